@@ -1,0 +1,42 @@
+# Every target does its own set-up: a fresh machine needs python3, pip, make and a C compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint types contracts unit bench clean
+
+help:
+	@echo "make demo    a private regression table on a real survey, with plan, ledger and report (out/demo)"
+	@echo "make test    lint, types, import contracts and tests"
+	@echo "make bench   benchmarks, acceptance checks and long tests; writes JSON to out/bench"
+	@echo "make clean   remove what the targets made"
+
+$(READY): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)
+	@$(BIN)/python demo/redbook.py
+
+test: lint types contracts unit
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+unit: $(READY)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .venv-diffprivlib out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

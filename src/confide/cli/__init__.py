@@ -1,0 +1,109 @@
+"""The command line: a thin face over gate, registry, ledger and schema.
+
+Heavy rooms are imported inside the commands, so that `confide --help` does not wait for them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from confide._version import __version__
+from confide.cli import analysis, ledger, methods, schema
+from confide.cli.options import Json
+from confide.cli.session import Session
+
+__all__ = ["app", "main"]
+
+_HELP = """\
+Valid statistics from private data.
+
+A steward declares what is public, sees what an analysis costs and gives, and
+releases it once; an analyst reads the table from the published file:
+
+confide schema draft survey.csv -o schema.toml    (then fill in the bounds)
+confide schema check schema.toml
+confide ledger init book.db --dataset survey --mu 2
+confide plan "happy ~ age" --schema schema.toml --mu 1 -o plan.json
+confide release plan.json survey.csv --ledger book.db -o release.json
+confide infer release.json --report report.html
+
+Exit codes: 0 done (also when the mechanism gives no reply), 1 a check failed,
+2 usage, 3 schema or plan, 4 budget (nothing was drawn), 5 ledger busy,
+6 failed after the charge, which stays; 130 interrupted.
+
+With --json every command prints one strict JSON document on stdout and no more;
+an error too, as "error" (its class), "message" and "exit_code".
+"""
+
+
+class Front(TyperGroup):
+    """The outermost command: it makes the session, and every way to end goes through it."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
+        """Run one command line and exit with its code."""
+        given = list(sys.argv[1:] if args is None else args)
+        # Looked up in the arguments and not where typer parses it: a usage error comes before anything is parsed.
+        session = Session(json="--json" in given)
+
+        def work() -> None:
+            with self.make_context("confide", given, obj=session) as ctx:
+                self.invoke(ctx)
+
+        sys.exit(session.run(work))
+
+
+app = typer.Typer(
+    cls=Front,
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        session: Session = ctx.obj
+        session.say(f"confide {__version__}")
+        session.answer({"version": __version__})
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+    json: Json = False,
+) -> None:
+    pass
+
+
+app.add_typer(schema.app, name="schema")
+app.command()(analysis.plan)
+app.command()(analysis.release)
+app.command()(analysis.infer)
+app.command()(analysis.regress)
+app.add_typer(ledger.app, name="ledger")
+app.command("verify")(ledger.verify_release)
+app.command()(methods.methods)
+
+
+def main() -> None:
+    """Run the command line of this process; ends in `SystemExit`."""
+    # A reader's thread that dies would print its traceback, in which a record may stand; the step that waits for it
+    # reports the failure anyway.
+    threading.excepthook = lambda _: None
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):
+            # a terminal that cannot show a character shows its escape, instead of an error after the charge
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app()

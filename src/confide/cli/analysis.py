@@ -1,0 +1,310 @@
+"""`confide plan | release | infer | regress`: the three steps, and all of them in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from confide.cli import options
+from confide.cli.door import (
+    book_facts,
+    draw,
+    make,
+    open_book,
+    plan_facts,
+    question,
+    release_facts,
+    result_facts,
+    say_cost,
+    show_result,
+    source_of,
+)
+from confide.cli.files import (
+    Output,
+    check_drawings,
+    check_places,
+    keep,
+    load_plan,
+    load_release,
+    load_schema,
+    put,
+    reserve,
+)
+from confide.cli.options import (
+    Alpha,
+    Book,
+    Cov,
+    Data,
+    Dataset,
+    Delta,
+    Epsilon,
+    Force,
+    Json,
+    Mu,
+    NoLedger,
+    Nominal,
+    Plot,
+    Relation,
+    Report,
+    Rho,
+    SchemaFile,
+    Seed,
+    Settings,
+    check_ledger,
+    privacy,
+)
+from confide.cli.session import Refused, Session
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+    from confide.protocol import Release
+
+__all__ = ["infer", "plan", "regress", "release"]
+
+
+def plan(
+    ctx: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="The method's first parameter: a formula for ssp.", show_default=False),
+    ],
+    schema: SchemaFile,
+    mu: Mu = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    method: Annotated[str, typer.Option("--method", help="A name that `confide methods` lists.")] = "ssp",
+    setting: Settings = None,
+    n: Nominal = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", metavar="BOOK", help="Take an open relation from this book, and see whether it fits."),
+    ] = None,
+    dataset: Dataset = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to write the plan that `confide release` takes."),
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Show what an analysis will spend and what it will give, before anything is spent.
+
+    Reads the schema alone: no record is touched, nothing is charged, and all that
+    is printed is public.
+
+    Example:
+
+    confide plan "happy ~ age + children" --schema schema.toml --mu 1 -o plan.json
+    """
+    session: Session = ctx.obj
+    requested = privacy(mu, rho, epsilon, delta, relation)
+    settings = options.settings(setting)
+    if dataset is not None and ledger is None:
+        raise Refused("--dataset names an account in a book: it goes with --ledger")
+    check_places({"-o": output}, {"the schema": schema, "the ledger": ledger})
+    with reserve(output, force=force) as place:
+        from confide import gate
+
+        with session.doing("plan"):
+            found = load_schema(schema)
+            book = open_book(ledger, dataset, found.dataset)
+            planned = gate.plan(make(method, model, settings), found, requested, n=n, ledger=book)
+        session.say(planned.summary())
+        if book is not None:
+            book.preview(planned.guarantees)
+            session.say(f"fits what is left in dataset {book.dataset!r}: {book.show().remaining}")
+        if place is not None:
+            put(place, planned.to_json())
+            session.say(f"wrote {output}: release it with: confide release {output} DATA --ledger BOOK -o release.json")
+    session.answer({**plan_facts(planned), "ledger": book_facts(book), "wrote": output})
+
+
+def release(
+    ctx: typer.Context,
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="A plan's file; the schema is in it.", show_default=False)
+    ],
+    data: Data,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the release, which may be published.")
+    ],
+    ledger: Book = None,
+    no_ledger: NoLedger = False,
+    dataset: Dataset = None,
+    simulate: Seed = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Charge the ledger, then draw the noise, then write the release: once, and it cannot be had again.
+
+    The file may be published: noisy numbers, the plan and its guarantee. Exit code
+    6 says that it failed after the charge, which stays. If the file cannot be
+    written then, the release is printed on stdout.
+
+    Example:
+
+    confide release plan.json survey.csv --ledger book.db -o release.json
+    """
+    session: Session = ctx.obj
+    check_ledger(ledger, no_ledger, dataset, simulate)
+    check_places(
+        {"-o": output}, {"the plan": plan, "the ledger": ledger, **{f"the data {path}": path for path in data}}
+    )
+    with session.doing("reading the plan"):
+        from confide.schema import Schema
+
+        planned = load_plan(plan)
+        schema = Schema.from_dict(planned.schema)
+    with reserve(output, force=force) as place:
+        with session.doing("opening the ledger"):
+            book = open_book(ledger, dataset, schema.dataset)
+        with session.doing("opening the data", private=True):
+            source = source_of(data, schema)
+        say_cost(session, planned, book)
+        done = draw(session, planned, source, book, simulate)
+        keep(session, place, done)
+    _after(session, done, book, output)
+    session.say(f"infer with: confide infer {output}")
+    session.answer({**release_facts(done), "wrote": output, "ledger": book_facts(book)})
+
+
+def infer(
+    ctx: typer.Context,
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
+    subset: Annotated[
+        str | None, typer.Option("--subset", metavar="A,B", help="Keep these coefficients only; the intercept stays.")
+    ] = None,
+    alpha: Alpha = None,
+    report: Report = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Print the table of a release: estimates, intervals, tests.
+
+    Needs the published file alone, as often as you like: the same numbers each
+    time, nothing is spent, and all that is printed is public.
+
+    Example:
+
+    confide infer release.json --subset age --report report.html
+    """
+    session: Session = ctx.obj
+    check_drawings(report, plot)
+    check_places({"--report": report, "--plot": plot}, {"the release": release})
+    from confide import gate
+
+    with session.doing("reading the release"):
+        loaded = load_release(release)
+    with session.doing("infer"):
+        result = gate.infer(loaded, question(subset))
+    show_result(session, result, alpha, report, plot)
+    session.answer({"result": result_facts(result, alpha), "report": report, "plot": plot} if session.json else {})
+
+
+def regress(
+    ctx: typer.Context,
+    formula: Annotated[
+        str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".', show_default=False)
+    ],
+    data: Data,
+    schema: SchemaFile,
+    mu: Mu = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    ledger: Book = None,
+    no_ledger: NoLedger = False,
+    dataset: Dataset = None,
+    n: Nominal = None,
+    cov: Cov = "robust",
+    no_clipping_check: Annotated[
+        bool,
+        typer.Option(
+            "--no-clipping-check",
+            help="Do not pay 1 % of the budget to learn how many responses lie outside their bounds.",
+        ),
+    ] = False,
+    alpha: Alpha = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
+    ] = None,
+    report: Report = None,
+    plot: Plot = None,
+    simulate: Seed = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Plan, release and infer a linear regression in one go, for a steward who is also the analyst.
+
+    Charges the ledger once and prints the table, which may be published. Without
+    -o the release is not kept, and another table of it costs the budget again.
+
+    Example:
+
+    confide regress "happy ~ age" survey.csv --schema schema.toml --mu .5 \\
+      --ledger book.db -o age.json
+    """
+    session: Session = ctx.obj
+    requested = privacy(mu, rho, epsilon, delta, relation)
+    check_ledger(ledger, no_ledger, dataset, simulate)
+    check_drawings(report, plot)
+    inputs = {"the schema": schema, "the ledger": ledger, **{f"the data {path}": path for path in data}}
+    check_places({"-o": output, "--report": report, "--plot": plot}, inputs)
+    with reserve(output, force=force) as place:
+        from confide import gate
+
+        with session.doing("plan"):
+            found = load_schema(schema)
+            book = open_book(ledger, dataset, found.dataset)
+            method = make("ssp", formula, {"cov": cov, "clipping_check": not no_clipping_check})
+            planned = gate.plan(method, found, requested, n=n, ledger=book)
+        with session.doing("opening the data", private=True):
+            source = source_of(data, found)
+        say_cost(session, planned, book)
+        done = draw(session, planned, source, book, simulate)
+        _show_once(session, place, done, alpha, report, plot)
+    _after(session, done, book, output)
+    if session.json:
+        result = result_facts(gate.infer(done), alpha)
+        session.answer(
+            {
+                "result": result,
+                **release_facts(done),
+                "wrote": output,
+                "report": report,
+                "plot": plot,
+                "ledger": book_facts(book),
+            }
+        )
+
+
+def _show_once(
+    session: Session, place: Output | None, done: Release, alpha: float | None, report: Path | None, plot: Path | None
+) -> None:
+    """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
+    from confide import gate
+
+    keep(session, place, done)
+    try:
+        with session.doing("infer"):
+            result = gate.infer(done)
+        show_result(session, result, alpha, report, plot)
+    except BaseException:
+        if place is None and session.charge == "made":
+            session.last_resort(done.to_json())
+        raise
+
+
+def _after(session: Session, done: Release, book: Ledger | None, output: Path | None) -> None:
+    """What a release did, once it is safe."""
+    if done.status == "no_reply":
+        session.say("the mechanism gave no reply; that is a result, and its cost is spent")
+    if output is not None:
+        session.say(f"wrote {output} (sha256 {done.sha256})")
+    if book is not None:
+        session.say(f"left in dataset {book.dataset!r}: {book.show().remaining}")

@@ -1,0 +1,207 @@
+"""Options that several commands share, each written once: privacy, ledger, JSON, settings of a method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli.session import Refused
+
+if TYPE_CHECKING:
+    from confide.guarantees import Guarantee
+
+__all__ = [
+    "Alpha",
+    "Book",
+    "Cov",
+    "Data",
+    "Dataset",
+    "Delta",
+    "Epsilon",
+    "Force",
+    "Json",
+    "Mu",
+    "NoLedger",
+    "Nominal",
+    "Plot",
+    "Relation",
+    "Report",
+    "Rho",
+    "SchemaFile",
+    "Seed",
+    "Settings",
+    "check_ledger",
+    "privacy",
+    "value_of",
+]
+
+_PRIVACY = "Privacy: exactly one of --mu, --rho, --epsilon"
+_LEDGER = "Ledger: one of --ledger, --no-ledger"
+
+Mu = Annotated[
+    float | None, typer.Option("--mu", help="Gaussian differential privacy, GDP(mu).", rich_help_panel=_PRIVACY)
+]
+Rho = Annotated[
+    float | None,
+    typer.Option("--rho", help="Zero-concentrated differential privacy, ZCDP(rho).", rich_help_panel=_PRIVACY),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", help="PureDP(epsilon); with --delta ApproxDP(epsilon, delta).", rich_help_panel=_PRIVACY),
+]
+Delta = Annotated[float | None, typer.Option("--delta", help="Goes with --epsilon.", rich_help_panel=_PRIVACY)]
+Relation = Annotated[
+    str | None,
+    typer.Option(
+        "--relation",
+        metavar="add-remove|substitute",
+        help="add-remove hides whether a record is there; substitute hides its values, and n is public.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+
+Book = Annotated[
+    Path | None, typer.Option("--ledger", metavar="BOOK", help="The budget book to charge.", rich_help_panel=_LEDGER)
+]
+NoLedger = Annotated[
+    bool, typer.Option("--no-ledger", help="Charge no book: nobody adds up what was spent.", rich_help_panel=_LEDGER)
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="The dataset in the book; may be left out when the schema names it or the book holds one.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--simulate", metavar="SEED", help="Seeded noise that PROTECTS NOBODY, for rehearsals; only with --no-ledger."
+    ),
+]
+
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", metavar="FILE", help="The schema (TOML): what is public about the data.")
+]
+Data = Annotated[
+    list[Path], typer.Argument(metavar="DATA...", help="The records: CSV or Parquet files.", show_default=False)
+]
+Nominal = Annotated[
+    int | None,
+    typer.Option(
+        "--n",
+        help="Number of records: under substitute it is public and checked, otherwise it only serves the forecast.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A further parameter of the method, as JSON or else as text; repeat for more.",
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option("--alpha", help="1 - alpha is the level of the intervals; .05 when left out.", show_default=False),
+]
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE.html", help="Write one self-contained HTML page.")
+]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot: .png, .svg or .pdf.")]
+Cov = Annotated[str, typer.Option("--cov", metavar="robust|classical", help="Unequal or equal residual variances.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
+
+_THREE_WAYS = "--mu MU for GDP, --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA for ApproxDP)"
+
+
+def privacy(
+    mu: float | None, rho: float | None, epsilon: float | None, delta: float | None, relation: str | None
+) -> Guarantee:
+    """The guarantee that the options ask for.
+
+    Raises `Refused` unless exactly one of the three ways is given; impossible numbers raise `PrivacyError`.
+
+    >>> str(privacy(1.0, None, None, None, "substitute"))
+    'GDP(mu=1, substitute)'
+    """
+    from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+
+    given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
+    if not given:
+        lone = "--delta goes with --epsilon; " if delta is not None else ""
+        raise Refused(f"{lone}privacy has no default: say what may be spent, by one of {_THREE_WAYS}")
+    if len(given) > 1:
+        raise Refused(f"{' and '.join(given)} ask for different things: give one of {_THREE_WAYS}")
+    if delta is not None and epsilon is None:
+        raise Refused(f"--delta goes with --epsilon, not with {given[0]}: give one of {_THREE_WAYS}")
+    if mu is not None:
+        return GDP(mu, relation=relation)
+    if rho is not None:
+        return ZCDP(rho, relation=relation)
+    assert epsilon is not None
+    return PureDP(epsilon, relation=relation) if delta is None else ApproxDP(epsilon, delta, relation=relation)
+
+
+def check_ledger(book: Path | None, no_ledger: bool, dataset: str | None, simulate: int | None) -> None:
+    """Exactly one of --ledger and --no-ledger; what goes with one of them must not stand beside the other."""
+    if (book is None) == (not no_ledger):
+        raise Refused(
+            "say who keeps the account, one of: --ledger BOOK charges a budget book, --no-ledger charges none"
+        )
+    if simulate is not None and book is not None:
+        raise Refused(
+            "simulated noise protects nobody and is never charged: --simulate goes with --no-ledger, or leave it out"
+        )
+    if simulate is not None and simulate < 0:
+        raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
+    if dataset is not None and book is None:
+        raise Refused("--dataset names an account in a book: it goes with --ledger")
+
+
+def settings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Parameters from `key=value` texts."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        key = key.strip()
+        if not sign or not key.isidentifier():
+            raise Refused(f"--set takes KEY=VALUE, got {text!r}; write for instance --set cov=classical")
+        if key in found:
+            raise Refused(f"--set gives {key!r} twice; give it once")
+        found[key] = value_of(value)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """A value as JSON when it parses, with Python's True, False and None as well, else the text itself.
+
+    >>> [value_of(text) for text in ("1.5", "false", "False", "robust", "[0, 14]", "NaN")]
+    [1.5, False, False, 'robust', (0, 14), 'NaN']
+    """
+    constants = {"True": True, "False": False, "None": None}
+    if text.strip() in constants:
+        return constants[text.strip()]
+    try:
+        return _frozen(json.loads(text, parse_constant=_no_number))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, as they come back from a plan's file."""
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,190 @@
+"""`confide schema draft | check | sample`: what is public about the data."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli.files import check_places, load_schema, put, reserve
+from confide.cli.options import Force, Json
+from confide.cli.session import Refused, Session
+from confide.cli.tables import facts, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from confide.schema import Schema
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="What is public about the data: columns, bounds, levels.")
+
+_SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)]
+
+
+@app.command()
+def draft(
+    ctx: typer.Context,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; stdout when left out.")
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write a first schema from a file's names and types; you fill in the bounds.
+
+    Reads metadata only, never a record. Bounds must come from public knowledge
+    (an answer scale, a law of nature), not from the data.
+
+    Example:
+
+    confide schema draft survey.csv -o schema.toml
+    """
+    session: Session = ctx.obj
+    check_places({"-o": output}, {"the data": data})
+    with reserve(output, force=force) as place:
+        from confide.schema import Schema
+
+        with session.doing("drafting the schema", private=True):
+            text = Schema.draft(data)
+        if place is None:
+            session.say(text.rstrip("\n"))
+        else:
+            put(place, text)
+            session.say(f"wrote {output}: fill in the bounds, then run: confide schema check {output}")
+    session.answer({"toml": text, "wrote": output})
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    schema: _SchemaArgument,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="FILE", help="Also check that a file has these columns with fitting types."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance.
+
+    Everything printed is public. With --data names and types are compared; values
+    are not looked at, so nothing about them can be said.
+
+    Example:
+
+    confide schema check schema.toml --data survey.csv
+    """
+    session: Session = ctx.obj
+    with session.doing("reading the schema"):
+        found = load_schema(schema)
+    if data is not None:
+        from confide.sources import read
+
+        with session.doing("checking names and types", private=True):
+            read(data, found).check(found.names)
+    table(
+        session,
+        ("column", "kind", "low", "high", "steps", "levels", "missing", "provenance"),
+        _cells(found),
+        right=("low", "high", "steps"),
+    )
+    session.say()
+    facts(
+        session,
+        [
+            ("unit", found.unit),
+            ("rows per unit", f"{found.rows_per_unit} (declared)"),
+            ("dataset", found.dataset or "not named"),
+            ("schema sha256", found.digest),
+            *([("data", f"{data}: names and types fit")] if data is not None else []),
+        ],
+    )
+    session.answer(
+        {
+            "columns": [_column(name, found[name]) for name in found.names],
+            "unit": found.unit,
+            "rows_per_unit": found.rows_per_unit,
+            "dataset": found.dataset,
+            "schema_sha256": found.digest,
+            "data": data,
+        }
+    )
+
+
+@app.command()
+def sample(
+    ctx: typer.Context,
+    schema: _SchemaArgument,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write them: .parquet or .csv.")
+    ],
+    n: Annotated[int, typer.Option("-n", help="How many.", min=0)] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same records.")] = 1,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Make practice records within the bounds, to write and try an analysis before anything is spent.
+
+    They are drawn from the schema alone and say nothing about the data.
+
+    Example:
+
+    confide schema sample schema.toml -n 1000 --seed 1 -o practice.parquet
+    """
+    session: Session = ctx.obj
+    if output.suffix.lower() not in (".parquet", ".csv"):
+        raise Refused(f"-o {output} must end in .parquet or .csv")
+    check_places({"-o": output}, {"the schema": schema})
+    with reserve(output, force=force) as place:
+        assert place is not None
+        with session.doing("drawing practice records"):
+            practice = _file(load_schema(schema).sample(n, seed), output.suffix.lower())
+        put(place, practice)
+    session.say(f"wrote {n} practice records to {output}")
+    session.answer({"wrote": output, "records": n, "seed": seed})
+
+
+def _file(frame: pd.DataFrame, suffix: str) -> bytes:
+    held = io.BytesIO()
+    if suffix == ".csv":
+        frame.to_csv(held, index=False)
+    else:
+        frame.to_parquet(held, index=False)
+    return held.getvalue()
+
+
+def _cells(schema: Schema) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name in schema.names:
+        facts = _column(name, schema[name])
+        bounds = (
+            ("", "", "") if facts["levels"] else (f"{facts['low']:.12g}", f"{facts['high']:.12g}", str(facts["steps"]))
+        )
+        where = facts["provenance"]
+        source = where["kind"] + (f": {where['text']}" if where["text"] else "")
+        rows.append(
+            (name, facts["kind"], *bounds, ", ".join(facts["levels"] or ()), _text(facts["on_missing"]), source)
+        )
+    return rows
+
+
+def _text(rule: str | float) -> str:
+    return rule if isinstance(rule, str) else f"{rule:.12g}"
+
+
+def _column(name: str, column: Any) -> dict[str, Any]:
+    """The public facts of a column as plain numbers and text."""
+    return {
+        "name": name,
+        "kind": column.kind,
+        "low": getattr(column, "low", None),
+        "high": getattr(column, "high", None),
+        "steps": getattr(column, "steps", None),
+        "levels": list(column.levels) if column.kind == "categorical" else None,
+        "on_missing": column.on_missing,
+        "provenance": column.provenance.to_dict(),
+    }

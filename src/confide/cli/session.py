@@ -1,0 +1,226 @@
+"""One run of the command line: how it speaks, which step is running, whether a charge may have been made, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import typer
+
+from confide.errors import BudgetExceeded, ConfideError, ReleaseError
+
+__all__ = ["Refused", "Session", "strict"]
+
+# The parent of every usage error. Newer releases of typer carry their own copy of click: no public name leads to it.
+_PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+
+class Refused(Exception):
+    """A command line that cannot be run as it stands: exit code 2, nothing was done."""
+
+
+@dataclass
+class Session:
+    """The state of one run, handed to every command as `ctx.obj`.
+
+    json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
+    of that step. charge: "none", "possible" (inside the door, with a ledger) or "made". kept: where the release was
+    written. spoke: whether stdout has its JSON document.
+    """
+
+    json: bool = False
+    step: str = "reading the command"
+    private: bool = False
+    charge: str = "none"
+    kept: str | None = None
+    spoke: bool = False
+
+    # speaking -------------------------------------------------------------------------------------------------------
+
+    def say(self, text: str = "") -> None:
+        """Text for people on stdout; nothing under --json."""
+        if not self.json:
+            typer.echo(printable(text))
+
+    def note(self, text: str) -> None:
+        """Text for people on stderr, so that it never mixes with what a pipe carries."""
+        typer.echo(printable(text), err=True)
+
+    def answer(self, payload: Mapping[str, Any]) -> None:
+        """The one JSON document of a run with --json; nothing otherwise."""
+        if self.json:
+            typer.echo(json.dumps(strict(payload), allow_nan=False))
+            self.spoke = True
+
+    @contextmanager
+    def doing(self, step: str, *, private: bool = False) -> Iterator[None]:
+        """Name a step, with a spinner on stderr in a terminal. When the step fails its name stays, for the message."""
+        self.step, self.private = step, private
+        with self._spinner(step):
+            yield
+        self.step, self.private = "printing", False
+
+    @contextmanager
+    def _spinner(self, step: str) -> Iterator[None]:
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status(f"{step} ...", spinner="line"):
+            yield
+
+    # ending ---------------------------------------------------------------------------------------------------------
+
+    def run(self, work: Callable[[], Any]) -> int:
+        """Run the work and turn every way in which it can end into a message and an exit code."""
+        code = self._ended(work)
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            _close_stdout()
+        return code
+
+    def _ended(self, work: Callable[[], Any]) -> int:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.showwarning = self._warned
+                work()
+            sys.stdout.flush()
+            return 0
+        except typer.Exit as end:
+            return end.exit_code
+        except KeyboardInterrupt:
+            return self._fail("Interrupted", "interrupted" + self._charge_words(), INTERRUPTED)
+        except BrokenPipeError:
+            return PIPE_CLOSED
+        except Refused as error:
+            return self._fail("UsageError", str(error), 2)
+        except _PARSER_ERROR as error:
+            return self._parser(error)
+        except ConfideError as error:
+            return self._confide(error)
+        except (Exception, SystemExit) as error:
+            if isinstance(error.__context__, BrokenPipeError):  # rich turns a closed pipe into SystemExit
+                return PIPE_CLOSED
+            return self._unexpected(error)
+
+    def _warned(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Pass on what is meant for users, outside private steps: the warning of a reader may quote a cell."""
+        if issubclass(category, UserWarning) and not self.private:
+            self.note(f"warning: {message}")
+
+    def _parser(self, error: Any) -> int:
+        if type(error).__name__ == "NoArgsIsHelpError" and not self.json:
+            error.show()
+            return 2
+        context = getattr(error, "ctx", None)
+        message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
+        if context is not None:
+            message += f"\nsee: {context.command_path} --help"
+        return self._fail("UsageError", message, 2)
+
+    def _confide(self, error: ConfideError) -> int:
+        # Behind the door whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
+        code = 6 if self.charge == "made" else error.exit_code
+        message = str(error) + (self._charge_words() if self.charge == "made" else "")
+        if isinstance(error, BudgetExceeded):
+            message += "; here: confide ledger amend BOOK --dataset NAME --mu ... --reason TEXT"
+            totals = {"requested": error.requested, "spent": error.spent, "remaining": error.remaining}
+            return self._fail("BudgetExceeded", message, code, **totals)
+        return self._fail(type(error).__name__, message, code)
+
+    def _unexpected(self, error: BaseException) -> int:
+        """An error that nobody planned for. Its text may quote a record, and never leaves; neither does a traceback.
+
+        In a step that has records within reach even the class of the exception may depend on them (an overflow for one
+        data set and none for its neighbour), so it is withheld too; in steps that see public facts alone it is safe to
+        name. The exit code is 6 as soon as a charge may have been made: whoever reads 2 may try again, and paying twice
+        must not be the outcome.
+        """
+        system = error.strerror if isinstance(error, OSError) else None
+        public = f"{type(error).__name__}{f', {system}' if system else ''}; its text withheld"
+        what = "details withheld, they may depend on records" if self.private else public
+        code = 2 if self.charge == "none" else 6
+        return self._fail("UnexpectedError", f"unexpected error in {self.step} ({what}){self._charge_words()}", code)
+
+    def _charge_words(self) -> str:
+        where = f"; the release is in {self.kept}" if self.kept else ""
+        if self.charge == "none":
+            return where
+        if self.charge == "possible":
+            return "; a charge already made stays in the ledger: see `confide ledger show`"
+        return f"; the charge was made and stays in the ledger{where}"
+
+    def _fail(self, kind: str, message: str, code: int, **more: Any) -> int:
+        # where nobody can be told, the code still stands
+        with suppress(OSError):
+            if self.json and not self.spoke:
+                self.answer({"error": kind, "message": message, "exit_code": code, **more})
+            else:
+                self.note(f"error ({kind}): {message}")
+        return code
+
+    def last_resort(self, text: str) -> None:
+        """Print a paid release on stdout because its file could not be written: the alternative is to lose it."""
+        self.note("the release has no file and follows on stdout: save it, it was paid for and cannot be drawn again")
+        typer.echo(text, nl=not text.endswith("\n"))
+        self.spoke = True
+
+
+def reading_only(error: ReleaseError) -> ReleaseError:
+    """A damaged file, met before the door: exit code 3, because 6 says that a charge was made."""
+    error.exit_code = 3
+    return error
+
+
+def printable(text: str) -> str:
+    """Text whose control characters are visible escapes: names come from others' files and could repaint a terminal."""
+    from confide.results.words import clean
+
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def strict(value: Any) -> Any:
+    """Plain JSON types of nested public values; a number that is not finite becomes null.
+
+    >>> strict({"low": float("-inf"), "names": ("a", "b")})
+    {'low': None, 'names': ['a', 'b']}
+    """
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): strict(item) for key, item in value.items()}
+    if isinstance(value, (Sequence, Set)):
+        return [strict(item) for item in value]
+    if is_dataclass(value):
+        return {
+            "kind": type(value).__name__,
+            "text": str(value),
+            **{f.name: strict(getattr(value, f.name)) for f in fields(value)},
+        }
+    return str(value)
+
+
+def _close_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter does not try once more at exit and complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

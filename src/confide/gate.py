@@ -1,0 +1,192 @@
+"""The door between the wings: charge, draw, receipt, in this order.
+
+The ledger is charged in one durable transaction before any noise is drawn. Whatever fails afterwards leaves the charge in place
+and says so, without a word about the cause: an error that depends on records would be a leak, and failing on purpose must buy
+nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from confide import registry
+from confide._version import __version__
+from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SourceError
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.noise import SecureNoise
+from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source
+
+__all__ = ["Check", "infer", "plan", "release", "verify"]
+
+
+def plan(
+    method: Method | Plan,
+    schema: Any,
+    privacy: Guarantee | None = None,
+    *,
+    n: int | None = None,
+    ledger: Ledger | None = None,
+) -> Plan:
+    """What a release would spend and give, from public facts; nothing is read and nothing is charged.
+
+    n: the number of records, public under "substitute", a planning value for the forecast otherwise. A relation that `privacy`
+    leaves open is taken from the ledger, else from the method.
+    """
+    if isinstance(method, Plan):
+        return registry.remake(method, schema)[1]
+    if privacy is None:
+        raise PrivacyError("privacy has no default; say what the release may cost, for instance privacy=cf.GDP(1.0)")
+    return method.plan(schema, _resolved(privacy, ledger), n=n)
+
+
+def release(
+    method: Method | Plan,
+    source: Source,
+    privacy: Guarantee | None = None,
+    *,
+    ledger: Ledger | None,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> Release:
+    """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
+
+    method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
+    ledger: a budget book; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
+    `cf.noise.SimulatedNoise(seed)`, with ledger=None.
+
+    Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
+    facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
+    """
+    noise = SecureNoise() if noise is None else noise
+    if ledger is not None and noise.simulated:
+        raise PrivacyError(
+            "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
+        )
+    made, planned = _planned(method, source, privacy, ledger, n)
+    _check_source(source, planned, ledger)
+    if ledger is None:
+        return _draw(made, source, planned, noise, "no ledger was charged")
+    charge = ledger.charge(planned.guarantees, method=f"{made.name} {made.version}", plan_sha256=planned.sha256)
+    done = _draw(
+        made,
+        source,
+        planned,
+        noise,
+        f"the charge stays in the ledger as entry {charge.seq} of {ledger.dataset!r}, unfinished",
+    )
+    try:
+        ledger.receipt(charge, release_sha256=done.sha256, version=__version__)
+    except ConfideError as error:
+        raise ReleaseError(
+            f"the receipt could not be written ({error}); the charge stays, entry {charge.seq}, and nothing is released"
+        ) from None
+    return done
+
+
+def infer(release: Release, question: Question | None = None) -> Result:
+    """The result of a release: the same numbers each time for one release and question. No record is needed.
+
+    Raises `PlanError` when the method that made the release is not installed here.
+    """
+    method = registry.make(release.plan.method.name, **release.plan.method.parameters)
+    if method.version != release.plan.method.version:
+        raise PlanError(
+            f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
+            "install the version of confide that made it"
+        )
+    return method.infer(release, question)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What `verify` found: `ok`, and one line for each thing looked at."""
+
+    ok: bool
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def verify(release: Release, ledger: Ledger) -> Check:
+    """Check a published release against the book it was charged to: receipt, guarantee, plan, chain."""
+    lines, ok = [], True
+    receipt = ledger.find(release.sha256)
+    if release.simulated:
+        ok = False
+        lines.append("FAILED  the release was made with simulated noise: it protects nobody")
+    if receipt is None:
+        ok = False
+        lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
+    else:
+        lines.append(f"ok      receipt of entry {receipt.seq} names this release")
+        same = receipt.plan_sha256 == release.plan.sha256
+        ok &= same
+        lines.append(f"{'ok    ' if same else 'FAILED'}  the charged plan is the release's plan")
+    book = ledger.verify()
+    ok &= book.ok
+    lines.append(
+        "ok      the book's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
+    )
+    return Check(ok, tuple(lines))
+
+
+def _resolved(privacy: Guarantee, ledger: Ledger | None) -> Guarantee:
+    """An open relation is the ledger's; the method's default comes later, in the plan."""
+    if ledger is not None and privacy.relation is None:
+        return privacy.resolve(ledger.relation)
+    return privacy
+
+
+def _planned(
+    method: Method | Plan, source: Source, privacy: Guarantee | None, ledger: Ledger | None, n: int | None
+) -> tuple[Method, Plan]:
+    if isinstance(method, Plan):
+        if privacy is not None or n is not None:
+            raise PlanError(
+                "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
+            )
+        return registry.remake(method, source.schema)
+    return method, plan(method, source.schema, privacy, n=n, ledger=ledger)
+
+
+def _check_source(source: Source, planned: Plan, ledger: Ledger | None) -> None:
+    """Everything that public facts can refuse, before the charge."""
+    if ledger is not None and source.dataset is not None and source.dataset != ledger.dataset:
+        raise PlanError(
+            f"the source is dataset {source.dataset!r}, the ledger is open for {ledger.dataset!r}; "
+            f"write cf.Ledger.open(path, dataset={source.dataset!r})"
+        )
+    source.check(
+        tuple(dict.fromkeys(column for statistic in planned.statistics.values() for column in statistic.map.columns))
+    )
+    if planned.passes > 1 and not source.rereadable:
+        raise SourceError(
+            f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"
+        )
+    if planned.n is not None and source.count() != planned.n:
+        raise PlanError(
+            f"the plan says n = {planned.n}, which is not the number of records in the source; under substitute n is public: give it as it is"
+        )
+
+
+def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
+    """Run the private part; no exception or warning of it leaves with words of its own."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            done = method.release(source, planned, noise)
+    except Exception as error:
+        if noise.simulated:
+            raise
+        reason = f" ({error})" if isinstance(error, SourceError) else ""
+        raise ReleaseError(f"the release failed after it began{reason}; {charged}, and nothing is released") from None
+    if done.plan.sha256 != planned.sha256 or done.guarantees != planned.guarantees or done.simulated != noise.simulated:
+        raise ReleaseError(f"the method returned a release of another plan; {charged}, and nothing is released")
+    # the published plan carries no live statistics: a record map may hold more than the file says
+    return replace(done, plan=replace(done.plan, statistics={}))

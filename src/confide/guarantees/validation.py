@@ -1,0 +1,141 @@
+"""Numbers, labels and counts as they come from a caller, checked once and for all.
+
+Every refusal says what was given, what is allowed, and a call that works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from numbers import Integral, Real
+from typing import TypeGuard
+
+from confide.errors import PrivacyError
+
+__all__ = [
+    "RELATIONS",
+    "TRUSTS",
+    "assumption_tuple",
+    "count",
+    "level",
+    "real",
+    "relation_name",
+    "share",
+    "trust_name",
+    "unit_name",
+]
+
+RELATIONS = ("add-remove", "substitute")
+TRUSTS = ("central", "local")
+
+
+def real(value: object, name: str, example: str) -> float:
+    """A finite real number as a float; NaN, infinity, booleans and text are refused.
+
+    >>> real(2, "mu", "GDP(1.0)")
+    2.0
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise PrivacyError(
+            f"{name} must be a number, got {value!r} ({type(value).__name__}); write for instance {example}"
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        raise PrivacyError(f"{name} is too large for a float; write for instance {example}") from None
+    if not isfinite(number):
+        raise PrivacyError(f"{name} must be finite, got {number}; write for instance {example}")
+    return number + 0.0  # -0.0 becomes 0.0, so that equal values have one text
+
+
+def level(value: object, name: str, example: str) -> float:
+    """A privacy level: a finite number above 0.
+
+    >>> level(0.5, "epsilon", "PureDP(0.5)")
+    0.5
+    """
+    number = real(value, name, example)
+    if number == 0:
+        raise PrivacyError(
+            f"{name} is 0: a budget of zero allows no release at all, because nothing that depends on the records can "
+            f"leave; {name} must be above 0, for instance {example}"
+        )
+    if number < 0:
+        raise PrivacyError(f"{name} must be above 0, got {number!r}; write for instance {example}")
+    return number
+
+
+def share(value: object, name: str, example: str, *, zero: bool) -> float:
+    """A probability below 1; 0 is allowed only where `zero` says so.
+
+    >>> share(1e-6, "delta", "ApproxDP(1.0, 1e-6)", zero=False)
+    1e-06
+    """
+    number = real(value, name, example)
+    if 0 < number < 1 or (zero and number == 0):
+        return number
+    allowed = "at least 0 and below 1" if zero else "above 0 and below 1"
+    hint = "; with delta = 0 the guarantee is PureDP(epsilon)" if number == 0 else ""
+    raise PrivacyError(f"{name} must be {allowed}, got {number!r}{hint}; write for instance {example}")
+
+
+def count(value: object, name: str, example: str) -> int:
+    """A whole number of at least 1.
+
+    >>> count(3, "k", "group(g, 3)")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise PrivacyError(f"{name} must be a whole number of at least 1, got {value!r}; write for instance {example}")
+    return int(value)
+
+
+def relation_name(value: object) -> str | None:
+    """A neighbouring relation, or None for one that is left open."""
+    if value is None or (isinstance(value, str) and value in RELATIONS):
+        return value
+    raise PrivacyError(
+        f"unknown relation {value!r}; allowed: 'add-remove' (one record more or fewer; the number of records is "
+        "secret), 'substitute' (one record with other content; the number of records is public), or None to leave it "
+        "to the plan; write for instance relation='add-remove'"
+    )
+
+
+def trust_name(value: object) -> str:
+    """Who is trusted with the records."""
+    if isinstance(value, str) and value in TRUSTS:
+        return value
+    raise PrivacyError(
+        f"unknown trust {value!r}; allowed: 'central' (a data holder sees the records and releases noisy statistics), "
+        "'local' (each record is noised before it leaves its owner); write for instance trust='central'"
+    )
+
+
+def unit_name(value: object) -> str:
+    """What is protected: "record", "attribute", or another short name, such as "household" or "columns age, income"."""
+    if _one_line(value):
+        return value
+    raise PrivacyError(
+        f"unit must be a short name on one line, got {value!r}; write for instance unit='record' or unit='attribute'"
+    )
+
+
+def assumption_tuple(values: object) -> tuple[str, ...]:
+    """Assumptions as a sorted tuple without repeats, so that the order of composition never shows.
+
+    >>> assumption_tuple(["float64 sampling", "float64 sampling"])
+    ('float64 sampling',)
+    """
+    if not isinstance(values, str) and isinstance(values, Iterable):
+        texts = list(values)
+        if all(_one_line(text) for text in texts):
+            return tuple(sorted(set(texts)))
+    raise PrivacyError(
+        f"assumptions must be a tuple of texts of one line each, got {values!r}; write for instance "
+        "assumptions=('float64 sampling',)"
+    )
+
+
+def _one_line(value: object) -> TypeGuard[str]:
+    """Whether a label may stand in a table and in a sentence."""
+    return isinstance(value, str) and bool(value) and value.isprintable() and value.strip() == value

@@ -1,0 +1,101 @@
+"""What a refused charge is told: what it asked for, what is spent, what is left, and the call that would fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import floor, log10
+
+from confide.errors import BudgetExceeded, PrivacyError
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.ledger.account import Account
+from confide.ledger.units import Price, delta_of
+
+__all__ = ["exceeded", "largest_fitting"]
+
+
+def exceeded(account: Account, statement: Guarantee, price: Price) -> BudgetExceeded:
+    """The error of a charge that does not fit, with totals as text; all of them are public."""
+    currency, limit = account.currency, account.limit
+    requested, spent = currency.text(price), currency.standing(limit, account.spent)
+    remaining = currency.text(currency.remaining(limit, account.spent))
+    fitting = largest_fitting(account, statement)
+    if fitting is not None:
+        works = f"what fits: privacy={_call(fitting)}"
+    elif account.holds(Price(1, 0)):
+        works = "no delta is left: what fits is a request without one"
+    else:
+        works = "nothing fits any more"
+    message = (
+        f"dataset {account.dataset!r}: the charge {statement} ({requested}) does not fit the budget {account.budget}; "
+        f"spent: {spent}; left: {remaining}; nothing was charged; {works}; the steward can raise the budget: "
+        f"book.amend({type(account.budget).__name__}(...), reason='...')"
+    )
+    return BudgetExceeded(message, requested=requested, spent=spent, remaining=remaining)
+
+
+def largest_fitting(account: Account, statement: Guarantee) -> Guarantee | None:
+    """The same kind of statement, made smaller until it fits, with at most four digits; None when no size of it "
+    "does."""
+    left = float(delta_of(account.currency.remaining(account.limit, account.spent).delta))
+    wanted = _delta(statement)
+    # With the delta asked for, else all that is left of it, else half of that (on a curve mu^2 and delta compete).
+    for delta in dict.fromkeys(
+        (wanted, _four_digits_down(min(wanted, left)), _four_digits_down(min(wanted, left / 2)))
+    ):
+        low, high = 0.0, _size(statement)
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _fits(account, statement, middle, delta) else (low, middle)
+        for size in (float(f"{low:.4g}"), _four_digits_down(low)):
+            if _fits(account, statement, size, delta):
+                return _scaled(statement, size, delta)
+    return None
+
+
+def _fits(account: Account, statement: Guarantee, size: float, delta: float) -> bool:
+    try:
+        smaller = _scaled(statement, size, delta)
+        price = account.currency.price(smaller)
+    except PrivacyError:  # a size of nothing is no guarantee
+        return False
+    return account.holds(price) or account.holds_alone(smaller)
+
+
+def _size(statement: Guarantee) -> float:
+    match statement:
+        case GDP():
+            return statement.mu
+        case ZCDP():
+            return statement.rho
+        case _:
+            return statement.epsilon
+
+
+def _delta(statement: Guarantee) -> float:
+    return statement.delta if isinstance(statement, (GDP, ApproxDP)) else 0.0
+
+
+def _scaled(statement: Guarantee, size: float, delta: float) -> Guarantee:
+    match statement:
+        case GDP():
+            return replace(statement, mu=size, delta=delta)
+        case ZCDP():
+            return replace(statement, rho=size)
+        case PureDP():
+            return replace(statement, epsilon=size)
+        case ApproxDP():
+            return replace(statement, epsilon=size, delta=delta)
+
+
+def _call(statement: Guarantee) -> str:
+    numbers = [_size(statement)] + ([_delta(statement)] if _delta(statement) else [])
+    return f"{type(statement).__name__}({', '.join(repr(number) for number in numbers)})"
+
+
+def _four_digits_down(value: float) -> float:
+    if value <= 0:
+        return 0.0
+    step = Fraction(10) ** (floor(log10(value)) - 3)
+    whole = Fraction(value) // step
+    return float(whole * step) if Fraction(float(whole * step)) <= Fraction(value) else float((whole - 1) * step)

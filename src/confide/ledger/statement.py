@@ -1,0 +1,74 @@
+"""The statement of account: what `show` says of a dataset, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confide.errors import PlanError
+from confide.ledger.account import Account
+from confide.ledger.chain import guarantee_from_text
+from confide.ledger.records import Entry, LedgerState
+from confide.ledger.units import ZERO, Price
+
+__all__ = ["statement_of_account"]
+
+
+def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) -> LedgerState:
+    """The statement of a dataset from its account and its chain; `PlanError` when an entry was damaged."""
+    try:
+        entries = _entries(account, rows)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PlanError(
+            f"an entry of dataset {account.dataset!r} is damaged ({type(error).__name__}); book.verify() lists what "
+            "is wrong"
+        ) from None
+    currency, left = account.currency, account.currency.remaining(account.limit, account.spent)
+    return LedgerState(
+        dataset=account.dataset,
+        currency=currency.name,
+        relation=account.relation,
+        unit=account.unit,
+        trust=account.trust,
+        budget=account.budget,
+        spent=currency.standing(account.limit, account.spent),
+        remaining=currency.text(left),
+        units={
+            "limit_amount": account.limit.amount,
+            "limit_delta": account.limit.delta,
+            "spent_amount": account.spent.amount,
+            "spent_delta": account.spent.delta,
+            "remaining_amount": left.amount,
+            "remaining_delta": left.delta,
+        },
+        unfinished=sum(entry.status == "unfinished" for entry in entries),
+        head=account.head,
+        rows=entries,
+    )
+
+
+def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    released = {row["charge_seq"]: row["release_sha256"] for row in rows if row["kind"] == "receipt"}
+    spent, found = ZERO, []
+    for row in rows:
+        kind, price = row["kind"], Price(row["amount"], row["delta"])
+        if kind == "charge":
+            spent = spent + price
+        found.append(
+            Entry(
+                seq=row["seq"],
+                time=row["time"],
+                kind=kind,
+                guarantee=str(guarantee_from_text(row["guarantee"])),
+                amount=account.currency.text(price) if kind == "charge" else "",
+                spent=account.currency.text(spent),
+                status=("released" if row["seq"] in released else "unfinished") if kind == "charge" else "",
+                method=row["method"],
+                plan_sha256=row["plan_sha256"],
+                note=f"release {row['release_sha256']} of charge {row['charge_seq']}"
+                if kind == "receipt"
+                else row["note"],
+                hash=row["hash"],
+            )
+        )
+    return tuple(found)

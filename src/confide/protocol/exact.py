@@ -1,0 +1,165 @@
+"""Text forms that lose nothing: integers as decimals, floats as `float.hex`, fractions as "p/q"; and digests over them.
+
+A published release must read back to the bit on any machine, years later, so no number passes through a decimal rendering of
+a binary float.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "array_from_dict",
+    "array_to_dict",
+    "canonical_json",
+    "digest",
+    "fraction_from_text",
+    "fraction_to_text",
+    "pack",
+    "round_up",
+    "sqrt_up",
+    "unpack",
+]
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no white space, no NaN.
+
+    >>> canonical_json({"b": 1, "a": [True, None]})
+    '{"a":[true,null],"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of a value, in hexadecimal (64 characters).
+
+    >>> digest({"a": 1}) == digest({"a": 1}), len(digest([]))
+    (True, 64)
+    """
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def pack(value: Any) -> Any:
+    """A JSON-safe form of nested public settings; floats become `{"float": hex}` and fractions `{"fraction": "p/q"}`.
+
+    >>> pack({"low": 0.5, "names": ("a", "b")})
+    {'low': {'float': '0x1.0000000000000p-1'}, 'names': ['a', 'b']}
+    """
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return {"float": float(value).hex()}
+    if isinstance(value, Fraction):
+        return {"fraction": fraction_to_text(value)}
+    if isinstance(value, Mapping):
+        return {str(key): pack(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, frozenset, set)):
+        return [pack(item) for item in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    raise TypeError(f"no exact text form for {type(value).__name__}; use numbers, text, booleans, lists or mappings")
+
+
+def unpack(value: Any) -> Any:
+    """The inverse of `pack`; lists come back as tuples.
+
+    >>> unpack(pack({"low": 0.1, "names": ["a"]}))
+    {'low': 0.1, 'names': ('a',)}
+    """
+    if isinstance(value, dict):
+        if set(value) == {"float"}:
+            return float.fromhex(value["float"])
+        if set(value) == {"fraction"}:
+            return fraction_from_text(value["fraction"])
+        return {key: unpack(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(unpack(item) for item in value)
+    return value
+
+
+def fraction_to_text(value: Fraction) -> str:
+    """A fraction as "p/q".
+
+    >>> fraction_to_text(Fraction(3, 2)), fraction_to_text(Fraction(4))
+    ('3/2', '4/1')
+    """
+    return f"{value.numerator}/{value.denominator}"
+
+
+def fraction_from_text(text: str) -> Fraction:
+    """The inverse of `fraction_to_text`.
+
+    >>> fraction_from_text("3/2")
+    Fraction(3, 2)
+    """
+    return Fraction(text)
+
+
+def array_to_dict(values: NDArray[Any]) -> dict[str, Any]:
+    """An array of floats or integers (any size of integer, when its dtype is object) as a JSON-safe dictionary.
+
+    >>> array_to_dict(np.array([0.5, 1.0]))["data"]
+    ['0x1.0000000000000p-1', '0x1.0000000000000p+0']
+    """
+    if values.dtype.kind == "f":
+        return {"type": "float", "shape": list(values.shape), "data": [float(v).hex() for v in values.ravel()]}
+    return {"type": "integer", "shape": list(values.shape), "data": [str(int(v)) for v in values.ravel()]}
+
+
+def array_from_dict(data: Mapping[str, Any]) -> NDArray[Any]:
+    """The inverse of `array_to_dict`; integers come back as Python integers in an object array.
+
+    >>> array_from_dict(array_to_dict(np.array([[2**70]], dtype=object)))[0, 0] == 2**70
+    True
+    """
+    shape = tuple(int(size) for size in data["shape"])
+    if data["type"] == "float":
+        return np.array([float.fromhex(text) for text in data["data"]], dtype=np.float64).reshape(shape)
+    values = np.empty(len(data["data"]), dtype=object)
+    values[:] = [int(text) for text in data["data"]]
+    return values.reshape(shape)
+
+
+def round_up(value: Fraction, bits: int = 64) -> Fraction:
+    """The smallest m 2^e with m < 2^bits that is not below `value` > 0: short to write, and on the safe side.
+
+    >>> round_up(Fraction(1, 3), bits=4)
+    Fraction(11, 32)
+    """
+    exponent = value.numerator.bit_length() - value.denominator.bit_length() - bits
+    scaled = value / Fraction(2) ** exponent
+    mantissa = -(-scaled.numerator // scaled.denominator)
+    if mantissa >= 1 << bits:
+        exponent += 1
+        scaled = value / Fraction(2) ** exponent
+        mantissa = -(-scaled.numerator // scaled.denominator)
+    return mantissa * Fraction(2) ** exponent
+
+
+def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:
+    """An upper bound of the square root, exact when the root is a fraction, else tight to about `bits` bits.
+
+    >>> sqrt_up(Fraction(1, 4))
+    Fraction(1, 2)
+    >>> 2 < sqrt_up(Fraction(2)) ** 2 < 2 + Fraction(1, 2**60)
+    True
+    """
+    root = Fraction(_isqrt_up(value.numerator * value.denominator), value.denominator)
+    if root * root == value:
+        return root
+    shift = 2 * max(bits - (value.numerator * value.denominator).bit_length() // 2, 0)
+    return Fraction(_isqrt_up((value.numerator * value.denominator) << shift), value.denominator << (shift // 2))
+
+
+def _isqrt_up(value: int) -> int:
+    root = isqrt(value)
+    return root if root * root == value else root + 1

@@ -1,0 +1,119 @@
+"""The meter: the one choke point inside a release. Every noisy number leaves through it.
+
+It knows the plan's events; it refuses a name that is not planned, a second use, a shape or statistic other than the planned
+one; and at the end it asserts that what was drawn is one branch of what was charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import ReleaseError
+from confide.protocol.events import Opaque, Spend, leaves, paths
+from confide.protocol.noise import Noise
+from confide.protocol.plan import Plan
+from confide.protocol.release import Noisy, Release
+
+__all__ = ["Meter"]
+
+
+class Meter:
+    """Draws the noise of one plan: `with Meter(plan, noise) as meter: meter.draw("moments", total)`, then `meter.release()`.
+
+    Raises `ReleaseError` on anything that the plan does not allow. Leaving the block checks that the draws are a branch of the
+    plan; an exception inside the block passes through.
+    """
+
+    def __init__(self, plan: Plan, noise: Noise) -> None:
+        self._plan = plan
+        self._noise = noise
+        self._spends = {leaf.name: leaf for leaf in leaves(plan.event)}
+        self._drawn: dict[str, Noisy] = {}
+        self._closed = False
+        noise.rekey()
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def draw(self, name: str, integers: NDArray[Any]) -> Noisy:
+        """Add the planned noise to exact integers (the shape that the plan says) and return what may leave."""
+        spend = self._planned(name)
+        if integers.shape != spend.shape:
+            raise ReleaseError(
+                f"{name!r} was planned with shape {spend.shape}, got another; draw the planned statistic"
+            )
+        fine = int(1 / spend.step)
+        if spend.norm == "frobenius":
+            noise = self._symmetric(spend)
+        else:
+            noise = np.array(
+                self._noise.grid_gaussian(spend.scale, int(np.prod(spend.shape))).tolist(), dtype=object
+            ).reshape(spend.shape)
+        values = np.array([int(v) * fine for v in integers.ravel()], dtype=object).reshape(spend.shape) + noise
+        noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
+        self._drawn[name] = noisy
+        return noisy
+
+    def _planned(self, name: str) -> Spend:
+        if self._closed:
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
+        spend = self._spends.get(name)
+        if not isinstance(spend, Spend) or spend.law != "grid_gaussian":
+            known = ", ".join(leaf.name for leaf in self._spends.values() if not isinstance(leaf, Opaque))
+            raise ReleaseError(f"the plan has no Gaussian spend {name!r}; it has: {known}")
+        if name in self._drawn:
+            raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
+        return spend
+
+    def _symmetric(self, spend: Spend) -> NDArray[Any]:
+        """Symmetric noise: variance sigma^2 on the diagonal, sigma^2/2 on each off-diagonal pair.
+
+        In the Frobenius norm an off-diagonal pair counts twice, so these variances give |D|_F^2 / sigma^2 = mu^2 exactly.
+        """
+        p = spend.shape[0]
+        noise = np.zeros((p, p), dtype=object)
+        noise[np.diag_indices(p)] = self._noise.grid_gaussian(spend.scale, p).tolist()
+        above = np.triu_indices(p, 1)
+        noise[above] = self._noise.grid_gaussian(spend.scale * Fraction(1, 2), len(above[0])).tolist()
+        noise.T[above] = noise[above]
+        return noise
+
+    def close(self) -> None:
+        """Assert that what was drawn is one branch of what was charged."""
+        self._closed = True
+        if frozenset(self._drawn) not in paths(self._plan.event):
+            raise ReleaseError(
+                "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
+            )
+
+    def release(
+        self,
+        *,
+        public: Mapping[str, NDArray[Any]] | None = None,
+        artifacts: Mapping[str, str] | None = None,
+        status: str = "released",
+    ) -> Release:
+        """The release of what was drawn. `public`: numbers computed from earlier noisy outputs between the rounds."""
+        if not self._closed:
+            self.close()
+        return Release(
+            plan=self._plan,
+            status=status,
+            statistics=dict(self._drawn) if status == "released" else {},
+            guarantees=self._plan.guarantees,
+            public=dict(public or {}),
+            artifacts=dict(artifacts or {}),
+            simulated=self._noise.simulated,
+        )

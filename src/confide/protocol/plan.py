@@ -1,0 +1,307 @@
+"""The plan: all that a release will do, from public facts alone, printable before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, guarantee_from_dict
+from confide.protocol.events import Event, Spend, event_from_dict, event_to_dict, leaves, mu_squared
+from confide.protocol.exact import digest, pack, round_up, sqrt_up, unpack
+from confide.protocol.files import from_file, to_file
+from confide.protocol.question import Question
+from confide.protocol.statistic import Statistic
+
+__all__ = ["Allowance", "MethodId", "Plan", "method_parameters"]
+
+# A rounded Gaussian is released on a grid at least this fine against its standard deviation, so that the rounding's own
+# variance (1/12 step^2) is below 1e-7 of the noise's (core of the noise room: grid_gaussian).
+_FINE = 1 << 10
+
+
+@dataclass(frozen=True)
+class MethodId:
+    """Which method made a plan: registered name, version, and its constructor's parameters."""
+
+    name: str
+    version: str
+    parameters: Mapping[str, Any]
+
+
+def method_parameters(method: Any) -> dict[str, Any]:
+    """The constructor's parameters of a method, which is a frozen dataclass that stores and never computes."""
+    if not is_dataclass(method):
+        raise PlanError(
+            f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
+        )
+    return {f.name: getattr(method, f.name) for f in fields(method) if f.init}
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a request allows a Gaussian method to spend: the calibrated mu, shared out in exact fractions of mu^2.
+
+    Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first), refuses
+    one that the method does not have, calibrates mu, and carries the schema's `rows_per_unit` into every sensitivity (group
+    privacy: a unit of k rows moves a sum k times as far as one row).
+    """
+
+    requested: Guarantee
+    mu: float
+    relation: str
+    rows_per_unit: int
+
+    @classmethod
+    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> Allowance:
+        if not isinstance(privacy, (GDP, ApproxDP, PureDP, ZCDP)):
+            raise PrivacyError(
+                f"privacy must be a guarantee such as cf.GDP(1.0) or cf.ApproxDP(1.0, 1e-6), got {type(privacy).__name__}"
+            )
+        relation = privacy.relation or method.relations[0]
+        if relation not in method.relations:
+            raise PrivacyError(
+                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
+                f"write relation={method.relations[0]!r} in the guarantee"
+            )
+        if privacy.unit != "record" or privacy.trust != "central":
+            raise PrivacyError(
+                f"{method.name} protects whole records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}; "
+                "leave both at their defaults"
+            )
+        return cls(privacy.resolve(relation), calibrate_gaussian(privacy), relation, schema.rows_per_unit)
+
+    def spend(self, name: str, statistic: Statistic, share: Fraction) -> Spend:
+        """A Gaussian spend for a statistic with `share` of mu^2; its variance is an exact rational, rounded up."""
+        squared = statistic.sensitivity_squared(self.relation) * self.rows_per_unit**2
+        sensitivity = sqrt_up(squared)
+        allowed = Fraction(self.mu) ** 2 * share
+        if allowed <= 0:
+            raise PlanError(f"the share of {name!r} must be above 0, got {share}")
+        step = Fraction(1)
+        while sensitivity**2 / allowed < _FINE**2 * step**2:
+            step /= 2
+        sensitivity /= step
+        return Spend(
+            name,
+            "grid_gaussian",
+            sensitivity,
+            statistic.norm,
+            round_up(sensitivity**2 / allowed),
+            step,
+            statistic.shape,
+            statistic.map.digest,
+        )
+
+    def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
+        """The proved statements of a Gaussian tree: native first, then what follows from it.
+
+        Raises `PlanError` when the exact cost of the tree is above mu^2, which would be an error of the method.
+        """
+        exact = mu_squared(event)
+        if exact is None or exact > Fraction(self.mu) ** 2:
+            raise PlanError(
+                "the spends of this plan do not fit its request; the shares of mu^2 must add up to at most 1"
+            )
+        assumptions = () if self.rows_per_unit == 1 else (f"at most {self.rows_per_unit} rows per unit",)
+        native = GDP(self.mu, relation=self.relation, assumptions=(*self.requested.assumptions, *assumptions))
+        statements: list[Guarantee] = [native]
+        if isinstance(self.requested, ApproxDP):
+            statements.append(
+                ApproxDP(
+                    self.requested.epsilon, self.requested.delta, relation=self.relation, assumptions=native.assumptions
+                )
+            )
+        statements.append(native.to_zcdp())
+        return tuple(statements)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All public facts of a release. `sha256` is its identity; two plans are equal when their digests are.
+
+    `statistics` holds the live record maps of a plan that was just made; a plan that was loaded has none, and the door makes
+    it anew from its method, schema and request before it believes any number in the file.
+    """
+
+    method: MethodId
+    schema: Mapping[str, Any]
+    requested: Guarantee
+    guarantees: tuple[Guarantee, ...]
+    event: Event
+    question: Question | None = None
+    passes: int = 1
+    n: int | None = None
+    n_nominal: int | None = None
+    public_inputs: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    target: str = ""
+    covers: str = ""
+    forecast: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        method: Any,
+        schema: Any,
+        allowance: Allowance,
+        event: Event,
+        statistics: Mapping[str, Statistic],
+        *,
+        n: int | None = None,
+        **facts: Any,
+    ) -> Plan:
+        """A plan of Gaussian spends for a method; `facts` are further fields (passes, constants, target, covers, ...)."""
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
+            raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
+        public = {"n": n} if allowance.relation == "substitute" else {"n_nominal": n}
+        parameters = method_parameters(method)
+        return cls(
+            method=MethodId(method.name, method.version, parameters),
+            schema=schema.to_dict(),
+            requested=allowance.requested,
+            guarantees=allowance.guarantees(event),
+            event=event,
+            statistics=dict(statistics),
+            **public,
+            **facts,
+        )
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of every statement in the plan."""
+        relation = self.guarantees[0].relation
+        assert relation is not None
+        return relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The native guarantee."""
+        return self.guarantees[0]
+
+    def spend(self, name: str) -> Spend:
+        """The spend of that name."""
+        for leaf in leaves(self.event):
+            if isinstance(leaf, Spend) and leaf.name == name:
+                return leaf
+        raise PlanError(
+            f"the plan has no spend {name!r}; it has: {', '.join(leaf.name for leaf in leaves(self.event))}"
+        )
+
+    def statistic(self, name: str) -> Statistic:
+        """The live statistic of that name; `PlanError` on a plan that was loaded from a file and not made anew."""
+        if name not in self.statistics:
+            raise PlanError(
+                f"the plan holds no statistic {name!r}; a plan from a file is made anew by confide.release(plan, source, ...)"
+            )
+        return self.statistics[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form of every public fact."""
+        return {
+            "method": {
+                "name": self.method.name,
+                "version": self.method.version,
+                "parameters": pack(self.method.parameters),
+            },
+            "schema": pack(self.schema),
+            "question": None if self.question is None else self.question.to_dict(),
+            "requested": self.requested.to_dict(),
+            "guarantees": [statement.to_dict() for statement in self.guarantees],
+            "event": event_to_dict(self.event),
+            "passes": self.passes,
+            "n": self.n,
+            "n_nominal": self.n_nominal,
+            "public_inputs": dict(self.public_inputs),
+            "constants": pack(self.constants),
+            "target": self.target,
+            "covers": self.covers,
+            "forecast": pack(self.forecast),
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """The inverse of `to_dict`, without live statistics."""
+        method = data["method"]
+        return cls(
+            method=MethodId(method["name"], method["version"], unpack(method["parameters"])),
+            schema=unpack(data["schema"]),
+            question=None if data["question"] is None else Question.from_dict(data["question"]),
+            requested=guarantee_from_dict(data["requested"]),
+            guarantees=tuple(guarantee_from_dict(statement) for statement in data["guarantees"]),
+            event=event_from_dict(data["event"]),
+            passes=data["passes"],
+            n=data["n"],
+            n_nominal=data["n_nominal"],
+            public_inputs=dict(data["public_inputs"]),
+            constants=unpack(data["constants"]),
+            target=data["target"],
+            covers=data["covers"],
+            forecast=unpack(data["forecast"]),
+            warnings=tuple(data["warnings"]),
+        )
+
+    @property
+    def sha256(self) -> str:
+        """Digest of every public fact."""
+        return digest(self.to_dict())
+
+    def to_json(self) -> str:
+        """The plan as a file that a steward can be handed: `confide release plan.json data.parquet`."""
+        return to_file("plan", self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Read a plan's file; `ReleaseError` when it is damaged or made by a newer version."""
+        return cls.from_dict(from_file("plan", text))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def summary(self) -> str:
+        """The plan as a table: what is spent on what, the guarantee, and the predicted standard errors."""
+        total = Fraction(self.guarantees[0].mu) ** 2 if isinstance(self.guarantees[0], GDP) else Fraction(1)
+        rows = [f"{'spend':<16}{'share':>8}{'mu':>10}{'noise sd / sensitivity':>26}{'numbers':>9}"]
+        for leaf in leaves(self.event):
+            if isinstance(leaf, Spend):
+                share = float(leaf.mu_squared / total)
+                size = 1
+                for extent in leaf.shape:
+                    size *= extent
+                size = leaf.shape[0] * (leaf.shape[0] + 1) // 2 if leaf.norm == "frobenius" else size
+                rows.append(f"{leaf.name:<16}{share:>8.1%}{leaf.cost:>10.4g}{1 / leaf.cost:>26.4g}{size:>9}")
+            else:
+                rows.append(f"{leaf.name:<16}{leaf.guarantee!s}")
+        head = [
+            f"Plan of {self.method.name} {self.method.version}: {self.target}",
+            f"requested  {self.requested}",
+            *(f"gives      {statement}" for statement in self.guarantees),
+            f"rows per unit {self.schema['rows_per_unit']} (declared); passes over the data: {self.passes}",
+            f"plan sha256 {self.sha256}",
+            "",
+        ]
+        tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
+        return "\n".join([*head, *rows, *tail, *(f"warning: {text}" for text in self.warnings)])
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
+    counts = [key for key in forecast if key != "assumes"]
+    names = list(forecast[counts[0]])
+    width = max(len(name) for name in names) + 2
+    lines = [
+        f"predicted standard errors, {forecast['assumes']}",
+        " " * width + "".join(f"{'n = ' + key:>14}" for key in counts),
+    ]
+    lines += [f"{name:<{width}}" + "".join(f"{forecast[key][name]:>14.4g}" for key in counts) for name in names]
+    return [*lines, ""]

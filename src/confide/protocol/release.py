@@ -1,0 +1,160 @@
+"""The release: noisy statistics with their guarantee. It is all that leaves the private wing, and it may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import ReleaseError
+from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.protocol.exact import array_from_dict, array_to_dict, digest, fraction_from_text, fraction_to_text
+from confide.protocol.files import FORMAT, from_file, to_file
+from confide.protocol.plan import Plan
+
+__all__ = ["Noisy", "Release"]
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """One noisy statistic: integers (Python integers in an object array) in steps, and the law of their noise.
+
+    For norm "frobenius" the matrix is symmetric, its diagonal has variance `variance` and its off-diagonal entries half of
+    it; otherwise every entry has `variance`.
+    """
+
+    values: NDArray[Any]
+    step: Fraction
+    law: str
+    scale: Fraction
+    norm: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def variance(self) -> float:
+        """Noise variance of one entry in the statistic's own integers, rounding included: (sigma^2 + 1/12) step^2.
+
+        The next term of the rounded Gaussian's variance is below 2e-8 for sigma >= 1 step; every plan has sigma >= 2^10.
+        """
+        return float((self.scale + Fraction(1, 12)) * self.step**2)
+
+    def decode(self) -> NDArray[np.float64]:
+        """The values in the statistic's own integers, as floats."""
+        return np.array([float(int(v) * self.step) for v in self.values.ravel()]).reshape(self.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "values": array_to_dict(self.values),
+            "step": fraction_to_text(self.step),
+            "law": self.law,
+            "scale": fraction_to_text(self.scale),
+            "norm": self.norm,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Noisy:
+        return cls(
+            array_from_dict(data["values"]),
+            fraction_from_text(data["step"]),
+            data["law"],
+            fraction_from_text(data["scale"]),
+            data["norm"],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy statistics, the plan they came from, what was computed between rounds, digests of bulk outputs, guarantees.
+
+    status: "released", or "no_reply" when the mechanism declined; `simulated` is True when a seed made the noise: such a
+    release protects nobody and the gate will neither charge nor publish it.
+    """
+
+    plan: Plan
+    status: str
+    statistics: Mapping[str, Noisy]
+    guarantees: tuple[Guarantee, ...]
+    public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    simulated: bool = False
+    format_version: str = FORMAT
+
+    def __getitem__(self, name: str) -> Noisy:
+        if name not in self.statistics:
+            raise ReleaseError(
+                f"the release holds no statistic {name!r}; it holds: {', '.join(sorted(self.statistics)) or 'none'}"
+            )
+        return self.statistics[name]
+
+    @property
+    def charged(self) -> Guarantee:
+        """The native guarantee of what was drawn."""
+        return self.guarantees[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; nothing is lost and nothing private is in it."""
+        return {
+            "plan": self.plan.to_dict(),
+            "status": self.status,
+            "statistics": {name: noisy.to_dict() for name, noisy in self.statistics.items()},
+            "public": {name: array_to_dict(np.asarray(values)) for name, values in self.public.items()},
+            "artifacts": dict(self.artifacts),
+            "guarantees": [statement.to_dict() for statement in self.guarantees],
+            "simulated": self.simulated,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Release:
+        """The inverse of `to_dict`."""
+        return cls(
+            plan=Plan.from_dict(data["plan"]),
+            status=data["status"],
+            statistics={name: Noisy.from_dict(noisy) for name, noisy in data["statistics"].items()},
+            public={name: array_from_dict(values) for name, values in data["public"].items()},
+            artifacts=dict(data["artifacts"]),
+            guarantees=tuple(guarantee_from_dict(statement) for statement in data["guarantees"]),
+            simulated=data["simulated"],
+        )
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the whole release: what the receipt in the ledger names."""
+        return digest(self.to_dict())
+
+    def to_json(self) -> str:
+        """The publishable file, the same bits on every machine."""
+        return to_file("release", self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read a release's file; `ReleaseError` when it is damaged or made by a newer version."""
+        return cls.from_dict(from_file("release", text))
+
+    def save(self, path: str | Path) -> Path:
+        """Write `to_json` to a file and return its path."""
+        target = Path(path)
+        target.write_text(self.to_json(), encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Release:
+        """Read a file that `save` wrote."""
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __str__(self) -> str:
+        kind = "simulated, protects nobody" if self.simulated else str(self.charged)
+        return f"Release of {self.plan.method.name}: {self.plan.target}; {self.status}; {kind}; sha256 {self.sha256}"

@@ -1,0 +1,195 @@
+"""What may be asked of records: additive statistics of exact integers, each over a map of ONE record.
+
+A sensitivity is written once, in the map: `l2_squared` bounds the sum of squares of what one record contributes, whatever
+the floating point did on the way there. The statistic turns it into its own sensitivity for a relation.
+
+Exactness of the Gram matrix (products of float64 matrices that are exact integers): with |a| <= 2^b and blocks of 2^(53-2b)
+rows every partial sum, in any order and with fused operations, is an integer of size at most 2^53; blocks add up in int64
+and are flushed to Python integers before 2^(62-2b) rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Gram", "RecordMap", "Statistic", "Total"]
+
+Codes = NDArray[np.float64]
+
+
+@runtime_checkable
+class RecordMap(Protocol):
+    """A deterministic map of one record to integers, from public configuration only; the same bits in any batch.
+
+    `columns` names the schema columns whose codes arrive, in this order; `outside(NAME)` stands for 1 where the value of
+    the numeric column NAME lay outside its bounds and 0 elsewhere. `codes` has shape (columns, rows); -1 marks a missing
+    value under "drop". The result has shape (width, rows) and holds exact integers. `l1` and `l2_squared` bound one record.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def l1(self) -> int: ...
+    @property
+    def l2_squared(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    def __call__(self, codes: Codes, /) -> Codes: ...
+
+
+class Statistic(Protocol):
+    """A sum over records: associative and commutative on integers, so that order, batches and threads do not matter."""
+
+    @property
+    def map(self) -> RecordMap: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def norm(self) -> str: ...
+    def sensitivity_squared(self, relation: str) -> Fraction: ...
+    def zero(self) -> Any: ...
+    def update(self, state: Any, codes: Codes) -> Any: ...
+    def merge(self, a: Any, b: Any) -> Any: ...
+    def value(self, state: Any) -> NDArray[Any]: ...
+
+
+@dataclass
+class _Partial:
+    """An int64 part that is moved to Python integers before it can overflow."""
+
+    part: NDArray[np.int64]
+    total: NDArray[Any]
+    rows: int = 0
+
+    def flush(self) -> None:
+        if self.rows:
+            self.total = self.total + self.part.astype(object)
+            self.part[...] = 0
+            self.rows = 0
+
+
+@dataclass(frozen=True)
+class Gram:
+    """The exact Gram matrix sum m m' of a record map, shape (width, width), symmetric.
+
+    Sensitivity in the Frobenius norm: |m m'|_F = |m|^2, so its square is l2_squared^2 under add-remove. Under substitute the
+    two matrices P, Q are positive semi-definite, <P, Q> >= 0, hence |P - Q|^2 <= |P|^2 + |Q|^2: twice that.
+
+    entry_bits: every |m_j| <= 2^entry_bits; give it when that is tighter than what l2_squared says (blocks are longer then).
+    """
+
+    map: RecordMap
+    entry_bits: int | None = None
+    norm: str = field(default="frobenius", init=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.map.width, self.map.width)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(self.map.l2_squared) ** 2 * (2 if relation == "substitute" else 1)
+
+    @property
+    def _bits(self) -> int:
+        if self.entry_bits is not None:
+            return self.entry_bits
+        # |a| <= isqrt(l2_squared) <= 2^b
+        return max(isqrt(self.map.l2_squared) - 1, 0).bit_length()
+
+    def zero(self) -> _Partial:
+        return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
+
+    def update(self, state: _Partial, codes: Codes) -> _Partial:
+        rows = self.map(codes)
+        block = 1 << max(53 - 2 * self._bits, 0)
+        limit = 1 << max(62 - 2 * self._bits, 0)
+        for start in range(0, rows.shape[1], block):
+            piece = rows[:, start : start + block]
+            if state.rows + piece.shape[1] > limit:
+                state.flush()
+            state.part += _gram(piece)
+            state.rows += piece.shape[1]
+        return state
+
+    def merge(self, a: _Partial, b: _Partial) -> _Partial:
+        a.flush()
+        b.flush()
+        return _Partial(a.part, a.total + b.total)
+
+    def value(self, state: _Partial) -> NDArray[Any]:
+        state.flush()
+        return state.total
+
+
+@dataclass(frozen=True)
+class Total:
+    """The exact sum of a record map, shape (width,).
+
+    Squared sensitivity in the Euclidean norm: l2_squared under add-remove. Under substitute |u - v|^2 <= 4 l2_squared in
+    general; for a map that is never negative <u, v> >= 0 gives 2 l2_squared, and a single such number moves by at most its
+    own bound.
+    """
+
+    map: RecordMap
+    nonnegative: bool = False
+    norm: str = field(default="l2", init=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.map.width,)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        factor = 1
+        if relation == "substitute":
+            factor = 4 if not self.nonnegative else (1 if self.map.width == 1 else 2)
+        return Fraction(self.map.l2_squared * factor)
+
+    def zero(self) -> _Partial:
+        return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
+
+    def update(self, state: _Partial, codes: Codes) -> _Partial:
+        rows = self.map(codes)
+        limit = max((1 << 62) // max(isqrt(self.map.l2_squared) + 1, 1), 1)
+        for start in range(0, rows.shape[1], limit):
+            piece = rows[:, start : start + limit]
+            if state.rows + piece.shape[1] > limit:
+                state.flush()
+            state.part += piece.astype(np.int64).sum(axis=1)
+            state.rows += piece.shape[1]
+        return state
+
+    def merge(self, a: _Partial, b: _Partial) -> _Partial:
+        a.flush()
+        b.flush()
+        return _Partial(a.part, a.total + b.total)
+
+    def value(self, state: _Partial) -> NDArray[Any]:
+        state.flush()
+        return state.total
+
+
+def _gram(rows: Codes) -> NDArray[np.int64]:
+    if _products_are_exact():
+        return (rows @ rows.T).astype(np.int64)
+    whole = rows.astype(np.int64)
+    return np.asarray(np.einsum("ik,jk->ij", whole, whole), dtype=np.int64)
+
+
+@lru_cache(maxsize=1)
+def _products_are_exact() -> bool:
+    """Whether this machine's matrix product of doubles is exact on integers of 20 bits: some products split or emulate doubles."""
+    index = np.arange(3 * 8192, dtype=np.int64).reshape(3, 8192)
+    rows = (1 << 20) - (index * 2654435761 % 7)
+    rows[1] *= np.where(index[1] % 3 == 0, -1, 1)
+    exact = np.einsum("ik,jk->ij", rows, rows)
+    doubles = rows.astype(np.float64)
+    return bool(((doubles @ doubles.T).astype(np.int64) == exact).all())

@@ -1,0 +1,117 @@
+"""Which methods there are: ours and a stranger's, through the entry point group `confide.methods`.
+
+A third party writes a frozen dataclass with plan, release and infer, names it in its own package's entry points, and gets the
+command line, the ledger, the report and `confide.testing.check_method`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any
+
+from confide.errors import PlanError
+from confide.protocol import Method, Plan
+
+__all__ = ["MethodInfo", "get", "make", "methods", "register", "remake"]
+
+_GROUP = "confide.methods"
+_registered: dict[str, type[Any]] = {}
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """One row of `confide methods`."""
+
+    name: str
+    family: str
+    version: str
+    native: str
+    relations: tuple[str, ...]
+    parameters: tuple[str, ...]
+    intervals: str
+    source: str
+
+
+def register(method: type[Any]) -> type[Any]:
+    """Make a method class known to this process under its `name`, as an entry point does for every process.
+
+    Usable as a decorator. Raises `PlanError` when another class has the name.
+    """
+    known = _all().get(method.name)
+    if known is not None and known is not method:
+        raise PlanError(f"a method named {method.name!r} exists already; give yours another name")
+    _registered[method.name] = method
+    return method
+
+
+def _all() -> dict[str, type[Any]]:
+    found = {point.name: point.load() for point in entry_points(group=_GROUP)}
+    return {**{cls.name: cls for cls in found.values()}, **_registered}
+
+
+def get(name: str) -> type[Any]:
+    """The class of a method; `PlanError` names the near match.
+
+    >>> get("ssp").family
+    'regression'
+    """
+    known = _all()
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        raise PlanError(
+            f"no method {name!r}"
+            + (f"; did you mean {near[0]!r}?" if near else "")
+            + f"; there are: {', '.join(sorted(known))}"
+        )
+    return known[name]
+
+
+def make(name: str, **parameters: Any) -> Method:
+    """A method from its name and parameters; `PlanError` when it does not have one of them."""
+    cls = get(name)
+    allowed = [f.name for f in fields(cls) if f.init]
+    unknown = [key for key in parameters if key not in allowed]
+    if unknown:
+        raise PlanError(f"method {name!r} has no parameter {', '.join(unknown)}; it has: {', '.join(allowed)}")
+    try:
+        made: Method = cls(**parameters)
+    except TypeError:
+        missing = [f.name for f in fields(cls) if f.init and f.name not in parameters]
+        raise PlanError(f"method {name!r} needs more parameters; not given: {', '.join(missing)}") from None
+    return made
+
+
+def methods() -> tuple[MethodInfo, ...]:
+    """All registered methods, by name."""
+    return tuple(
+        MethodInfo(
+            cls.name,
+            cls.family,
+            cls.version,
+            cls.native,
+            cls.relations,
+            tuple(f.name for f in fields(cls) if f.init),
+            cls.intervals,
+            cls.source,
+        )
+        for _, cls in sorted(_all().items())
+    )
+
+
+def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
+    """The method of a plan from a file, and the plan made anew from public facts.
+
+    Nothing in a file is believed: sensitivities, scales and the guarantee are derived again, and the plan must come out with the
+    same digest. Raises `PlanError` when it does not, because the file was made by another version or was altered.
+    """
+    method = make(plan.method.name, **plan.method.parameters)
+    n = plan.n if plan.n is not None else plan.n_nominal
+    again = method.plan(schema, plan.requested, n=n)
+    if again.sha256 != plan.sha256:
+        raise PlanError(
+            f"the plan cannot be made again from its own method, schema and request: it was written by another version than "
+            f"{plan.method.name} {method.version}, for another schema, or altered; make a new one with `confide plan`"
+        )
+    return method, again

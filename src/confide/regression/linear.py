@@ -1,0 +1,68 @@
+"""What a linear regression gives its user beyond a table of coefficients: R squared with its interval, and predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.errors import NoResult
+from confide.results import Estimates, check_alpha
+from confide.schema import Design
+
+__all__ = ["LinearEstimates"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearEstimates(Estimates):
+    """Coefficients of a line in the units of the data, with predictions and R squared.
+
+    `nobs` is the noisy weighted count of records, `rsquared` the share of the response's variance on the line (about zero
+    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "ok".
+    """
+
+    design: Design | None = None
+    nobs: float = nan
+    rsquared: float = nan
+    rsquared_interval: tuple[float, float] = (nan, nan)
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """`Estimates.to_dict` with the noisy count and R squared; what is not finite is None."""
+        low, high = self.rsquared_interval
+        numbers = {"nobs_noisy": self.nobs, "rsquared": self.rsquared, "rsquared_low": low, "rsquared_high": high}
+        return {
+            **super().to_dict(alpha),
+            **{name: value if isfinite(value) else None for name, value in numbers.items()},
+        }
+
+    def predict(self, frame: Any) -> pd.Series[float]:
+        """The line at the rows of a public frame (pandas, or a mapping of arrays), in the response's units.
+
+        Raises `NoResult` when the release holds no reply.
+        """
+        return pd.Series(self._rows(frame) @ self.estimates, name=self.response)
+
+    def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
+        """Mean, standard error and interval of the line at the rows of a public frame: columns as in statsmodels.
+
+        mean, mean_se, mean_ci_lower, mean_ci_upper; the interval covers the line at that point, not a new response.
+        """
+        alpha = check_alpha(alpha)
+        rows = self._rows(frame)
+        mean = rows @ self.estimates
+        error = np.sqrt(np.einsum("ij,jk,ik->i", rows, self.covariance, rows))
+        half = stats.t.ppf(1 - alpha / 2, self.df) * error
+        return pd.DataFrame(
+            {"mean": mean, "mean_se": error, "mean_ci_lower": mean - half, "mean_ci_upper": mean + half}
+        )
+
+    def _rows(self, frame: Any) -> NDArray[np.float64]:
+        if self.design is None or self.status == "no_reply":
+            raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
+        matrix = self.design.matrix(frame)
+        return matrix[:, [self.design.names.index(name) for name in self.names]]

@@ -1,0 +1,115 @@
+"""Normal equations from noisy second moments, and a covariance that knows the noise.
+
+In scaled units: z = (1, x~), t the response, A = sum w z z', b = sum w z t, q = sum w t^2, each released with Gaussian noise
+of known variance. The noise enters the estimating equation A theta = b linearly, with covariance
+
+    G(theta) = (Sb^2 + SA^2 |theta|^2 / 2) I + (SA^2 / 2) theta theta'
+
+because Sym(SA) theta has that covariance. Restrictions (no intercept, a subset of columns) are affine: theta = offset + basis phi.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Fit", "Line", "NoisyMoments", "fit"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments:
+    """A (p, p), b (p,), q and the noise standard deviations: `sd_gram` on A's diagonal (off-diagonal 1/sqrt(2) of it), sd_cross, sd_square."""
+
+    gram: Array
+    cross: Array
+    square: float
+    sd_gram: float
+    sd_cross: float
+    sd_square: float
+
+    @property
+    def count(self) -> float:
+        """The noisy weighted count of records, A_00."""
+        return float(self.gram[0, 0])
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        return float(np.linalg.eigvalsh(self.gram)[0])
+
+    @property
+    def noise_norm(self) -> float:
+        """About the operator norm of the noise in A: SA sqrt(2 p)."""
+        return self.sd_gram * sqrt(2 * len(self.cross))
+
+    def noise_covariance(self, theta: Array) -> Array:
+        """G(theta), the covariance of (noise of b) - (noise of A) theta, shape (p, p)."""
+        half = self.sd_gram**2 / 2
+        return (self.sd_cross**2 + half * float(theta @ theta)) * np.eye(len(theta)) + half * np.outer(theta, theta)
+
+    def principal(self, keep: list[int]) -> NoisyMoments:
+        """The moments of some columns alone."""
+        return NoisyMoments(
+            self.gram[np.ix_(keep, keep)], self.cross[keep], self.square, self.sd_gram, self.sd_cross, self.sd_square
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The affine set theta = offset + basis phi in which the line is sought: shapes (p,), (p, k)."""
+
+    offset: Array
+    basis: Array
+
+    @classmethod
+    def free(cls, p: int) -> Line:
+        """Any line with an intercept."""
+        return cls(np.zeros(p), np.eye(p))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """theta (p,), residual variance s2 in t units, degrees of freedom, and the pieces of the covariance of phi.
+
+    `bread` = basis (basis' A basis)^{-1} basis', so that cov(theta) = bread (meat + noise) bread.
+    """
+
+    theta: Array
+    s2: float
+    df: float
+    bread: Array
+    noise: Array
+    moments: NoisyMoments
+
+    def covariance(self, meat: Array | None = None) -> Array:
+        """Covariance of theta; `meat` defaults to s2 A, which is conservative under equal residual variances since w <= 1."""
+        middle = self.s2 * self.moments.gram if meat is None else meat
+        return self.bread @ (middle + self.noise) @ self.bread
+
+    @property
+    def noise_part(self) -> Array:
+        """The part of the covariance of theta that is privacy noise."""
+        return self.bread @ self.noise @ self.bread
+
+
+def fit(moments: NoisyMoments, line: Line) -> Fit:
+    """Solve the noisy normal equations within an affine set.
+
+    The residual variance is corrected by tr((P'AP)^{-1} P'GP): theta is fitted to the same noise that is in the residual sum of
+    squares, which makes it too small by that much on average. Raises `numpy.linalg.LinAlgError` when P'AP is singular.
+    """
+    basis, offset = line.basis, line.offset
+    system = basis.T @ moments.gram @ basis
+    inverse = np.linalg.inv(system)
+    phi = inverse @ (basis.T @ (moments.cross - moments.gram @ offset))
+    theta = offset + basis @ phi
+    noise = moments.noise_covariance(theta)
+    df = max(moments.count - basis.shape[1], 1.0)
+    rss = moments.square - 2 * float(theta @ moments.cross) + float(theta @ moments.gram @ theta)
+    corrected = (rss + float(np.trace(inverse @ basis.T @ noise @ basis))) / df
+    s2 = float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
+    return Fit(theta, s2, df, basis @ inverse @ basis.T, noise, moments)

@@ -1,0 +1,419 @@
+"""SSP: linear regression from leverage-weighted sufficient statistics, with noise-aware intervals.
+
+Estimates the line E[y|x] = intercept + x'beta. Rows are weighted by w = min(1, R2/|z|^2), z = (1, x~) with x~ scaled to [-1, 1]
+by the public bounds; under a linear model weighting costs no bias, and it cuts the sensitivity from 1 + d to R2.
+
+Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise. With v = (z, sqrt(g2) t) the first release is the Gram
+matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2. The meat sum w^2 r^2 z z' has
+|.|_F <= R2, the count of clipped responses moves by 1. All three are Gaussian mechanisms on exact integers with rounded Gaussian
+noise; they compose adaptively by adding mu^2. Under substitute two positive semi-definite matrices differ by at most sqrt(2)
+times their bound. Sources: Dwork, Talwar, Thakurta, Zhang 2014 (noisy Gram matrix); Dong, Roth, Su 2022, Theorem 2 and
+Corollary 2 (Gaussian mechanism, composition).
+
+Interval: Student t, from a covariance that contains the sampling of records and the privacy noise; covers the coefficients of the
+population's line for responses clipped to the declared bounds. cov="robust" (default) allows unequal residual variances,
+"classical" assumes equal ones. If the line is only an approximation, the target is the w-weighted linear projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite, nan, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.mechanisms import ClippedResponse, ResidualRows, WeightedRows
+from confide.noise import keyed_generator
+from confide.protocol import Allowance, Gram, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.regression.linear import LinearEstimates
+from confide.regression.normal_equations import Fit, Line, NoisyMoments, fit
+from confide.regression.r_squared import r_squared, r_squared_interval
+from confide.schema import Design, Schema
+
+__all__ = ["SSP"]
+
+Array = NDArray[np.float64]
+
+# Shares of mu^2. One per cent buys the diagnostic of clipped responses; of the rest a robust covariance takes 15 %.
+_CLIPPING_SHARE = Fraction(1, 100)
+_MEAT_SHARE = Fraction(15, 100)
+# Public prior guess of |theta|^2 that balances the noise of A against that of b (the optimum is flat in it).
+_PRIOR = 0.5
+# A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
+_FAR = 1e6
+# The y_clipping flag is raised when the lower 95 % bound of the clipped share is above this.
+_TOLERATED_CLIPPING = 0.005
+
+
+@dataclass(frozen=True)
+class SSP:
+    """Linear regression by noisy weighted sufficient statistics: one release answers many questions.
+
+    formula: "y ~ a + b"; cov: "robust" or "classical"; leverage_cap: R2 >= 1 (default 1 + d/3 for d terms); clipping_check: pay 1 %
+    of mu^2 for a noisy count of responses outside their bounds; term_bounds: public bounds of derived terms that have none.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> plan = SSP("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.relation
+    (1.0, 'add-remove')
+    """
+
+    formula: str
+    cov: str = "robust"
+    leverage_cap: float | None = None
+    clipping_check: bool = True
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "ssp"
+    family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "1"
+    source: ClassVar[str] = (
+        "leverage-weighted noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    )
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "GDP"
+    intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, unequal variances"
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.cov not in ("robust", "classical"):
+            raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
+        cap = self.leverage_cap
+        if cap is not None and not (
+            isinstance(cap, (int, float)) and not isinstance(cap, bool) and isfinite(cap) and cap >= 1
+        ):
+            raise PlanError(
+                f"leverage_cap must be a finite number of at least 1, got {cap!r}; leave it out for 1 + d/3"
+            )
+        if not isinstance(self.clipping_check, bool):
+            raise PlanError(f"clipping_check must be True or False, got {self.clipping_check!r}")
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The spends, the guarantee and predicted standard errors, from public facts.
+
+        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
+        """
+        design = self._design(schema)
+        allowance = Allowance.of(privacy, self, schema)
+        statistics, shares = self._statistics(design)
+        event = Together(tuple(allowance.spend(name, statistics[name], shares[name]) for name in statistics))
+        moments = self._noise(event.parts[0].scale, design)
+        response = design.response.name
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            event,
+            statistics,
+            n=n,
+            passes=2 if self.cov == "robust" else 1,
+            constants={"leverage_cap": self._cap(design), "g2": self._g2(design)},
+            target=f"linear regression of {response} on {', '.join(design.names)}",
+            covers=self._covers(design),
+            forecast=_forecast(design, moments, n),
+            warnings=()
+            if self.clipping_check
+            else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
+        )
+
+    def _design(self, schema: Any) -> Design:
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
+
+    def _cap(self, design: Design) -> float:
+        return 1 + len(design.terms) / 3 if self.leverage_cap is None else float(self.leverage_cap)
+
+    def _g2(self, design: Design) -> float:
+        # argmin over g2 of (R2 + g2)^2 (1/g2 + c): noise variance of one coefficient against the scale given to the response
+        return (sqrt(1 + 8 * _PRIOR * self._cap(design)) - 1) / (4 * _PRIOR)
+
+    def _statistics(self, design: Design) -> tuple[dict[str, Statistic], dict[str, Fraction]]:
+        cap = self._cap(design)
+        statistics: dict[str, Statistic] = {"moments": Gram(WeightedRows(design, cap, self._g2(design)))}
+        rest = Fraction(1)
+        shares = {}
+        if self.clipping_check:
+            statistics["clipping"] = Total(ClippedResponse(design), nonnegative=True)
+            shares["clipping"] = _CLIPPING_SHARE
+            rest -= _CLIPPING_SHARE
+        if self.cov == "robust":
+            statistics["meat"] = Gram(ResidualRows(design, cap))
+            shares["meat"] = rest * _MEAT_SHARE
+            rest *= 1 - _MEAT_SHARE
+        shares["moments"] = rest
+        return statistics, shares
+
+    def _covers(self, design: Design) -> str:
+        variances = "unequal residual variances allowed" if self.cov == "robust" else "equal residual variances assumed"
+        return (
+            f"coefficients of the population's line for {design.response.name} clipped to its declared bounds; "
+            f"sampling of records and privacy noise, {variances}, independent records; "
+            "if the relation is not linear, the leverage-weighted linear projection"
+        )
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+        """Noisy moments in one pass; for a robust covariance a second pass at the noisy line."""
+        with Meter(plan, noise) as meter:
+            first = [name for name in plan.statistics if name != "meat"]
+            drawn = [
+                meter.draw(name, total)
+                for name, total in zip(first, source.aggregate(*map(plan.statistic, first)), strict=True)
+            ]
+            public = {}
+            if self.cov == "robust":
+                design = self._design(source.schema)
+                rows = plan.statistic("meat").map
+                assert isinstance(rows, ResidualRows)
+                public["theta"] = self._starting_line(design, self._moments(drawn[0].decode(), drawn[0].scale, design))
+                (meat,) = source.aggregate(Gram(rows.at(public["theta"])))
+                meter.draw("meat", meat)
+        return meter.release(public=public)
+
+    def _starting_line(self, design: Design, moments: NoisyMoments) -> Array:
+        """The noisy line, or 0 where it is singular, not finite or absurd: the residuals must stay numbers."""
+        try:
+            theta = fit(moments, _line(design)).theta
+        except np.linalg.LinAlgError:
+            theta = np.full(len(moments.cross), nan)
+        return theta if (np.abs(theta) <= _FAR).all() else np.zeros(len(theta))
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+        """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
+
+        A subset's covariance assumes equal residual variances in the smaller model, whatever `cov` is: the released meat belongs
+        to the full one. Raises `PlanError` for a name that is no coefficient.
+        """
+        question = question or Question()
+        question.only("subset")
+        design = self._design(release.plan.schema)
+        keep = _kept(design, question)
+        moments = self._moments(release["moments"].decode(), release["moments"].scale, design)
+        line = _line(design, keep)
+        subset = len(keep) < len(design.terms)
+        columns = [0, *(1 + j for j in keep)]
+        status, reason = _status(moments.principal(columns))
+        robust = self.cov == "robust" and not subset
+        meat = self._meat(release, design) if robust else None
+        return self._estimates(release, question, design, moments, line, keep, status, reason, meat)
+
+    def _noise(self, scale: Fraction, design: Design) -> NoisyMoments:
+        """The noise of the moments alone, with zeros in place of the values."""
+        return self._moments(np.zeros((len(design.terms) + 2,) * 2), scale, design)
+
+    def _moments(self, values: Array, scale: Fraction, design: Design) -> NoisyMoments:
+        """From integers in steps to A, b, q in scaled units: a row was S sqrt(w) (z, sqrt(g2) t)."""
+        rows = WeightedRows(design, self._cap(design), self._g2(design))
+        unit, g = float(rows.steps) ** 2, sqrt(rows.g2)
+        sd = sqrt(float(scale)) / unit
+        return NoisyMoments(
+            gram=values[:-1, :-1] / unit,
+            cross=values[:-1, -1] / (unit * g),
+            square=float(values[-1, -1] / (unit * g * g)),
+            sd_gram=sd,
+            sd_cross=sd / (sqrt(2) * g),
+            sd_square=sd / (g * g),
+        )
+
+    def _meat(self, release: Release, design: Design) -> Array:
+        """sum w^2 r^2 z z' with its negative eigenvalues set to 0."""
+        values, vectors = np.linalg.eigh(
+            release["meat"].decode() / float(ResidualRows(design, self._cap(design)).steps) ** 2
+        )
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+    def _estimates(
+        self,
+        release: Release,
+        question: Question,
+        design: Design,
+        moments: NoisyMoments,
+        line: Line,
+        keep: list[int],
+        status: str,
+        reason: str,
+        meat: Array | None,
+    ) -> LinearEstimates:
+        names = _names(design, keep)
+        to_units, shift = _units(design, keep)
+        count = moments.count
+        interval = (nan, nan)
+        covariance = noise = np.full((len(names), len(names)), nan)
+        share_r2, df = nan, 1.0
+        try:
+            fitted: Fit | None = fit(moments, line)
+        except np.linalg.LinAlgError:
+            fitted = None
+        estimates = np.full(len(names), nan) if fitted is None else to_units @ fitted.theta + shift
+        if fitted is not None and status == "ok":
+            df = fitted.df
+            covariance = to_units @ fitted.covariance(meat) @ to_units.T
+            noise = to_units @ fitted.noise_part @ to_units.T
+            share_r2 = r_squared(moments, line)
+            interval = r_squared_interval(moments, line, keyed_generator(release.sha256, question.sha256))
+        flags, clipped = (
+            _clipping(release, count)
+            if self.clipping_check
+            else (("clipping_unchecked",), "not checked (clipping_check=False)")
+        )
+        return LinearEstimates(
+            method=f"{self.name} {self.version}",
+            response=design.response.name,
+            names=names,
+            estimates=estimates,
+            covariance=covariance,
+            df=df,
+            noise_variance=np.diag(noise).copy(),
+            status=status,
+            reason=reason,
+            flags=flags,
+            requested=release.plan.requested,
+            guarantee=release.charged,
+            target=f"linear regression of {design.response.name} on {', '.join(names)}",
+            covers=release.plan.covers if len(keep) == len(design.terms) else _SUBSET_COVERS,
+            release_sha256=release.sha256,
+            facts=(
+                ("Cov. type", "robust" if meat is not None else "classical"),
+                ("Weighted count (noisy)", f"{count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"),
+                ("R-squared (weighted)", f"{share_r2:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"),
+                ("Clipped responses", clipped),
+            ),
+            simulated=release.simulated,
+            design=design,
+            nobs=count,
+            rsquared=share_r2,
+            rsquared_interval=interval,
+        )
+
+    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Corners of the domain are the worst records: there |z| and |t| are largest. The audit builds them from the schema."""
+        return ()
+
+
+_SUBSET_COVERS = (
+    "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
+    "in the smaller model assumed, independent records"
+)
+
+
+def _kept(design: Design, question: Question) -> list[int]:
+    """Indices of the terms that a question keeps."""
+    if question.subset is None:
+        return list(range(len(design.terms)))
+    names = [term.name for term in design.terms]
+    unknown = [name for name in question.subset if name not in names and name != "Intercept"]
+    if unknown:
+        raise PlanError(
+            f"subset names {', '.join(map(repr, unknown))}, which the release does not hold; it holds: {', '.join(names)}"
+        )
+    return [j for j, name in enumerate(names) if name in question.subset]
+
+
+def _names(design: Design, keep: list[int]) -> tuple[str, ...]:
+    return (*(("Intercept",) if design.intercept else ()), *(design.terms[j].name for j in keep))
+
+
+def _line(design: Design, keep: list[int] | None = None) -> Line:
+    """Where theta may lie: free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's own units."""
+    keep = list(range(len(design.terms))) if keep is None else keep
+    p = len(design.terms) + 1
+    columns = np.eye(p)[:, [1 + j for j in keep]]
+    if design.intercept:
+        return Line(np.zeros(p), np.column_stack([np.eye(p)[:, 0], columns]))
+    middle, half = _box(design)
+    columns[0] = [middle[j] / half[j] for j in keep]
+    offset = np.zeros(p)
+    offset[0] = -_middle(design.response) / _half(design.response)
+    return Line(offset, columns)
+
+
+def _units(design: Design, keep: list[int]) -> tuple[Array, Array]:
+    """(J, shift): coefficients in the data's units are J theta + shift, in the order of `_names`."""
+    middle, half = _box(design)
+    y_half = _half(design.response)
+    matrix = np.zeros((len(design.terms) + 1, len(design.terms) + 1))
+    matrix[0, 0] = y_half
+    matrix[0, 1:] = -y_half * middle / half
+    matrix[range(1, len(matrix)), range(1, len(matrix))] = y_half / half
+    shift = np.zeros(len(matrix))
+    shift[0] = _middle(design.response)
+    rows = [*([0] if design.intercept else []), *(1 + j for j in keep)]
+    return matrix[rows], shift[rows]
+
+
+def _box(design: Design) -> tuple[Array, Array]:
+    return np.array([_middle(term) for term in design.terms]), np.array([_half(term) for term in design.terms])
+
+
+def _middle(term: Any) -> float:
+    return float(term.low + (term.high - term.low) / 2)
+
+
+def _half(term: Any) -> float:
+    return float((term.high - term.low) / 2)
+
+
+def _status(moments: NoisyMoments) -> tuple[str, str]:
+    """Whether the released Gram matrix stands above its own noise; decided from released numbers only."""
+    smallest, noise = moments.smallest_eigenvalue, moments.noise_norm
+    if smallest <= 0:
+        return "not_identified", (
+            "the released Gram matrix is not positive definite: the noise is larger than what the data say about some direction; "
+            "ask for fewer terms, tighter bounds, more records or a larger budget"
+        )
+    if smallest < noise:
+        return "weak", (
+            "the smallest eigenvalue of the released Gram matrix is below the size of its noise, so normal intervals are not valid; "
+            "ask for fewer terms, tighter bounds, more records or a larger budget"
+        )
+    return "ok", ""
+
+
+def _clipping(release: Release, count: float) -> tuple[tuple[str, ...], str]:
+    """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
+    noisy = release["clipping"]
+    share = float(noisy.decode()[0]) / max(count, 1.0)
+    error = sqrt(noisy.variance) / max(count, 1.0)
+    flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
+    text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
+    return (("y_clipping",) if flagged else ()), text
+
+
+def _forecast(design: Design, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
+    """Standard errors to expect with independent features, uniform between their bounds, and a residual sd of a quarter of y's range."""
+    mean = np.array([1.0, *(_expected(term)[0] for term in design.terms)])
+    spread = np.diag([0.0, *(_expected(term)[1] for term in design.terms)])
+    p = len(mean)
+    guess = np.full(p, sqrt(_PRIOR / p))
+    line = _line(design)
+    to_units, _ = _units(design, list(range(len(design.terms))))
+    names = _names(design, list(range(len(design.terms))))
+    table: dict[str, Any] = {
+        "assumes": "if features are independent and uniform within bounds, and the residual sd is a quarter of the response's range"
+    }
+    for count in (n,) if n else (1_000, 10_000, 100_000):
+        gram = count * (np.outer(mean, mean) + spread)
+        bread = line.basis @ np.linalg.inv(line.basis.T @ gram @ line.basis) @ line.basis.T
+        covariance = to_units @ bread @ (gram / 4 + noise.noise_covariance(guess)) @ bread @ to_units.T
+        table[f"{count:,}"] = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    return table
+
+
+def _expected(term: Any) -> tuple[float, float]:
+    """Mean and variance of a scaled term that is uniform between its bounds; an indicator is taken as 1 in half of the records."""
+    return (0.0, 1.0) if term.binary else (0.0, 1 / 3)

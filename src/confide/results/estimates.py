@@ -1,0 +1,342 @@
+"""A vector of estimates with its covariance: the base family of results, in statsmodels' vocabulary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.protocol import STATUSES
+from confide.results import wald
+from confide.results.table import html, text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Estimates"]
+
+Vector = NDArray[np.float64]
+
+# A variance may fall short of its noise part, and a covariance be asymmetric, by the rounding of a few matrix products.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates:
+    """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
+
+    method: name and version; response: what the table is about ("" when nothing fits); names (p,); estimates (p,);
+    covariance (p, p), all NaN outside status "ok"; df: degrees of freedom of Student's t, inf for the normal law;
+    noise_variance (p,): the part of each variance that is privacy noise; status and reason ("" when ok); flags; the
+    requested and the charged guarantee, both with their relation; target: what is estimated; covers: what the intervals
+    account for; facts: further lines of the head. All units are those of the data. Arrays are read-only copies.
+
+    Outside status "ok" estimates are shown, and every standard error, test and interval is NaN.
+    Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
+
+    >>> from confide.guarantees import GDP
+    >>> mu = GDP(1.0, relation="add-remove")
+    >>> result = Estimates(
+    ...     method="mean 1", response="age", names=("mean",), estimates=[41.5], covariance=[[0.25]], df=inf,
+    ...     noise_variance=[0.04], status="ok", reason="", flags=(), requested=mu, guarantee=mu, target="mean of age",
+    ...     covers="sampling and privacy noise", release_sha256="0" * 64)
+    >>> result.bse.tolist(), result.privacy_share.round(2).tolist()
+    ([0.5], [0.16])
+    >>> result.conf_int().round(2).loc["mean"].tolist()
+    [40.52, 42.48]
+    """
+
+    method: str
+    response: str
+    names: tuple[str, ...]
+    estimates: Vector
+    covariance: Vector
+    df: float
+    noise_variance: Vector
+    status: str
+    reason: str
+    flags: tuple[str, ...]
+    requested: Guarantee
+    guarantee: Guarantee
+    target: str
+    covers: str
+    release_sha256: str
+    facts: tuple[tuple[str, str], ...] = ()
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        names = _names(self.names)
+        put = object.__setattr__  # the one way to set a field of a frozen dataclass
+        put(self, "names", names)
+        put(self, "flags", tuple(self.flags))
+        put(self, "facts", tuple((str(label), str(value)) for label, value in self.facts))
+        put(self, "df", float(self.df))
+        p = len(names)
+        for field, shape in (("estimates", (p,)), ("covariance", (p, p)), ("noise_variance", (p,))):
+            put(self, field, _array(field, getattr(self, field), shape))
+        _check_status(self)
+        _check_guarantees(self)
+        _check_variances(self)
+
+    # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimates, indexed by name."""
+        return self._series(self.estimates)
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors: sampling and privacy noise together."""
+        return self._series(self._bse)
+
+    @property
+    def tvalues(self) -> pd.Series[float]:
+        """Estimates over their standard errors."""
+        return self._series(self._tvalues)
+
+    @property
+    def pvalues(self) -> pd.Series[float]:
+        """Two-sided p-values of "this one is zero", from Student's t with `df` degrees of freedom."""
+        size = -np.abs(self._tvalues)
+        tail = special.ndtr(size) if self.df == inf else special.stdtr(self.df, size)
+        return self._series(2 * tail)
+
+    @property
+    def privacy_share(self) -> pd.Series[float]:
+        """The part of each variance that is privacy noise, in [0, 1]; the rest is sampling. NaN outside status "ok"."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._series(np.clip(self.noise_variance / np.diag(self.covariance), 0.0, 1.0))
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of the guarantee."""
+        return str(self.guarantee.relation)
+
+    def cov_params(self) -> pd.DataFrame:
+        """The covariance of the estimates, shape (p, p)."""
+        return pd.DataFrame(self.covariance.copy(), index=list(self.names), columns=list(self.names))
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha, one for each estimate: columns 0 (low) and 1 (high) as in statsmodels.
+
+        Raises `PlanError` for an alpha that is not between 0 and 1.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            half = self._quantile(alpha) * self._bse
+            return pd.DataFrame({0: self.estimates - half, 1: self.estimates + half}, index=list(self.names))
+
+    def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
+        """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "ok".
+
+        r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out); or text such as
+        "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
+        restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
+        Source: binagg.md 4.1, joint tests; Greene, Econometric Analysis, section 5.4.
+        """
+        matrix, value = wald.restrictions(self.names, r_matrix, r_value)
+        return wald.test(matrix, value, self.estimates, self.covariance, self.df)
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    def summary(self, alpha: float = 0.05) -> str:
+        """The table as text, at most 100 columns wide, with status, guarantee and what the intervals cover."""
+        return text(self, check_alpha(alpha))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        what = f" of {self.response!r}" if self.response else ""
+        kind = ", simulated noise" if self.simulated else ""
+        head = f"{type(self).__name__} by {self.method!r}: {len(self.names)} estimates{what}"
+        return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
+
+    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """The table as a DataFrame: estimate, se, t, p, low, high, privacy_share; one row for each name."""
+        limits = self.conf_int(alpha)
+        return pd.DataFrame(
+            {
+                "estimate": self.params,
+                "se": self.bse,
+                "t": self.tvalues,
+                "p": self.pvalues,
+                "low": limits[0],
+                "high": limits[1],
+                "privacy_share": self.privacy_share,
+            }
+        )
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """All that the result holds, in types of strict JSON: what is not finite is None, and so is df = inf."""
+        frame = self.to_frame(alpha)
+        return {
+            "family": "estimates",
+            "method": self.method,
+            "response": self.response,
+            "status": self.status,
+            "reason": self.reason,
+            "flags": list(self.flags),
+            "simulated": self.simulated,
+            "names": list(self.names),
+            **{str(column): _plain(frame[column].to_numpy()) for column in frame},
+            "alpha": float(alpha),
+            "distribution": "normal" if self.df == inf else "t",
+            "df": _plain(np.float64(self.df)),
+            "covariance": _plain(self.covariance),
+            "noise_variance": _plain(self.noise_variance),
+            "facts": [list(fact) for fact in self.facts],
+            "target": self.target,
+            "covers": self.covers,
+            "relation": self.relation,
+            "requested": {**self.requested.to_dict(), "text": str(self.requested)},
+            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
+            "release_sha256": self.release_sha256,
+        }
+
+    def to_json(self, alpha: float = 0.05) -> str:
+        """`to_dict` as strict JSON in ASCII: no NaN tokens, floats with all their digits."""
+        return json.dumps(self.to_dict(alpha), allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        return html(self, 0.05)
+
+    def plot(self, alpha: float = 0.05, ax: Axes | None = None, *, names: Sequence[str] | None = None) -> Axes:
+        """Estimates with their intervals, and inside each the part that sampling alone would give; returns the Axes.
+
+        names: which ones to draw, all but the intercept when left out. Without `ax` a new figure is made that no
+        global list of figures holds: `result.plot().figure.savefig("plot.png")`.
+        """
+        from confide.results.plot import draw  # here, because matplotlib is slow to load and tables do without it
+
+        return draw(self, check_alpha(alpha), ax, names)
+
+    def report(self, path: str | Path, alpha: float = 0.05) -> Path:
+        """Write one self-contained HTML file with table, plot and privacy statement in plain words; returns its path.
+
+        Raises `PlanError` when the file cannot be written.
+        """
+        from confide.results.report import write
+
+        return write(self, Path(path), check_alpha(alpha))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _bse(self) -> Vector:
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def _tvalues(self) -> Vector:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self.estimates / self._bse
+
+    def _quantile(self, alpha: float) -> float:
+        half = check_alpha(alpha) / 2
+        # scipy's t quantile has the wrong sign where it overflows, hence the absolute value
+        return float(abs(special.ndtri(half) if self.df == inf else special.stdtrit(self.df, half)))
+
+    def _series(self, values: Vector) -> pd.Series[float]:
+        return pd.Series(np.array(values), index=list(self.names), dtype="float64")
+
+
+def check_alpha(alpha: float) -> float:
+    """alpha as a float between 0 and 1, or `PlanError`."""
+    if isinstance(alpha, (bool, np.bool_)) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
+        raise PlanError(f"alpha must be a number between 0 and 1, got {alpha!r}; for 95 % intervals write alpha=0.05")
+    return float(alpha)
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise PlanError(f"names must be a list of texts, got the text {names!r}; write names=({names!r},)")
+    found = tuple(names)
+    if not found or not all(isinstance(name, str) and name for name in found):
+        raise PlanError(f"names must hold at least one text, none of them empty, got {found!r}; write names=('mean',)")
+    if len(set(found)) < len(found):
+        raise PlanError(f"names must differ from each other, got {found!r}; number them, as in ('mean 1', 'mean 2')")
+    return found
+
+
+def _array(field: str, values: ArrayLike, shape: tuple[int, ...]) -> Vector:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PlanError(
+            f"{field} must hold numbers in the shape {shape}, got {type(values).__name__}; give a NumPy array"
+        ) from None
+    if array.shape != shape:
+        raise PlanError(
+            f"{field} must have the shape {shape}, one for each name, got {array.shape}; the names say how many"
+        )
+    array.flags.writeable = False
+    return array
+
+
+def _check_status(result: Estimates) -> None:
+    if result.status not in STATUSES:
+        raise PlanError(
+            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}; write status='ok' for valid estimates"
+        )
+    if bool(result.reason) == (result.status == "ok"):
+        raise PlanError(
+            f"status {result.status!r} came with the reason {result.reason!r}; write reason='' at status 'ok', "
+            "and a reason at every other status"
+        )
+
+
+def _check_guarantees(result: Estimates) -> None:
+    for field in ("requested", "guarantee"):
+        statement = getattr(result, field)
+        if not statement.complete:
+            raise PlanError(
+                f"{field} must have its relation, got {statement}; take it from the plan or the release, "
+                "where it has one, or call .resolve('add-remove') on it"
+            )
+
+
+def _check_variances(result: Estimates) -> None:
+    if result.status != "ok":
+        if not np.isnan(result.covariance).all():
+            raise PlanError(
+                f"the covariance must be all NaN at status {result.status!r}; write numpy.full((p, p), numpy.nan): an "
+                "interval that is not valid must not be computable"
+            )
+        return
+    variance = np.diag(result.covariance)
+    if not (np.isfinite(result.estimates).all() and np.isfinite(result.covariance).all() and (variance >= 0).all()):
+        raise PlanError(
+            "at status 'ok' estimates and covariance must be finite and variances not negative; "
+            "otherwise write status='weak' and its reason"
+        )
+    size = np.outer(np.sqrt(variance), np.sqrt(variance))
+    if (np.abs(result.covariance - result.covariance.T) > _ROUNDING * size + np.finfo(float).tiny).any():
+        raise PlanError(
+            "the covariance must be symmetric; write covariance=(V + V.T) / 2 when rounding made it otherwise"
+        )
+    if not ((result.noise_variance >= 0) & (result.noise_variance <= (1 + _ROUNDING) * variance)).all():
+        raise PlanError(
+            "noise_variance is a part of each variance and must lie between 0 and the diagonal of the covariance"
+        )
+    if isnan(result.df) or result.df <= 0:
+        raise PlanError("df must be above 0; for the normal law write df=math.inf")
+
+
+def _plain(values: NDArray[np.float64] | np.float64) -> Any:
+    """Nested lists of floats, None where a number is not finite."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim:
+        return [_plain(part) for part in array]
+    number = float(array)
+    return number if isfinite(number) else None

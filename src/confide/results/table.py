@@ -1,0 +1,221 @@
+"""The table of estimates, as text in the style of statsmodels and as HTML: one set of cells, two renderings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, inf, isfinite, isnan, log10, nan
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from rich.cells import cell_len, chop_cells
+
+from confide.results.words import SIMULATED, clean, notes
+
+if TYPE_CHECKING:
+    from confide.results.estimates import Estimates
+
+__all__ = ["Row", "columns", "environment", "facts", "html", "rows", "text", "title", "view"]
+
+NARROWEST = 78  # the width of statsmodels' tables
+WIDEST = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: the name and its cells, ready to show."""
+
+    name: str
+    cells: tuple[str, ...]
+
+
+def title(result: Estimates) -> str:
+    """The heading of every rendering."""
+    return clean(f"Private estimates of {result.response}" if result.response else "Private estimates")
+
+
+def columns(result: Estimates, alpha: float) -> tuple[str, ...]:
+    """Column heads after the name; z in place of t when the law is normal, as in statsmodels."""
+    letter = "z" if result.df == inf else "t"
+    return ("coef", "std err", letter, f"P>|{letter}|", f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]", "noise share")
+
+
+def rows(result: Estimates, alpha: float) -> tuple[Row, ...]:
+    """The cells of the table, one row for each name."""
+    return tuple(
+        Row(clean(name), _cells(line))
+        for name, line in zip(result.names, result.to_frame(alpha).itertuples(index=False), strict=True)
+    )
+
+
+def _cells(line: Any) -> tuple[str, ...]:
+    digits = _digits((line.estimate, line.se, line.low, line.high), line.se)
+    share = "nan" if isnan(line.privacy_share) else f"{line.privacy_share:.1%}"
+    ends = (number(line.low, digits), number(line.high, digits))
+    return (
+        number(line.estimate, digits),
+        number(line.se, digits),
+        number(line.t, _digits((line.t,), nan, 3)),
+        pvalue(line.p),
+        *ends,
+        share,
+    )
+
+
+def facts(result: Estimates) -> tuple[tuple[str, str], ...]:
+    """The head of the table: pairs of a label and its text."""
+    law = "" if isnan(result.df) else "inf (normal)" if result.df == inf else f"{result.df:.1f}"
+    own = [
+        ("Dep. Variable", result.response),
+        ("Method", result.method),
+        ("Status", result.status),
+        ("Df (Student's t)", law),
+    ]
+    return tuple((clean(label), clean(value)) for label, value in (*own, *result.facts) if value)
+
+
+def number(value: float, digits: int | None) -> str:
+    """A number with that many decimals, or in scientific notation when `digits` is None.
+
+    >>> number(-1.25, 4), number(0.000123, None)
+    ('-1.2500', '1.230e-04')
+    """
+    return f"{value:.3e}" if digits is None else f"{value:.{digits}f}"
+
+
+def _digits(values: Sequence[float], error: float, least: int = 4) -> int | None:
+    """Decimals for one row: enough for two digits of its standard error; None when that would take too much room."""
+    sizes = [abs(value) for value in values if isfinite(value)]
+    if not sizes or not max(sizes):
+        return least
+    finest = error if isfinite(error) and error > 0 else max(sizes)
+    decimals = max(least, 1 - floor(log10(finest)))
+    return decimals if decimals <= 8 and max(sizes) < 1e6 else None
+
+
+def pvalue(value: float) -> str:
+    """A p-value for the table.
+
+    >>> pvalue(0.0123), pvalue(1e-30)
+    ('0.012', '<0.001')
+    """
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def text(result: Estimates, alpha: float) -> str:
+    """The table as text: head, estimates, notes; between 78 and 100 columns wide."""
+    heads, body = columns(result, alpha), rows(result, alpha)
+    sizes = [
+        max(cell_len(cells[place]) for cells in (heads, *(row.cells for row in body))) + 2
+        for place in range(len(heads))
+    ]
+    names = min(max(cell_len(row.name) for row in body), WIDEST - sum(sizes))
+    width = max(names + sum(sizes), NARROWEST)
+    names = width - sum(sizes)
+    lines = [_centred(part, width) for part in _wrap(title(result), width)]
+    if result.simulated:
+        lines.append(_centred(f"*** {SIMULATED} ***", width))
+    lines += ["=" * width, *_head(facts(result), width), "=" * width]
+    lines += [_line("", heads, names, sizes), "-" * width]
+    for row in body:
+        first, *more = [row.name] if cell_len(row.name) <= names else _wrap(row.name, names - 2)
+        lines += [_line(first, row.cells, names, sizes), *(f"  {part}" for part in more)]
+    lines.append("=" * width)
+    for label, note in notes(result):
+        lines += _labelled(f"{label}:", note, width)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _line(name: str, cells: Sequence[str], names: int, sizes: Sequence[int]) -> str:
+    return _left(name, names) + "".join(_right(cell, size) for cell, size in zip(cells, sizes, strict=True))
+
+
+def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """Two columns of facts, filled downwards; a fact that is too long for one gets lines of its own below."""
+    half = (width - 2) // 2
+    short = [pair for pair in pairs if cell_len(pair[0]) + cell_len(pair[1]) + 3 <= half]
+    left = short[: (len(short) + 1) // 2]
+    right = short[len(left) :]
+    lines = [_fact(pair, half) for pair in left]
+    for place, pair in enumerate(right):
+        lines[place] += " " * (width - 2 * half) + _fact(pair, half)
+    for label, value in pairs:
+        if (label, value) not in short:
+            lines += _labelled(f"{label}:", value, width)
+    return lines
+
+
+def _fact(pair: tuple[str, str], size: int) -> str:
+    label = f"{pair[0]}:"
+    return label + _right(pair[1], size - cell_len(label))
+
+
+def _labelled(label: str, value: str, width: int) -> list[str]:
+    """A label and its text with a hanging indent."""
+    indent = 13
+    if cell_len(label) >= indent:
+        return [*_wrap(label, width), *(" " * indent + part for part in _wrap(value, width - indent))]
+    first, *more = _wrap(value, width - indent)
+    return [_left(label, indent) + first, *(" " * indent + part for part in more)]
+
+
+def _wrap(value: str, width: int) -> list[str]:
+    """Lines of at most `width` columns on the screen; words that are longer are cut."""
+    lines = [""]
+    for word in value.split():
+        for piece in chop_cells(word, width):
+            joined = f"{lines[-1]} {piece}" if lines[-1] else piece
+            if cell_len(joined) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(piece)
+    return lines
+
+
+def _left(value: str, width: int) -> str:
+    return value + " " * (width - cell_len(value))
+
+
+def _right(value: str, width: int) -> str:
+    return " " * (width - cell_len(value)) + value
+
+
+def _centred(value: str, width: int) -> str:
+    return " " * ((width - cell_len(value)) // 2) + value
+
+
+# --- HTML -------------------------------------------------------------------------------------------------------------
+
+
+def environment() -> Environment:
+    """The templates beside this file; every value is escaped, and a missing one is an error."""
+    return Environment(
+        loader=PackageLoader("confide.results", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def html(result: Estimates, alpha: float) -> str:
+    """The table as HTML for a notebook: the same cells and notes as the text."""
+    return (
+        environment()
+        .get_template("table.html.j2")
+        .render(table=view(result, alpha), notes=notes(result), notebook=True)
+    )
+
+
+def view(result: Estimates, alpha: float) -> dict[str, Any]:
+    """What the template of the table needs."""
+    return {
+        "title": title(result),
+        "simulated": SIMULATED if result.simulated else "",
+        "facts": facts(result),
+        "columns": columns(result, alpha),
+        "rows": rows(result, alpha),
+    }

@@ -1,0 +1,116 @@
+"""What a status, a flag and a relation mean, in plain words; and the cleaning of any text before it is shown.
+
+The words are written once, so that the table, the notebook and the report say the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confide.guarantees import Guarantee
+
+if TYPE_CHECKING:
+    from confide.results.estimates import Estimates
+
+__all__ = ["SIMULATED", "STATUS_WORDS", "clean", "flag_words", "level_words", "notes", "relation_words", "several_rows"]
+
+SIMULATED = "SIMULATED NOISE: protects nobody"
+
+STATUS_WORDS = {
+    "ok": "the intervals are valid under the assumptions stated here",
+    "weak": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
+    "not_identified": "behind the privacy noise the data do not determine the estimates; do not interpret them",
+    "no_reply": "the mechanism declined to answer: there are no estimates, and the budget is spent",
+    "uninformative": "the privacy noise leaves every value possible; the result says nothing about the data",
+}
+
+_FLAG_WORDS = {
+    "y_clipping": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
+    "them; the estimates describe the clipped response",
+    "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "
+    "moved to them (clipping_check=False)",
+}
+
+
+def clean(text: str) -> str:
+    r"""Text on one line that a terminal, a plot and a page show as it is; what does not print becomes an escape.
+
+    Names come from files that others wrote: control characters could repaint a terminal or turn a line around.
+
+    >>> clean("age\n\x1b[2J")
+    'age\\n\\x1b[2J'
+    """
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def flag_words(flag: str) -> str:
+    """A flag in words; one that this page does not know is shown as it stands.
+
+    >>> flag_words("small_blocks")
+    'small blocks'
+    """
+    return _FLAG_WORDS.get(flag, flag.replace("_", " "))
+
+
+def relation_words(guarantee: Guarantee) -> str:
+    """What the neighbouring relation compares, for the unit that the guarantee protects.
+
+    >>> from confide.guarantees import GDP
+    >>> relation_words(GDP(1.0, relation="substitute"))
+    'compared are data sets that differ in the values of one record; the number of records is public'
+    """
+    thing = "one unit with all its rows" if several_rows(guarantee) else f"one {guarantee.unit}"
+    if guarantee.relation == "add-remove":
+        return (
+            f"compared are data sets that differ by {thing} being there or not; the number of records is protected too"
+        )
+    return f"compared are data sets that differ in the values of {thing}; the number of records is public"
+
+
+def several_rows(guarantee: Guarantee) -> bool:
+    """Whether the guarantee protects all rows of a unit together; plans say so in the assumptions."""
+    return any("rows per unit" in assumption for assumption in guarantee.assumptions)
+
+
+def level_words(alpha: float) -> str:
+    """The level of an interval as text.
+
+    >>> level_words(0.05), level_words(0.001)
+    ('95 %', '99.9 %')
+    """
+    return f"{100 * (1 - alpha):.6g} %"
+
+
+def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
+    """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
+    status = f"{result.status}: {STATUS_WORDS[result.status]}"
+    lines = [("Status", status)]
+    if result.reason:
+        lines.append(("Reason", result.reason))
+    lines += [("Flag", f"{flag}: {flag_words(flag)}") for flag in result.flags]
+    lines += [
+        ("Guarantee", _guarantee_words(result)),
+        ("Relation", f"{result.relation}: {relation_words(result.guarantee)}"),
+    ]
+    if result.guarantee.assumptions:
+        lines.append(("Assumes", "; ".join(result.guarantee.assumptions)))
+    lines += [
+        ("Estimated", result.target),
+        (
+            "Intervals",
+            result.covers
+            if result.status == "ok"
+            else f"none at this status; at status ok they account for: {result.covers}",
+        ),
+        ("Noise share", "the part of a squared standard error that is privacy noise; the rest is sampling"),
+        ("Release SHA", result.release_sha256),
+    ]
+    return tuple((label, clean(text)) for label, text in lines if text)
+
+
+def _guarantee_words(result: Estimates) -> str:
+    if result.simulated:
+        return f"none. {SIMULATED}. With secure noise it would be {result.guarantee}"
+    if result.requested == result.guarantee:
+        return f"{result.guarantee}, requested and charged"
+    return f"{result.guarantee} charged, {result.requested} requested"

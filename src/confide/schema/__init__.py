@@ -1,0 +1,10 @@
+"""What is public about the data: columns, bounds, levels, grid, provenance; formulas over them."""
+
+from __future__ import annotations
+
+from confide.schema.columns import Categorical, Column, Integer, Numeric, Provenance
+from confide.schema.design import Design
+from confide.schema.schema import Schema
+from confide.schema.term import Term
+
+__all__ = ["Categorical", "Column", "Design", "Integer", "Numeric", "Provenance", "Schema", "Term"]

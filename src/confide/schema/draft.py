@@ -1,0 +1,166 @@
+"""A first schema from metadata alone: names and types of columns, with the bounds left to fill in.
+
+Nothing here looks at a value. In particular the statistics in a Parquet file (smallest and largest value of each row
+group) and the categories of a pandas or Arrow dictionary column come from the records, and bounds or levels made from
+them would not be private.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confide.errors import SchemaError
+from confide.schema.toml import UNFILLED, key, value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["draft"]
+
+_HEAD = f"""\
+# A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact: an answer scale, a legal limit,
+# a law of nature. Bounds or levels that are looked up in the data are not private: they would tell something about
+# single records. Values outside the bounds will count as the nearest bound; labels that are not levels will count as
+# missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
+
+# the most rows that one person (or other unit) can have
+rows_per_unit = 1
+"""
+
+# No header line is longer; a longer first line is not a header.
+_LONGEST = 1 << 20
+
+
+def draft(data: Any) -> str:
+    """A TOML text from a path, a DataFrame, a pyarrow Table or schema, or a mapping of names to arrays; see `Schema.draft`."""
+    tables: list[str] = []
+    seen: set[str] = set()
+    for name, kind, note in _fields(data):
+        if not name.strip() or "`" in name or name in seen:
+            tables.append(f"# left out: a column whose name is blank, has a backtick or occurs twice ({value(name)})\n")
+        elif kind == "":
+            tables.append(f"# left out: {key(name)} ({note}): only numbers, booleans and text can be used\n")
+        else:
+            seen.add(name)
+            tables.append(_table(name, kind, note))
+    if not seen:
+        raise SchemaError(
+            "no column with numbers, booleans or text was found in the metadata, so there is nothing to draft; "
+            'write the schema by hand, as in Schema({"age": Numeric(0, 100)})'
+        )
+    return "\n".join([_HEAD, *tables])
+
+
+def _table(name: str, kind: str, note: str) -> str:
+    lines = {
+        "numeric": [f'low = "{UNFILLED}"', f'high = "{UNFILLED}"'],
+        "integer": [f'low = "{UNFILLED}"', f'high = "{UNFILLED}"'],
+        "categorical": [f'levels = ["{UNFILLED}"]  # the first one is the base'],
+        "boolean": ["low = 0", "high = 1"],
+    }[kind]
+    shown = "integer" if kind == "boolean" else kind
+    provenance = f'provenance = {{ kind = "public", text = "{"type of the column" if kind == "boolean" else ""}" }}'
+    head = [f"[columns.{key(name)}]", f'kind = "{shown}"  # {note}']
+    return "\n".join([*head, *lines, 'on_missing = "drop"', provenance, ""])
+
+
+def _fields(data: Any) -> list[tuple[str, str, str]]:
+    """Name, kind ("" when it cannot be used) and a note for each column, from metadata."""
+    import pyarrow as pa
+
+    if isinstance(data, (str, PathLike)):
+        return _file_fields(Path(data))
+    if isinstance(data, pa.Schema):
+        return [(field.name, *_arrow_kind(field.type)) for field in data]
+    if isinstance(getattr(data, "schema", None), pa.Schema):
+        return _fields(data.schema)
+    types = (
+        getattr(data, "schema", None) if type(data).__module__.startswith("polars") else getattr(data, "dtypes", None)
+    )
+    if types is not None and hasattr(types, "items"):
+        return [(str(name), *_named_kind(dtype)) for name, dtype in types.items()]
+    if isinstance(data, Mapping) and data and all(hasattr(column, "dtype") for column in data.values()):
+        return [(str(name), *_named_kind(column.dtype)) for name, column in data.items()]
+    raise SchemaError(
+        "a draft is made from the path of a .parquet or .csv file, a DataFrame, a pyarrow Table or a mapping of arrays, "
+        f'got {type(data).__name__}; write Schema.draft("survey.parquet")'
+    )
+
+
+def _file_fields(path: Path) -> list[tuple[str, str, str]]:
+    if path.is_dir():
+        path = min(path.glob("*.parquet"), default=path)
+    name = path.name.lower()
+    if not path.is_file():
+        raise SchemaError(f"there is no file {str(path)!r}; give the path of a .parquet, .csv or .csv.gz file")
+    if name.endswith((".parquet", ".pq")):
+        return _fields(_parquet_schema(path))
+    if name.endswith((".csv", ".csv.gz")):
+        note = 'a CSV file has no types: or "integer", or "categorical" with levels = ["north", "south"]'
+        return [(column, "numeric", note) for column in _header(path)]
+    raise SchemaError(f"{str(path)!r} has no known ending; give the path of a .parquet, .csv or .csv.gz file")
+
+
+def _parquet_schema(path: Path) -> pa.Schema:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError, ValueError):
+        # the reader's own message may quote what it met in the file
+        raise SchemaError(f"the metadata of {str(path)!r} could not be read; give a Parquet file") from None
+
+
+def _header(path: Path) -> list[str]:
+    """The fields of the first line, comma-separated as `confide.read` expects by default."""
+    try:
+        zipped = path.name.lower().endswith(".gz")
+        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
+            line = file.readline(_LONGEST)
+        fields = next(csv.reader(io.StringIO(line.decode("utf-8-sig")), strict=True), [])
+    except (OSError, EOFError, ValueError, csv.Error):
+        fields = []
+    if not fields:
+        raise SchemaError(f"{str(path)!r} has no readable header line; its first line must name the columns, in UTF-8")
+    return fields
+
+
+def _arrow_kind(dtype: pa.DataType) -> tuple[str, str]:
+    import pyarrow as pa
+
+    t = pa.types
+    if t.is_dictionary(dtype):
+        return _arrow_kind(dtype.value_type)
+    note = f"{dtype} in the data"
+    if t.is_boolean(dtype):
+        return "boolean", f"{note}: false is 0, true is 1"
+    if t.is_integer(dtype):
+        return "integer", f'{note}; or "numeric", or "categorical" with levels = ["1", "2"]'
+    if t.is_floating(dtype) or t.is_decimal(dtype):
+        return "numeric", note
+    if t.is_string(dtype) or t.is_large_string(dtype) or dtype == pa.string_view():
+        return "categorical", note
+    return "", str(dtype)
+
+
+def _named_kind(dtype: Any) -> tuple[str, str]:
+    """The kind behind a NumPy, pandas or polars dtype, by its name."""
+    name = str(dtype)
+    low = name.lower()
+    note = f"{name.split('(')[0]} in the data"
+    if low.startswith("bool"):
+        return "boolean", f"{note}: false is 0, true is 1"
+    if low.startswith(("int", "uint")):
+        return "integer", f'{note}; or "numeric", or "categorical" with levels = ["1", "2"]'
+    if low.startswith(("float", "double", "decimal")):
+        return "numeric", note
+    if low.startswith(("str", "object", "category", "categorical", "enum", "large_string", "<u", ">u")):
+        return "categorical", note
+    return "", name.split("(")[0]

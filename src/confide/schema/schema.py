@@ -1,0 +1,286 @@
+"""The schema: everything that is public about a data set before it is analysed."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from os import PathLike
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from confide.errors import SchemaError
+from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Schema", "near_match"]
+
+_EXAMPLE = 'write Schema({"age": Numeric(0, 100), "region": Categorical(["north", "south"])})'
+
+
+class Schema:
+    """Ordered columns with their public facts, and how many rows one protected unit may have.
+
+    columns: name -> `Numeric`, `Integer` or `Categorical` (or a mapping with the entries of a TOML table);
+    rows_per_unit: the largest number of rows that one unit (a person, a household) contributes, declared, at least 1;
+    unit: what a unit is called; dataset: the name under which a ledger charges these records.
+
+    Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
+    that is not text, or a wrong number of rows per unit.
+
+    >>> schema = Schema({"age": Numeric(17.5, 42), "region": Categorical(["N", "S"])})
+    >>> schema.names, schema["age"].high, schema.rows_per_unit
+    (('age', 'region'), 42.0, 1)
+    """
+
+    columns: Mapping[str, Column]
+    rows_per_unit: int
+    unit: str
+    dataset: str | None
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        rows_per_unit: int = 1,
+        unit: str = "record",
+        dataset: str | None = None,
+    ) -> None:
+        if not isinstance(columns, Mapping) or not columns:
+            given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
+            raise SchemaError(f"columns must be a mapping of at least one name to a column, got {given}; {_EXAMPLE}")
+        whole = isinstance(rows_per_unit, (int, np.integer)) and not isinstance(rows_per_unit, bool)
+        if not whole or rows_per_unit < 1:
+            raise SchemaError(
+                "rows_per_unit must be a whole number of at least 1, the most rows that one unit can have, "
+                f"got {rows_per_unit!r}; leave it out when each unit has one row, or write rows_per_unit=12"
+            )
+        if not isinstance(unit, str) or not unit:
+            raise SchemaError(f'unit must be a name, got {unit!r}; leave it out, or write unit="household"')
+        if dataset is not None and (not isinstance(dataset, str) or not dataset):
+            raise SchemaError(
+                f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
+            )
+        checked = {_checked_name(name): _checked_column(name, column) for name, column in columns.items()}
+        self.__dict__.update(
+            columns=MappingProxyType(checked), rows_per_unit=int(rows_per_unit), unit=unit, dataset=dataset
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Schema is never changed; make a new one to set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Schema is never changed; make a new one without {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Schema.from_dict, (self.to_dict(),))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order.
+
+        >>> Schema({"b": Numeric(0, 1), "a": Numeric(0, 1)}).names
+        ('b', 'a')
+        """
+        return tuple(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self.columns:
+            raise SchemaError(
+                f"the schema has no column {name!r}{near_match(str(name), self.names)}; it has: {', '.join(self.names)}; "
+                "use one of these, or add the column to the schema"
+            )
+        return self.columns[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name!r}: {_short(column)}" for name, column in self.columns.items())
+        facts = [f"rows_per_unit={self.rows_per_unit}"] if self.rows_per_unit != 1 else []
+        facts += [f"unit={self.unit!r}"] if self.unit != "record" else []
+        facts += [f"dataset={self.dataset!r}"] if self.dataset is not None else []
+        return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Canonical, JSON-safe form: columns in order, floats as `float.hex`.
+
+        >>> list(Schema({"x": Numeric(0, 1)}).to_dict())
+        ['columns', 'rows_per_unit', 'unit', 'dataset']
+        """
+        return {
+            "columns": [{"name": name, **column.to_dict()} for name, column in self.columns.items()],
+            "rows_per_unit": self.rows_per_unit,
+            "unit": self.unit,
+            "dataset": self.dataset,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """The inverse of `to_dict`, to the bit; `SchemaError` when it is damaged.
+
+        >>> schema = Schema({"x": Numeric(0.1, 1)}, rows_per_unit=3)
+        >>> Schema.from_dict(schema.to_dict()) == schema
+        True
+        """
+        try:
+            names = [entry["name"] for entry in data["columns"]]
+            columns = {name: column_from_dict(entry) for name, entry in zip(names, data["columns"], strict=True)}
+            facts = {key: data[key] for key in ("rows_per_unit", "unit", "dataset")}
+        except (KeyError, TypeError, AttributeError):
+            raise SchemaError(
+                "this is not the dictionary of a schema: it needs columns (a list of tables with a name each), "
+                "rows_per_unit, unit and dataset; write it with schema.to_dict()"
+            ) from None
+        if len(columns) < len(names):
+            raise SchemaError("the dictionary of the schema names a column twice; write it with schema.to_dict()")
+        return cls(columns, **facts)
+
+    @cached_property
+    def _digest(self) -> str:
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, in hexadecimal: the schema's identity.
+
+        >>> Schema({"x": Numeric(0, 1)}).digest == Schema({"x": Numeric(0.0, 1.0)}).digest
+        True
+        """
+        return self._digest
+
+    def to_toml(self) -> str:
+        """The schema as the text of a TOML file, which `from_toml` reads back to the bit.
+
+        >>> print(Schema({"x": Integer(0, 5)}).to_toml())
+        rows_per_unit = 1
+        unit = "record"
+        <BLANKLINE>
+        [columns.x]
+        kind = "integer"
+        low = 0
+        high = 5
+        on_missing = "drop"
+        provenance = { kind = "public", text = "" }
+        <BLANKLINE>
+        """
+        from confide.schema.toml import to_toml
+
+        return to_toml(self)
+
+    @classmethod
+    def from_toml(cls, source: str | PathLike[str]) -> Schema:
+        """A schema from the path of a TOML file, or from its text (a string with a line break or an equals sign).
+
+        Raises `SchemaError` for a file that is missing or is no TOML, an entry that is unknown or wrong, and for a
+        draft with bounds left to fill in: the message names each of them and the line to write.
+
+        >>> Schema.from_toml('columns.x = { kind = "numeric", low = 0, high = 1 }').names
+        ('x',)
+        """
+        from confide.schema.toml import from_toml
+
+        return from_toml(source)
+
+    @staticmethod
+    def draft(data: Any) -> str:
+        """A first TOML text with the names and types of the columns, and the bounds left to fill in.
+
+        data: the path of a Parquet or CSV file, a pandas or polars DataFrame, a pyarrow Table or schema. Only metadata
+        are read: names and types; of a CSV file the header line alone. Never a value, nor statistics such as the
+        smallest and largest value, which Parquet files hold: bounds taken from the data are not private.
+
+        Raises `SchemaError` for something else, or for a file without readable metadata.
+        """
+        from confide.schema.draft import draft
+
+        return draft(data)
+
+    def sample(self, n: int, seed: int) -> pd.DataFrame:
+        """Practice records: n rows, drawn evenly within the bounds and over the levels, with no value missing.
+
+        They come from the schema and the seed alone and say nothing about any record; `frame.attrs["practice"]` is
+        True. Raises `SchemaError` for n below 0 or a seed that is no whole number of at least 0.
+
+        >>> frame = Schema({"age": Integer(0, 100), "region": Categorical(["N", "S"])}).sample(3, seed=1)
+        >>> frame.shape, bool(frame["age"].between(0, 100).all()), frame.attrs["practice"]
+        ((3, 2), True, True)
+        """
+        import pandas as pd
+
+        for name, value in (("n", n), ("seed", seed)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise SchemaError(
+                    f"{name} must be a whole number of at least 0, got {value!r}; write sample(1000, seed=1)"
+                )
+        generator = np.random.default_rng(seed)
+        frame = pd.DataFrame({name: _practice(column, n, generator) for name, column in self.columns.items()})
+        frame.attrs["practice"] = True
+        return frame
+
+
+def near_match(name: str, names: tuple[str, ...]) -> str:
+    """Words that point at the most similar of some names, or nothing.
+
+    >>> near_match("agee", ("age", "income"))
+    " (did you mean 'age'?)"
+    """
+    lowered = {known.lower(): known for known in reversed(names)}
+    found = difflib.get_close_matches(name.lower(), list(lowered), n=1)
+    return f" (did you mean {lowered[found[0]]!r}?)" if found else ""
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip() or "`" in name:
+        raise SchemaError(
+            f"a column's name must be text that is not blank and has no backtick, got {name!r}; "
+            'rename it, as in Schema({"age": Numeric(0, 100)})'
+        )
+    return str(name)
+
+
+def _checked_column(name: str, column: Any) -> Column:
+    if isinstance(column, (Numeric, Integer, Categorical)):
+        return column
+    if isinstance(column, Mapping):
+        from confide.schema.toml import column_from_settings
+
+        return column_from_settings(name, column)
+    raise SchemaError(
+        f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}; "
+        f"write Schema({{{name!r}: Numeric(0, 100)}})"
+    )
+
+
+def _short(column: Column) -> str:
+    if isinstance(column, Categorical):
+        return f"Categorical({list(column.levels)!r})"
+    return f"{type(column).__name__}({column.low:.12g}, {column.high:.12g})"
+
+
+def _practice(column: Column, n: int, generator: np.random.Generator) -> Any:
+    if isinstance(column, Categorical):
+        return np.array(column.levels, dtype=object)[generator.integers(column.steps, size=n)]
+    if isinstance(column, Integer):
+        return generator.integers(int(column.low), int(column.high), size=n, endpoint=True)
+    # low + u (high - low) may round to one unit in the last place above high
+    return np.minimum(column.low + generator.random(n) * (column.high - column.low), column.high)

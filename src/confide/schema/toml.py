@@ -1,0 +1,194 @@
+"""Schemas as TOML files: read with the standard library, written by hand with the escapes of TOML 1.0.
+
+A bound that is left to fill in is written "?" (see `draft`). Loading such a file says which lines to write, all at
+once.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from confide.errors import SchemaError
+from confide.schema.columns import Categorical, Column, Integer, Numeric
+from confide.schema.provenance import PUBLIC, Provenance
+from confide.schema.schema import Schema, near_match
+
+__all__ = ["UNFILLED", "column_from_settings", "from_toml", "key", "to_toml", "value"]
+
+UNFILLED = "?"
+
+_FACTS = ("columns", "dataset", "rows_per_unit", "unit")
+_ENTRIES = {
+    "numeric": ("low", "high", "steps", "on_missing", "provenance"),
+    "integer": ("low", "high", "on_missing", "provenance"),
+    "categorical": ("levels", "on_missing", "provenance"),
+}
+# What a line that is missing should look like.
+_LINES = {
+    "numeric": {"low": "low = 0.0", "high": "high = 100.0"},
+    "integer": {"low": "low = 0", "high": "high = 100"},
+    "categorical": {"levels": 'levels = ["north", "south"]'},
+}
+
+
+def from_toml(source: str | PathLike[str]) -> Schema:
+    """The schema in a TOML file or text; see `Schema.from_toml`."""
+    text, place = _text(source)
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # of any other file, which may hold records, not even the position of the error is told
+        why = f": {error}" if place == "the text" or place.endswith(".toml'") else ""
+        raise SchemaError(f"{place} is not TOML{why}; a column looks like this:\n{_example()}") from None
+    unknown = [name for name in data if name not in _FACTS]
+    if unknown:
+        raise SchemaError(
+            f"{place}: unknown entry {unknown[0]!r}{near_match(unknown[0], _FACTS)}; allowed are {', '.join(_FACTS)}; "
+            f"a column looks like this:\n{_example()}"
+        )
+    tables = data.get("columns")
+    if not isinstance(tables, dict) or not tables:
+        raise SchemaError(f"{place} has no columns; write one table for each column:\n{_example()}")
+    holes = [hole for name, table in tables.items() if isinstance(table, dict) for hole in _holes(name, table)]
+    if holes:
+        raise SchemaError(
+            f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)
+        )
+    columns = {name: column_from_settings(name, table) for name, table in tables.items()}
+    return Schema(columns, **{name: data[name] for name in ("rows_per_unit", "unit", "dataset") if name in data})
+
+
+def _text(source: str | PathLike[str]) -> tuple[str, str]:
+    """The text of a file or the text itself, and what to call it in messages."""
+    if not isinstance(source, (str, PathLike)):
+        raise SchemaError(
+            f"a schema is read from the path of a TOML file or from its text, got {type(source).__name__}; "
+            'write Schema.from_toml("schema.toml")'
+        )
+    if isinstance(source, str) and ("\n" in source or "=" in source) and not source.endswith(".toml"):
+        return source, "the text"
+    path = Path(fspath(source))
+    try:
+        return path.read_text(encoding="utf-8-sig"), f"{str(path)!r}"
+    except UnicodeDecodeError:
+        raise SchemaError(f"the schema file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+    except (OSError, ValueError):
+        raise SchemaError(
+            f"there is no readable schema file {str(path)!r}; write one with Schema.draft(data), "
+            'then Schema.from_toml("schema.toml")'
+        ) from None
+
+
+def _example() -> str:
+    return '[columns.age]\nkind = "numeric"\nlow = 0.0\nhigh = 100.0'
+
+
+def _holes(name: str, table: Mapping[str, Any]) -> list[str]:
+    """One line for each fact of a column that is missing or unfilled: which it is, and what to write."""
+    kind = table.get("kind")
+    if not isinstance(kind, str) or kind not in _LINES:
+        return []
+    missing = [entry for entry in _LINES[kind] if _unfilled(table.get(entry, UNFILLED))]
+    return [f"  [columns.{key(name)}] lacks {entry}: write a line such as   {_LINES[kind][entry]}" for entry in missing]
+
+
+def _unfilled(given: Any) -> bool:
+    return given in (UNFILLED, [UNFILLED], (UNFILLED,)) if isinstance(given, (str, list, tuple)) else False
+
+
+def column_from_settings(name: str, table: Any) -> Column:
+    """A column from the entries of its TOML table (kind, low, high, ...); `SchemaError` in the column's name.
+
+    >>> column_from_settings("age", {"kind": "integer", "low": 0, "high": 99}).steps
+    100
+    """
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    if not isinstance(kind, str) or kind not in _ENTRIES:
+        raise SchemaError(
+            f"column {name!r}: the kind must be one of {', '.join(_ENTRIES)}, got {kind!r}; "
+            f'write kind = "numeric" in [columns.{key(name)}]'
+        )
+    allowed = ("kind", *_ENTRIES[kind])
+    unknown = [entry for entry in table if entry not in allowed]
+    if unknown:
+        raise SchemaError(
+            f"column {name!r}: a {kind} column has no entry {unknown[0]!r}{near_match(str(unknown[0]), allowed)}; "
+            f"allowed are {', '.join(allowed)}; correct [columns.{key(name)}]"
+        )
+    holes = _holes(name, table)
+    if holes:
+        raise SchemaError(f"column {name!r} has facts left to fill in, from public knowledge:\n" + "\n".join(holes))
+    settings = {entry: given for entry, given in table.items() if entry not in ("kind", "provenance")}
+    try:
+        where = table.get("provenance", PUBLIC)
+        settings["provenance"] = where if isinstance(where, Provenance) else Provenance.from_dict(where)
+        if kind == "categorical":
+            return Categorical(settings.pop("levels"), **settings)
+        low, high = settings.pop("low"), settings.pop("high")
+        return Integer(low, high, **settings) if kind == "integer" else Numeric(low, high, **settings)
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r}: {error}") from None
+
+
+def to_toml(schema: Schema) -> str:
+    """The text of a TOML file that `from_toml` reads back to the bit."""
+    lines = [] if schema.dataset is None else [f"dataset = {value(schema.dataset)}"]
+    lines += [f"rows_per_unit = {schema.rows_per_unit}", f"unit = {value(schema.unit)}"]
+    for name, column in schema.columns.items():
+        lines += ["", f"[columns.{key(name)}]", *_lines(column)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(column: Column) -> list[str]:
+    facts: dict[str, Any] = {"kind": column.kind}
+    if isinstance(column, Categorical):
+        facts["levels"] = list(column.levels)
+    elif isinstance(column, Integer):
+        facts |= {"low": int(column.low), "high": int(column.high)}
+    else:
+        facts |= {"low": column.low, "high": column.high, "steps": column.steps}
+    facts |= {"on_missing": column.on_missing, "provenance": column.provenance.to_dict()}
+    return [f"{entry} = {value(given)}" for entry, given in facts.items()]
+
+
+def key(name: str) -> str:
+    """A TOML key: bare when its characters allow it, else quoted.
+
+    >>> key("age_2"), key("odd name")
+    ('age_2', '"odd name"')
+    """
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def value(given: Any) -> str:
+    """A TOML value for text, a number, a list or a table of them; a float reads back to the same bits.
+
+    >>> value(1e22), value(["a", 'b"']), value({"kind": "public"})
+    ('1e+22', '["a", "b\\\\""]', '{ kind = "public" }')
+    """
+    if isinstance(given, str):
+        return _quoted(given)
+    if isinstance(given, Mapping):
+        return "{ " + ", ".join(f"{key(name)} = {value(entry)}" for name, entry in given.items()) + " }"
+    if isinstance(given, list):
+        return "[" + ", ".join(value(entry) for entry in given) + "]"
+    return repr(given)
+
+
+def _quoted(text: str) -> str:
+    short = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+    def escaped(character: str) -> str:
+        if character in short:
+            return short[character]
+        # TOML forbids the other control characters and, in files, lone surrogates have no UTF-8 form
+        if ord(character) < 0x20 or ord(character) == 0x7F:
+            return f"\\u{ord(character):04X}"
+        return character
+
+    return '"' + "".join(map(escaped, text)) + '"'

@@ -1,0 +1,123 @@
+"""One pass over all records: pieces to threads, blocks to codes, codes to statistics, statistics merged.
+
+Everything added up is an exact integer, so the order of pieces, the size of blocks and the number of threads cannot
+show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from confide.protocol import Statistic
+from confide.schema import Schema
+from confide.sources.coding import Coder, columns_behind
+from confide.sources.parts import Part, Piece, guarded
+
+__all__ = ["BLOCK_ROWS", "THREADS", "run"]
+
+# 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs. Measured
+# for the weighted rows of a regression, CPU per 10^6 x 11: 60, 43, 37, 36 ms at 4,096, 8,192, 16,384, 32,768 rows
+BLOCK_ROWS = 1 << 14
+THREADS = 2
+
+# found once: looking for the loaded BLAS libraries takes longer than a small aggregation
+_BLAS = ThreadpoolController()
+
+
+def run(
+    parts: Sequence[Part],
+    schema: Schema,
+    statistics: Sequence[Statistic],
+    *,
+    threads: int = THREADS,
+    block_rows: int = BLOCK_ROWS,
+) -> tuple[NDArray[Any], ...]:
+    """One array of exact Python integers for each statistic, over all records of all parts.
+
+    Raises `SourceError`, naming the part and the step, when anything fails on the way.
+    """
+    rows = tuple(dict.fromkeys(name for statistic in statistics for name in statistic.map.columns))
+    queue = _Queue(parts, columns_behind(rows, schema))
+    work = partial(_work, queue, schema, rows, statistics, block_rows)
+    # each worker multiplies its own blocks: threads inside BLAS would only compete with it
+    with _BLAS.limit(limits=1, user_api="blas"):
+        done = [work()] if threads == 1 else _together(work, threads, queue)
+    return guarded("the sums over the records could not be put together", partial(_merged, statistics, done))
+
+
+class _Queue:
+    """The pieces of all parts, handed to whichever thread asks next."""
+
+    def __init__(self, parts: Sequence[Part], columns: Sequence[str]) -> None:
+        self._lock = Lock()
+        self._streams = iter([(part.place, part.pieces(columns)) for part in parts])
+        self._current: tuple[str, Iterator[Piece]] | None = next(self._streams, None)
+        self.closed = False
+
+    def take(self) -> Piece | None:
+        """The next piece, None when there is no more."""
+        with self._lock:
+            while self._current is not None and not self.closed:
+                place, pieces = self._current
+                piece: Piece | None = guarded(f"{place} could not be read", partial(next, pieces, None))
+                if piece is not None:
+                    return piece
+                self._current = next(self._streams, None)
+        return None
+
+    def close(self) -> None:
+        """Hand out nothing more: some worker failed, or the user interrupted."""
+        self.closed = True
+
+
+def _together(work: Callable[[], list[Any]], threads: int, queue: _Queue) -> list[list[Any]]:
+    with ThreadPoolExecutor(threads, thread_name_prefix="confide") as pool:
+        futures = [pool.submit(work) for _ in range(threads)]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            queue.close()
+
+
+def _work(
+    queue: _Queue, schema: Schema, rows: tuple[str, ...], statistics: Sequence[Statistic], block_rows: int
+) -> list[Any]:
+    """What one thread does: the state of each statistic over the pieces that it could get."""
+    coder = Coder(rows, schema, block_rows)
+    picks = [_pick(statistic.map.columns, rows) for statistic in statistics]
+    states = [statistic.zero() for statistic in statistics]
+    try:
+        with np.errstate(all="ignore"):
+            while (piece := queue.take()) is not None:
+                blocks = piece.blocks(block_rows)
+                while not queue.closed and (
+                    block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))
+                ):
+                    codes = guarded(f"{piece.place} could not be coded", partial(coder, block))
+                    for i, (statistic, pick) in enumerate(zip(statistics, picks, strict=True)):
+                        own = codes if pick is None else codes[pick]
+                        states[i] = guarded(
+                            f"{piece.place} could not be summed up", partial(statistic.update, states[i], own)
+                        )
+    except BaseException:
+        queue.close()
+        raise
+    return states
+
+
+def _pick(columns: tuple[str, ...], rows: tuple[str, ...]) -> list[int] | None:
+    """Which rows of the common matrix a statistic asks for, None for all of them as they stand."""
+    return None if columns == rows else [rows.index(name) for name in columns]
+
+
+def _merged(statistics: Sequence[Statistic], done: list[list[Any]]) -> tuple[NDArray[Any], ...]:
+    states = zip(*done, strict=True)
+    return tuple(one.value(reduce(one.merge, own)) for one, own in zip(statistics, states, strict=True))

@@ -1,0 +1,73 @@
+"""Cells to codes: the rows of exact integers that a statistic is handed.
+
+A statistic names its rows: a schema column stands for its codes, `outside(NAME)` for 1 where the value of a numeric
+column lay outside its bounds and 0 elsewhere (a missing value did not). Each column is read once for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import SchemaError
+from confide.schema import Categorical, Column, Schema
+from confide.sources.parts import Block
+from confide.sources.physical import Labels, Numbers, Reader
+
+__all__ = ["Coder", "columns_behind"]
+
+
+def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The schema columns that named rows are made from, each once, in order.
+
+    Raises `SchemaError` for a name that the schema lacks.
+    """
+    return tuple(dict.fromkeys(_column(row, schema) for row in rows))
+
+
+def _column(row: str, schema: Schema) -> str:
+    inner = row.removeprefix("outside(").removesuffix(")")
+    outside = row == f"outside({inner})" and inner in schema.names
+    if outside and row in schema.names:
+        raise SchemaError(
+            f"the schema column {row!r} cannot be told from the clipping of {inner!r}; give it another name"
+        )
+    if outside:
+        return inner
+    if row not in schema.names:
+        raise SchemaError(
+            f"the schema has no column {row!r}; it has {', '.join(schema.names)}. Add the column to the schema"
+        )
+    return row
+
+
+class Coder:
+    """Blocks of cells to a matrix of codes, float64 of shape (rows named, records). One coder belongs to one thread."""
+
+    def __init__(self, rows: Sequence[str], schema: Schema, block_rows: int) -> None:
+        columns = columns_behind(rows, schema)
+        # for each column: itself, its reader, the rows of its codes and the rows of its clipping
+        self._columns: list[tuple[Column, Reader, list[int], list[int]]] = []
+        for name in columns:
+            column = schema[name]
+            reader: Reader = Labels(column.levels) if isinstance(column, Categorical) else Numbers()
+            own = [at for at, row in enumerate(rows) if _column(row, schema) == name]
+            self._columns.append(
+                (column, reader, [at for at in own if rows[at] == name], [at for at in own if rows[at] != name])
+            )
+        self._rows = len(rows)
+        self._room = np.empty(len(rows) * block_rows, dtype=np.float64)
+
+    def __call__(self, block: Block) -> NDArray[np.float64]:
+        """The codes of a block. The matrix is overwritten by the next call."""
+        codes = self._room[: self._rows * block.rows].reshape(self._rows, block.rows)
+        for (column, reader, coded, clipped), cells in zip(self._columns, block.columns, strict=True):
+            values = reader(cells)
+            for at in coded:
+                column.code(values, out=codes[at])
+            for at in clipped:
+                # a label is a level or missing, never outside
+                codes[at] = 0.0 if isinstance(column, Categorical) else column.outside(values)
+        return codes

@@ -1,0 +1,71 @@
+"""Parquet files, one row group at a time.
+
+One stream over a whole file would hold most of it in memory; one over a single row group holds that group. A piece is
+a row group, so that two threads need the room of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from confide.sources.parts import Block, FileMark, Piece, guarded
+
+__all__ = ["ParquetPart"]
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """One Parquet file: its metadata, read when it was opened."""
+
+    mark: FileMark
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    type: str = field(default="Parquet file", init=False)
+    rereadable: bool = field(default=True, init=False)
+
+    @classmethod
+    def open(cls, path: Path) -> ParquetPart:
+        """Raises `SourceError` when the file is not there or is no Parquet file."""
+        mark = FileMark.of(path)
+        return guarded(
+            f"{str(path)!r} has no readable Parquet metadata; is it a Parquet file?", partial(cls._open, mark)
+        )
+
+    @classmethod
+    def _open(cls, mark: FileMark) -> ParquetPart:
+        with pa.OSFile(str(mark.path)) as raw, pq.ParquetFile(raw) as file:
+            return cls(mark, file.metadata, file.schema_arrow)
+
+    @property
+    def place(self) -> str:
+        return repr(str(self.mark.path))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.schema.names)
+
+    def kind(self, name: str) -> Any:
+        return self.schema.field(name).type
+
+    def verify(self) -> None:
+        self.mark.verify()
+
+    def count(self) -> int:
+        return int(self.metadata.num_rows)
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        for group in range(self.metadata.num_row_groups):
+            yield Piece(self.place, partial(self._blocks, tuple(names), group))
+
+    def _blocks(self, names: tuple[str, ...], group: int, rows: int) -> Iterator[Block]:
+        # opened anew for each row group: a file has one position, and its buffers go with it
+        with pa.OSFile(str(self.mark.path)) as raw, pq.ParquetFile(raw, metadata=self.metadata) as file:
+            for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=list(names), use_threads=False):
+                yield Block(batch.num_rows, [batch.column(name) for name in names])

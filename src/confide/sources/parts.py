@@ -1,0 +1,117 @@
+"""Where records come from, piece by piece: what every kind of input gives to the aggregation.
+
+An input is a list of parts (one table, or several files); a part is cut into pieces that threads take one after the
+other; a piece streams blocks of rows. Nothing that leaves this room quotes a record: see `guarded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from confide.errors import SourceError
+from confide.sources.physical import Cells, sliced
+
+__all__ = ["Block", "FileMark", "Part", "Piece", "cut", "guarded"]
+
+T = TypeVar("T")
+
+# what a reader must never swallow
+_PASSING = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+class Block(NamedTuple):
+    """Some records: their number, and their cells in the columns that were asked for, in that order."""
+
+    rows: int
+    columns: list[Cells]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of records that one thread reads: `blocks(rows)` streams it with at most `rows` rows at a time."""
+
+    place: str
+    blocks: Callable[[int], Iterator[Block]]
+
+
+class Part(Protocol):
+    """One table or file. `place` names it in messages, `type` in `repr`; `names` are all its columns, in order."""
+
+    @property
+    def place(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def rereadable(self) -> bool: ...
+    def kind(self, name: str) -> Any:
+        """The physical type of a column: a NumPy dtype, a pyarrow type, or the name of another; from metadata."""
+        ...
+
+    def verify(self) -> None:
+        """Raise `SourceError` when the file is no longer the one that was opened."""
+        ...
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]: ...
+    def count(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class FileMark:
+    """Size, time of the last change and inode of a file, taken when it was opened and compared at each pass."""
+
+    path: Path
+    size: int
+    changed: int
+    inode: tuple[int, int]
+
+    @classmethod
+    def of(cls, path: Path) -> FileMark:
+        """Raises `SourceError` when there is no such file, or when it is no regular one."""
+        if not path.exists():
+            raise SourceError(
+                f"there is no file {str(path)!r}; confide.read takes the path of a .csv, .csv.gz or .parquet file"
+            )
+        if not path.is_file():
+            raise SourceError(f"{str(path)!r} is not a file; confide.read takes .csv, .csv.gz and .parquet files")
+        state = guarded(f"the state of {str(path)!r} could not be read", path.stat)
+        return cls(path, state.st_size, state.st_mtime_ns, (state.st_dev, state.st_ino))
+
+    def verify(self) -> None:
+        """Raise `SourceError` when the file changed since `of`."""
+        if not self.path.is_file() or FileMark.of(self.path) != self:
+            raise SourceError(f"{str(self.path)!r} changed since it was opened; open it again with confide.read(...)")
+
+
+def cut(block: Block, rows: int) -> Iterator[Block]:
+    """The same records in blocks of at most `rows`."""
+    if 0 < block.rows <= rows:
+        yield block
+        return
+    for start in range(0, block.rows, rows):
+        stop = min(start + rows, block.rows)
+        yield Block(stop - start, [sliced(cells, start, stop) for cells in block.columns])
+
+
+def guarded(message: str, action: Callable[[], T]) -> T:
+    """The result of `action`; whatever it raises becomes `SourceError(message)`.
+
+    Readers quote cells, row numbers and counts in their errors, so neither the text nor the chain of the original may
+    stay.
+
+    >>> guarded("'survey.csv' could not be read", lambda: float("a cell"))
+    Traceback (most recent call last):
+    confide.errors.SourceError: 'survey.csv' could not be read
+    """
+    try:
+        return action()
+    except _PASSING:
+        raise
+    except BaseException:  # a panic of polars is no Exception
+        pass
+    # raised here and not above: an error raised while handling another carries it along
+    raise SourceError(message)

@@ -1,0 +1,122 @@
+"""The source: records behind the schema's coding, and exact sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from confide.errors import SourceError
+from confide.protocol import Statistic
+from confide.schema import Schema
+from confide.sources.aggregation import run
+from confide.sources.coding import columns_behind
+from confide.sources.parts import Part, guarded
+from confide.sources.physical import is_readable
+
+__all__ = ["RecordSource"]
+
+# names that an error lists; a file may have thousands of columns
+_LISTED = 30
+
+
+class RecordSource:
+    """Records of one table or of several files, coded block by block. Made by `confide.read`.
+
+    schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: False
+    for a stream that can be read only once.
+
+    It belongs to the private wing: it hands records to nobody, and nothing that it shows depends on them.
+
+    >>> from confide.schema import Numeric, Schema
+    >>> source = RecordSource(Schema({"age": Numeric(0, 100)}, dataset="survey"), [])
+    >>> source
+    RecordSource(no records, dataset='survey', columns=('age',))
+    """
+
+    def __init__(self, schema: Schema, parts: Sequence[Part], *, dataset: str | None = None) -> None:
+        self._schema = schema
+        self._parts = tuple(parts)
+        self._dataset = schema.dataset if dataset is None else dataset
+        self._used = False
+
+    @property
+    def schema(self) -> Schema:
+        return self._schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._dataset
+
+    @property
+    def rereadable(self) -> bool:
+        return all(part.rereadable for part in self._parts)
+
+    def __repr__(self) -> str:
+        types = ", ".join(dict.fromkeys(part.type for part in self._parts)) or "no records"
+        return f"RecordSource({types}, dataset={self.dataset!r}, columns={tuple(self._schema.names)!r})"
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise when these columns cannot be read, from the schema and the files' metadata; no record is read.
+
+        Raises `SchemaError` for a column that the schema lacks, `SourceError` for one that is not in the data, is
+        there twice, or has a physical type that no column can have, and for a file that changed.
+        """
+        wanted = columns_behind(columns, self._schema)
+        for part in self._parts:
+            part.verify()
+            for name in wanted:
+                _check_column(part, name)
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """One pass over all records: one array of exact Python integers for each statistic.
+
+        The integers are the same for any order of the records, any size of batches, any number of threads and any
+        format. Records that lack a value under on_missing="drop" reach the statistics with the code -1. A statistic
+        may keep no reference to the codes that it is handed.
+
+        Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, when it
+        changed meanwhile, or when a one-shot stream is asked a second time.
+        """
+        self.check([name for statistic in statistics for name in statistic.map.columns])
+        if self._used and not self.rereadable:
+            raise SourceError(
+                "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
+            )
+        self._used = True
+        sums = run(self._parts, self._schema, statistics)
+        for part in self._parts:
+            part.verify()
+        return sums
+
+    def count(self) -> int:
+        """The exact number of records. For the gate alone, and there only under "substitute", where n is public.
+
+        Raises `SourceError` for a stream that can be read only once, and for a file that changed or cannot be read.
+        """
+        for part in self._parts:
+            part.verify()
+            if not part.rereadable:
+                raise SourceError(
+                    f"{part.place} can be read only once, so its records cannot be counted first; pass a table"
+                )
+        return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
+
+
+def _check_column(part: Part, name: str) -> None:
+    found = part.names.count(name)
+    if not found:
+        listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
+        raise SourceError(
+            f"{part.place} has no column {name!r}; it has {listed or 'no columns'}. "
+            "Name the schema's columns as the data do, or rename the column in the data"
+        )
+    if found > 1:
+        raise SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
+    kind = part.kind(name)
+    if not is_readable(kind):
+        raise SourceError(
+            f"{part.place}: column {name!r} has the type {kind}; a column holds numbers, booleans or text. "
+            "Turn it into one of them first, for instance a date into its year"
+        )

@@ -1,0 +1,449 @@
+"""The executable contract: `check_method(method)` tries everything that a method promises, ours or a stranger's.
+
+It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
+reported together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import keyword
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide import gate, registry
+from confide.errors import ConfideError, PlanError, PrivacyError
+from confide.guarantees import GDP, Guarantee
+from confide.noise import SimulatedNoise
+from confide.protocol import (
+    STATUSES,
+    Method,
+    Plan,
+    RecordMap,
+    Release,
+    Statistic,
+    leaves,
+    method_parameters,
+    mu_squared,
+)
+from confide.schema import Numeric, Schema
+from confide.sources import read
+
+__all__ = ["Contract", "ZeroNoise", "check_method", "codes_of"]
+
+_FUNCTIONS = {"log", "log1p", "sqrt", "exp", "abs", "I", "C"}
+#: Confidence of the two-sided bound that a coverage must miss before it fails (false-alarm rate 0.1 % for each number).
+_CONFIDENCE = 0.999
+
+
+class ContractBroken(AssertionError):
+    """A method broke its contract; the message lists each failed check."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What `check_method` found: (check, None or what went wrong) in the order of the checks."""
+
+    method: str
+    checks: tuple[tuple[str, str | None], ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(problem is None for _, problem in self.checks)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'ok    ' if problem is None else 'FAILED'}  {name}" + ("" if problem is None else f": {problem}")
+            for name, problem in self.checks
+        ]
+        return "\n".join([f"contract of {self.method}", *lines])
+
+
+class ZeroNoise:
+    """No noise at all, for exactness checks. It is marked simulated, so no ledger takes it."""
+
+    simulated = True
+
+    def rekey(self) -> None:
+        """Nothing to do: there is no stream."""
+
+    def grid_gaussian(self, sigma2: Fraction, size: int) -> NDArray[np.int64]:
+        """Zeros, whatever the variance."""
+        return np.zeros(size, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Case:
+    method: Method
+    schema: Schema
+    privacy: Guarantee
+
+    def plan(self) -> Plan:
+        return gate.plan(self.method, self.schema, self.privacy)
+
+    def release(self, data: Any, seed: int = 0) -> Release:
+        return gate.release(self.method, read(data, self.schema), self.privacy, ledger=None, noise=SimulatedNoise(seed))
+
+
+def check_method(
+    method: Method,
+    schema: Schema | None = None,
+    *,
+    privacy: Guarantee | None = None,
+    replications: int = 40,
+    raises: bool = True,
+) -> Contract:
+    """Run the whole contract on a method and return the list of checks; raise when one fails.
+
+    schema: the columns to practise on; left out, every name in the method's text parameters becomes `Numeric(0.5, 2.5)`. privacy:
+    what the releases may cost, default GDP(1.0) with the method's own relation. replications: of the coverage check.
+
+    Raises `AssertionError` with every failed check, unless raises=False.
+
+    >>> import confide as cf
+    >>> cf.testing.check_method(cf.regression.SSP("y ~ a"), replications=10).ok
+    True
+    """
+    case = _Case(method, schema or _practice_schema(method), privacy or GDP(1.0))
+    found = []
+    for check in _CHECKS:
+        problem = None
+        try:
+            if check is _coverage:
+                _coverage(case, replications)
+            else:
+                check(case)
+        except (
+            AssertionError,
+            ConfideError,
+            ArithmeticError,
+            TypeError,
+            ValueError,
+            LookupError,
+            AttributeError,
+        ) as error:
+            problem = f"{type(error).__name__}: {error}"
+        found.append(((check.__doc__ or "").strip().rstrip("."), problem))
+    contract = Contract(f"{method.name} {method.version}", tuple(found))
+    if raises and not contract.ok:
+        raise ContractBroken(str(contract))
+    return contract
+
+
+def codes_of(source: Any, record_map: RecordMap) -> NDArray[np.float64]:
+    """The codes (columns, rows) that a source hands to a record map. For tests on practice records: it keeps every record."""
+    (codes,) = source.aggregate(_Capture(record_map))
+    return np.asarray(codes, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Capture:
+    """A statistic that keeps the codes instead of summing."""
+
+    map: RecordMap
+    norm: str = "l2"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.map.columns), 0)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        raise PlanError("captured codes have no sensitivity; they must not be released")
+
+    def zero(self) -> list[NDArray[np.float64]]:
+        return []
+
+    def update(self, state: list[NDArray[np.float64]], codes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        return [*state, codes.copy()]
+
+    def merge(self, a: list[NDArray[np.float64]], b: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        return [*a, *b]
+
+    def value(self, state: list[NDArray[np.float64]]) -> NDArray[Any]:
+        return np.concatenate(state, axis=1) if state else np.zeros((len(self.map.columns), 0))
+
+
+def _practice_schema(method: Method) -> Schema:
+    text = " ".join(value for value in method_parameters(method).values() if isinstance(value, str))
+    names = [
+        name
+        for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))
+        if name not in _FUNCTIONS and not keyword.iskeyword(name)
+    ]
+    if not names:
+        raise PlanError(
+            "the method names no column in its text parameters; give a schema: check_method(method, schema)"
+        )
+    return Schema({name: Numeric(0.5, 2.5) for name in names})
+
+
+def _expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise ContractBroken(message)
+
+
+# the checks: the docstring of each is its name in the report --------------------------------------------------------
+
+
+def _describes_itself(case: _Case) -> None:
+    """It is a frozen dataclass that describes itself and can be made again from its parameters."""
+    method = case.method
+    for name in ("name", "family", "version", "source", "relations", "native", "intervals", "needs"):
+        _expect(hasattr(method, name), f"the attribute {name!r} is missing")
+    _expect(dataclasses.is_dataclass(method) and method.__dataclass_params__.frozen, "it is no frozen dataclass")  # type: ignore[attr-defined]
+    _expect(
+        set(method.relations) <= {"add-remove", "substitute"} and bool(method.relations),
+        "relations must be add-remove, substitute or both",
+    )
+    again = type(method)(**method_parameters(method))
+    _expect(
+        again.plan(case.schema, case.privacy).sha256 == case.plan().sha256,
+        "made again from its parameters it plans something else",
+    )
+
+
+def _plans_from_public_facts(case: _Case) -> None:
+    """The plan is deterministic, prints, reads back to the bit and can be made anew from its file."""
+    plan = case.plan()
+    again = Plan.from_json(plan.to_json())
+    _expect(again.to_json() == plan.to_json(), "the plan's file does not read back to the bit")
+    _expect(
+        len(plan.summary()) > 0 and bool(plan.target) and bool(plan.covers),
+        "the plan says neither what it estimates nor what intervals cover",
+    )
+    if case.method.name in {info.name for info in registry.methods()}:
+        _expect(registry.remake(again, case.schema)[1] == plan, "the plan cannot be made anew from its file")
+
+
+def _pays_for_what_it_draws(case: _Case) -> None:
+    """The spends of the plan cost no more than the guarantee it states, and no more than was asked."""
+    for relation in case.method.relations:
+        asked = dataclasses.replace(case.privacy, relation=relation)
+        plan = case.method.plan(case.schema, asked)
+        cost = mu_squared(plan.event)
+        native = plan.guarantees[0]
+        if cost is not None and isinstance(native, GDP):
+            _expect(cost <= Fraction(native.mu) ** 2, f"under {relation} the spends cost more than the stated mu")
+        _expect(plan.relation == relation, f"asked for {relation}, the plan states {plan.relation}")
+        for leaf in leaves(plan.event):
+            statistic = plan.statistics.get(leaf.name)
+            if statistic is not None and hasattr(leaf, "sensitivity"):
+                stated = leaf.sensitivity * leaf.step
+                _expect(
+                    stated**2 >= statistic.sensitivity_squared(relation) * case.schema.rows_per_unit**2,
+                    f"{leaf.name}: the spend states less than its map",
+                )
+    unknown = {"add-remove", "substitute"} - set(case.method.relations)
+    for relation in unknown:
+        try:
+            case.method.plan(case.schema, dataclasses.replace(case.privacy, relation=relation))
+        except PrivacyError:
+            continue
+        raise ContractBroken(f"{relation} is not among its relations, yet it plans for it")
+
+
+def _reads_back(case: _Case) -> None:
+    """A release reads back to the bit, and infer gives the same result from the file, twice."""
+    release = case.release(case.schema.sample(500, 1))
+    again = Release.from_json(release.to_json())
+    _expect(again.to_json() == release.to_json(), "the release's file does not read back to the bit")
+    results = [case.method.infer(one).to_json() for one in (release, again, again)]
+    _expect(len(set(results)) == 1, "infer gives different numbers for one release")
+    _expect(release.simulated, "a simulated release is not marked")
+
+
+def _same_integers(case: _Case) -> None:
+    """The same records in another order, in other batches, give the same integers and with one seed the same release."""
+    frame = case.schema.sample(1500, 2)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    shuffled = frame.sample(frac=1.0, random_state=3).reset_index(drop=True)
+    variants = [
+        frame,
+        shuffled,
+        pa.Table.from_batches(table.to_batches(max_chunksize=7)),
+        pa.Table.from_batches(table.to_batches(max_chunksize=611)),
+    ]
+    _expect(
+        len({case.release(data, 5).to_json() for data in variants}) == 1,
+        "the release depends on the order or the batches of the records",
+    )
+
+
+def _maps_one_record(case: _Case) -> None:
+    """Every record map gives the same bits row by row, in blocks, contiguous or strided."""
+    source = read(_edge_frame(case.schema, 400), case.schema)
+    for name, statistic in case.plan().statistics.items():
+        codes = codes_of(source, statistic.map)
+        whole = np.asarray(statistic.map(codes))
+        doubled = np.repeat(codes, 2, axis=1)
+        for parts in (
+            [statistic.map(codes[:, j : j + 1]) for j in range(codes.shape[1])],
+            [statistic.map(codes[:, j : j + 7]) for j in range(0, codes.shape[1], 7)],
+            [statistic.map(doubled[:, ::2])],
+            [statistic.map(np.asfortranarray(codes))],
+            [np.asarray(statistic.map(np.tile(codes, 8191 // codes.shape[1] + 1)[:, :8191]))[:, : codes.shape[1]]],
+        ):
+            _expect(
+                np.array_equal(np.concatenate(parts, axis=1), whole), f"{name}: a record's integers depend on its batch"
+            )
+        _expect(bool((whole == np.rint(whole)).all()), f"{name}: the map gives numbers that are no integers")
+
+
+def _bounds_hold(case: _Case) -> None:
+    """No record and no pair of records found by search moves a statistic beyond its stated sensitivity."""
+    source = read(_edge_frame(case.schema, 3000), case.schema)
+    for name, statistic in case.plan().statistics.items():
+        rows = np.asarray(statistic.map(codes_of(source, statistic.map))).astype(object)
+        squares = (rows * rows).sum(axis=0)
+        _expect(max(squares) <= statistic.map.l2_squared, f"{name}: a record goes beyond l2_squared")
+        _expect(max(abs(rows).sum(axis=0)) <= statistic.map.l1, f"{name}: a record goes beyond l1")
+        for relation in case.method.relations:
+            worst = max(_moves(statistic, rows, relation))
+            _expect(
+                worst <= statistic.sensitivity_squared(relation),
+                f"{name}: a neighbour under {relation} moves it beyond its sensitivity",
+            )
+
+
+def _moves(statistic: Statistic, rows: NDArray[Any], relation: str) -> Iterator[int]:
+    """Squared changes of a statistic over neighbours, in exact integers."""
+    squares = (rows * rows).sum(axis=0)
+    if relation == "add-remove":
+        yield from (squares**2 if statistic.norm == "frobenius" else squares)
+        return
+    extreme = np.argsort(squares.astype(float))[-60:]
+    for i in extreme:
+        for j in range(0, rows.shape[1], 7):
+            inner = int((rows[:, i] * rows[:, j]).sum())
+            if statistic.norm == "frobenius":
+                yield int(squares[i]) ** 2 + int(squares[j]) ** 2 - 2 * inner**2
+            else:
+                yield int(squares[i]) + int(squares[j]) - 2 * inner
+
+
+def _edge_frame(schema: Schema, n: int) -> pd.DataFrame:
+    """Practice records of which half sit on bounds, beyond them, or are missing."""
+    frame = schema.sample(n, 4)
+    generator = np.random.Generator(np.random.PCG64(9))
+    for name in schema.names:
+        column = schema[name]
+        if column.kind == "categorical":
+            continue
+        values = frame[name].to_numpy(dtype=float).copy()
+        choice = generator.integers(0, 14, len(values))
+        for k, special in enumerate(
+            (column.low, column.high, (column.low + column.high) / 2, -1e300, 1e300, np.nan, -0.0)
+        ):
+            values[choice == k] = special
+        frame[name] = values
+    return frame
+
+
+def _hostile(schema: Schema) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Frames of legal shape and hostile values, all with the schema's columns."""
+    frame = schema.sample(60, 6)
+    yield "practice", frame
+    yield "empty", frame.iloc[:0]
+    yield "one row", frame.iloc[:1]
+    for label, value in (
+        ("NaN", np.nan),
+        ("inf", np.inf),
+        ("-inf", -np.inf),
+        ("1e300", 1e300),
+        ("-1e300", -1e300),
+        ("subnormal", 5e-324),
+    ):
+        yield label, _fill(frame, schema, value)
+    yield "constant", pd.concat([frame.iloc[:1]] * 60, ignore_index=True)
+    yield "text", frame.astype(object).map(lambda _: "no number, no label")
+    mixed = frame.astype(object)
+    mixed.iloc[::3] = None
+    mixed.iloc[1::3] = "12,5"
+    yield "mixed objects", mixed
+
+
+def _fill(frame: pd.DataFrame, schema: Schema, value: float) -> pd.DataFrame:
+    filled = frame.copy()
+    for name in schema.names:
+        filled[name] = value if schema[name].kind != "categorical" else "no such label"
+    return filled
+
+
+def _data_never_raise(case: _Case) -> None:
+    """Hostile records change no type, key, message, warning or log line; statuses stay among the known ones."""
+    seen = set()
+    log = io.StringIO()
+    handler = logging.StreamHandler(log)
+    logging.getLogger().addHandler(handler)
+    try:
+        for label, frame in _hostile(case.schema):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                release = case.release(frame, 8)
+                result = case.method.infer(release)
+            _expect(
+                result.status in STATUSES, f"{label}: the status {result.status!r} is not one of {', '.join(STATUSES)}"
+            )
+            body = json.loads(result.to_json())
+            seen.add(
+                (
+                    type(result).__name__,
+                    tuple(sorted(body)),
+                    tuple(sorted(release.to_dict())),
+                    tuple(release.statistics),
+                )
+            )
+            _expect(bool(result.summary()), f"{label}: the result does not print")
+    finally:
+        logging.getLogger().removeHandler(handler)
+    _expect(len(seen) == 1, "the kind of result or its keys depend on the records")
+    _expect(log.getvalue() == "", "a log line was written")
+
+
+def _coverage(case: _Case, replications: int) -> None:
+    """Intervals cover the target at their stated level (small scale, practice records)."""
+    population = case.schema.sample(100_000, 10)
+    whole = gate.release(case.method, read(population, case.schema), case.privacy, ledger=None, noise=ZeroNoise())
+    truth = getattr(case.method.infer(whole), "params", None)
+    if truth is None:
+        return
+    generator = np.random.Generator(np.random.PCG64(11))
+    hits, runs = np.zeros(len(truth)), 0
+    for seed in range(replications):
+        rows = generator.integers(0, len(population), 2_000)
+        result = case.method.infer(case.release(population.iloc[rows], seed))
+        if result.status != "ok":
+            continue
+        interval = result.conf_int(alpha=0.05).to_numpy()  # type: ignore[attr-defined]
+        hits += (interval[:, 0] <= truth.to_numpy()) & (truth.to_numpy() <= interval[:, 1])
+        runs += 1
+    _expect(runs > 0, "no run had status ok at 2,000 practice records; give a larger privacy= to check_method")
+    for name, hit in zip(truth.index, hits, strict=True):
+        upper = stats.beta.ppf((1 + _CONFIDENCE) / 2, hit + 1, runs - hit) if hit < runs else 1.0
+        _expect(upper >= 0.95, f"{name}: {int(hit)} of {runs} intervals cover, too few for 95 %")
+
+
+_CHECKS: tuple[Callable[..., None], ...] = (
+    _describes_itself,
+    _plans_from_public_facts,
+    _pays_for_what_it_draws,
+    _reads_back,
+    _same_integers,
+    _maps_one_record,
+    _bounds_hold,
+    _data_never_raise,
+    _coverage,
+)

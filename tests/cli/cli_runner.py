@@ -1,0 +1,85 @@
+"""A runner that holds every command line to the same rules, and the schema of the survey in these tests."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from typer.testing import CliRunner
+
+from confide.cli import app
+from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
+
+# Digits and words that stand in the records and nowhere else: whatever prints one of them has printed a record.
+MARKS = ("73917391", "qwzx", "SENTINEL")
+CODES = {0, 1, 2, 3, 4, 5, 6, 130, 141}
+
+
+@dataclass
+class Run:
+    """What one command line did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return strict_json(self.out)
+
+
+def strict_json(text: str) -> Any:
+    """One JSON document and nothing else; NaN and Infinity are no JSON."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def check_silence(text: str) -> None:
+    """No traceback, and nothing that stands in a record."""
+    assert "Traceback" not in text
+    for mark in MARKS:
+        assert mark not in text
+
+
+def run(*args: Any) -> Run:
+    """Run a command line here; its output is checked for tracebacks, records and, with --json, strictness."""
+    words = [str(arg) for arg in args]
+    found = CliRunner().invoke(app, words)
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    assert found.exit_code in CODES
+    check_silence(found.stdout + found.stderr)
+    if "--json" in words:
+        document = strict_json(found.stdout)
+        assert isinstance(document, dict)
+        failed = {"error", "message", "exit_code"} <= set(document)
+        assert failed == (found.exit_code > 1) or document.get("confide") == "release"
+        assert not failed or document["exit_code"] == found.exit_code
+    return Run(found.exit_code, found.stdout, found.stderr)
+
+
+def good(*args: Any) -> Run:
+    """The same for a command line that must succeed."""
+    done = run(*args)
+    assert done.code == 0, done.out + done.err
+    return done
+
+
+def entries(kind: str = "charge") -> list[dict[str, Any]]:
+    """The entries of that kind in book.db."""
+    (state,) = good("ledger", "show", "book.db", "--json").json["datasets"]
+    return [row for row in state["rows"] if row["kind"] == kind]
+
+
+SCHEMA = Schema(
+    {
+        "age": Numeric(15, 65, provenance=Provenance("public", "who was asked [sic]")),
+        "children": Integer(0, 8, on_missing=0),
+        "region": Categorical(["North [N]", "South"]),
+        "happy": Numeric(0, 5, on_missing="midpoint"),
+    },
+    dataset="survey",
+)

@@ -1,0 +1,187 @@
+"""A stranger's method in a few lines, and two that misbehave behind the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+
+from confide.protocol import Allowance, Meter, Plan, Total
+from confide.protocol.exact import digest
+from confide.results import Estimates
+from confide.schema import Schema
+
+
+@dataclass(frozen=True)
+class CountAndSum:
+    """(steps - 1, code) of a record, (0, 0) where it is missing: a count and a sum on one scale."""
+
+    column: str
+    steps: int
+    width: ClassVar[int] = 2
+
+    @property
+    def columns(self):
+        return (self.column,)
+
+    @property
+    def l1(self):
+        return 2 * (self.steps - 1)
+
+    @property
+    def l2_squared(self):
+        return 2 * (self.steps - 1) ** 2
+
+    @property
+    def digest(self):
+        return digest(["count and sum", self.column, self.steps])
+
+    def __call__(self, codes):
+        known = codes[0] >= 0
+        return np.stack([known * float(self.steps - 1), np.where(known, codes[0], 0.0)])
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """The mean of a bounded column: two noisy sums; the interval takes the largest variance that the bounds allow."""
+
+    column: str
+    widen: float = 1.0
+
+    name: ClassVar[str] = "toy_mean"
+    family: ClassVar[str] = "moments"
+    version: ClassVar[str] = "1"
+    source: ClassVar[str] = "tests"
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "GDP"
+    intervals: ClassVar[str] = "the population mean of the clipped column"
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def plan(self, schema, privacy, *, n=None, public=None):
+        schema = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        total = Total(CountAndSum(self.column, schema[self.column].steps), nonnegative=True)
+        allowance = Allowance.of(privacy, self, schema)
+        event = allowance.spend("sums", total, Fraction(1))
+        facts = {"target": f"mean of {self.column}", "covers": "sampling and privacy noise"}
+        return Plan.of(self, schema, allowance, event, {"sums": total}, n=n, **facts)
+
+    def release(self, source, plan, noise):
+        with Meter(plan, noise) as meter:
+            (sums,) = source.aggregate(plan.statistic("sums"))
+            meter.draw("sums", sums)
+        return meter.release()
+
+    def infer(self, release, question=None):
+        column = Schema.from_dict(release.plan.schema)[self.column]
+        width = column.high - column.low
+        (count, total), noise = release["sums"].decode() / (column.steps - 1), release["sums"].variance
+        count = max(count, 1.0)
+        share = total / count
+        private = noise / (column.steps - 1) ** 2 * (1 + share**2) * (width / count) ** 2
+        sampling = self.widen * (width / 2) ** 2 / count
+        return Estimates(
+            method=f"{self.name} {self.version}", response=self.column, names=("mean",),
+            estimates=[column.low + share * width], covariance=[[private + sampling]], df=inf,
+            noise_variance=[private], status="ok", reason="", flags=(), requested=release.plan.requested,
+            guarantee=release.charged, target=release.plan.target, covers=release.plan.covers,
+            release_sha256=release.sha256, simulated=release.simulated,
+        )  # fmt: skip
+
+    def worst_pairs(self):
+        return ()
+
+
+@dataclass(frozen=True)
+class Raising(NoisyMean):
+    """Fails behind the door, with a text that must not come out."""
+
+    name: ClassVar[str] = "toy_raising"
+
+    def release(self, source, plan, noise):
+        raise ValueError("SENTINEL in the text of an exception")
+
+
+@dataclass(frozen=True)
+class Interrupted(NoisyMean):
+    """The user presses Ctrl-C behind the door."""
+
+    name: ClassVar[str] = "toy_interrupted"
+
+    def release(self, source, plan, noise):
+        raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Exiting(NoisyMean):
+    """Ends the process behind the door, past every `except Exception`."""
+
+    name: ClassVar[str] = "toy_exiting"
+
+    def release(self, source, plan, noise):
+        raise SystemExit("SENTINEL in the text of an exit")
+
+
+@dataclass(frozen=True)
+class Silent(NoisyMean):
+    """A mechanism that gives no reply."""
+
+    name: ClassVar[str] = "toy_silent"
+
+    def release(self, source, plan, noise):
+        with Meter(plan, noise) as meter:
+            (sums,) = source.aggregate(plan.statistic("sums"))
+            meter.draw("sums", sums)
+        return meter.release(status="no_reply")
+
+    def infer(self, release, question=None):
+        none = np.full((1, 1), np.nan)
+        return Estimates(
+            method=self.name, response=self.column, names=("mean",), estimates=[np.nan], covariance=none, df=inf,
+            noise_variance=[np.nan], status="no_reply", reason="the mechanism declined", flags=(),
+            requested=release.plan.requested, guarantee=release.charged, target="mean", covers="nothing",
+            release_sha256=release.sha256,
+        )  # fmt: skip
+
+
+class Bare:
+    """The least that a result must have: no alpha anywhere, and a NaN in its JSON."""
+
+    release_sha256, status, flags, target, covers = "0" * 64, "ok", (), "mean", "nothing"
+    guarantee, relation = None, "add-remove"
+
+    def summary(self):
+        return "mean [of x] = 1"
+
+    def to_frame(self):
+        raise NotImplementedError
+
+    def to_json(self):
+        return '{"mean": NaN, "sd": Infinity}'
+
+    def plot(self):
+        from matplotlib.figure import Figure
+
+        return Figure()
+
+    def report(self, path):
+        path.write_text("<html></html>")
+        return path
+
+    def _repr_html_(self):
+        return ""
+
+
+@dataclass(frozen=True)
+class BareMean(NoisyMean):
+    """Its results are of the stranger's own making."""
+
+    name: ClassVar[str] = "toy_bare"
+
+    def infer(self, release, question=None):
+        return Bare()
+
+
+TOYS = (NoisyMean, Raising, Interrupted, Exiting, Silent, BareMean)

@@ -1,0 +1,296 @@
+"""The face itself: help that works, --json on every command, hostile names, real processes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from cli_runner import entries, good, run, strict_json
+
+from confide._version import __version__
+from confide.cli import app
+from confide.cli.session import Session, strict
+from confide.cli.tables import table
+
+
+def commands(group=None, path=()):
+    """Every command with its path."""
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+PATHS = [path for path, _ in commands()]
+
+
+def examples(text: str) -> list[list[str]]:
+    """The command lines in a help text."""
+    lines = re.sub(r"\\\s*\n", " ", text).splitlines()
+    found = [line.strip() for line in lines if line.strip().startswith("confide ")]
+    return [shlex.split(re.sub(r"\s{2,}\(.*\)$", "", line))[1:] for line in found]
+
+
+def test_all_commands_are_here():
+    assert set(map(" ".join, PATHS)) == {
+        "schema draft",
+        "schema check",
+        "schema sample",
+        "plan",
+        "release",
+        "infer",
+        "regress",
+        "ledger init",
+        "ledger show",
+        "ledger verify",
+        "ledger amend",
+        "verify",
+        "methods",
+    }
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_command_has_json_purpose_example_and_says_what_is_public(path):
+    command = dict(commands())[path]
+    assert any("--json" in parameter.opts for parameter in command.params)
+    purpose = command.help.split("\n\n")[0]
+    assert "\n" not in purpose.strip()
+    assert re.search("public|published|schema alone", command.help)
+    assert [line[: len(path)] for line in examples(command.help)] == [list(path)]
+    shown = good(*path, "--help").out
+    assert "Usage:" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_command_gives_usage_errors_in_json(path):
+    done = run(*path, "--no-such-option", "--json")
+    assert done.code == 2
+    assert done.json["error"] == "UsageError"
+    assert " ".join(path) in done.json["message"]
+
+
+def test_the_path_in_the_help_works_line_by_line(survey):
+    schema = Path("schema.toml").read_text()
+    Path("schema.toml").unlink()
+    lines = examples(typer.main.get_command(app).help)
+    assert [line[0] for line in lines] == ["schema", "schema", "ledger", "plan", "release", "infer"]
+    for line in lines:
+        good(*line)
+        if line[1] == "draft":
+            Path("schema.toml").write_text(schema)  # the bounds are filled in by hand
+
+
+def test_every_example_works(survey):
+    order = [
+        "ledger init",
+        "schema check",
+        "schema sample",
+        "plan",
+        "release",
+        "infer",
+        "regress",
+        "verify",
+        "ledger show",
+        "ledger verify",
+        "ledger amend",
+        "methods",
+    ]
+    by_path = {" ".join(path): examples(command.help)[0] for path, command in commands()}
+    assert set(by_path) == {*order, "schema draft"}
+    for name in order:
+        good(*by_path[name])
+    Path("schema.toml").unlink()
+    good(*by_path["schema draft"])
+
+
+def test_version_and_no_command():
+    assert good("--version").out == f"confide {__version__}\n"
+    assert good("--version", "--json").json == {"version": __version__}
+    assert good("--json", "--version").json == {"version": __version__}
+    for words in ((), ("schema",), ("ledger",)):
+        assert run(*words).code == 2
+    assert run("--json").json["error"] == "UsageError"
+    assert run("nonsense", "--json").json["exit_code"] == 2
+
+
+HOSTILE = [
+    "[red]x[bold].csv",
+    "a b;$(touch owned).csv",
+    "-x.csv",
+    "new\nline.csv",
+    "\x1b[2J\x1b]0;owned\x07.csv",
+    "ünï©ode\u202e.csv",
+    "'\".csv",
+    "%s{0}.csv",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_file_names_are_names(planned, name):
+    data = Path(f"./{name}")
+    os.link("survey.csv", data)
+    given = f"./{name}" if name.startswith("-") else name
+    out = given.replace(".csv", ".json")
+    done = good("release", "plan.json", given, "--ledger", "book.db", "-o", out)
+    assert Path(out).exists()
+    report = given.replace(".csv", ".html")
+    shown = [
+        done,
+        good("infer", out, "--report", report),
+        run("infer", out + ".missing"),
+        run("release", "plan.json", given + ".nope", "--no-ledger", "-o", "n.json"),
+        run("schema", "check", given, "--json"),
+        run("schema", "check", given),
+    ]
+    for one in shown:
+        assert "\x1b" not in one.out + one.err
+        assert "\u202e" not in one.out + one.err
+    assert not Path("owned").exists()
+    if name.startswith("[red]"):
+        assert "[red]x[bold].json" in done.out
+    good("release", "plan.json", given, "--no-ledger", "-o", "j.json", "--json")
+
+
+def test_hostile_names_inside_a_schema_do_not_reach_the_terminal(survey):
+    text = Path("schema.toml").read_text().replace("who was asked [sic]", "\\u001b[2Jgone [bold]")
+    Path("schema.toml").write_text(text)
+    out = good("schema", "check", "schema.toml").out
+    assert "\x1b" not in out
+    assert "[bold]" in out
+
+
+def test_tables_keep_every_character_in_a_pipe(capsys):
+    long = "x" * 500
+    table(Session(), ("a [b]", "c"), [("[red]1[/red]", long), (":smile:", "")], right=("c",))
+    out = capsys.readouterr().out
+    for text in ("a [b]", "[red]1[/red]", long, ":smile:"):
+        assert text in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_strict_json_has_no_number_that_json_lacks():
+    import numpy as np
+
+    from confide import GDP
+
+    held = {
+        "a": float("nan"),
+        "b": (np.float64("inf"), np.int64(3), np.bool_(True)),
+        "c": GDP(1.0),
+        "d": Path("x"),
+        1: None,
+    }
+    text = json.dumps(strict(held), allow_nan=False)
+    found = strict_json(text)
+    assert found["a"] is None
+    assert found["b"][:2] == [None, 3]
+    assert found["c"]["mu"] == 1.0
+
+
+def test_the_spinner_is_silent_without_a_terminal_and_shows_with_one(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for kind, seen in ((io.StringIO, False), (Terminal, True)):
+        held = kind()
+        monkeypatch.setattr(sys, "stderr", held)
+        monkeypatch.setenv("TERM", "xterm")
+        with Session().doing("reading the records"):
+            time.sleep(0.15)
+        assert ("reading the records" in held.getvalue()) == seen
+
+
+# real processes -------------------------------------------------------------------------------------------------------
+
+CONFIDE = [sys.executable, "-c", "from confide.cli import main; main()"]
+
+
+def process(*words: str, **kwargs):
+    return subprocess.run([*CONFIDE, *words], capture_output=True, timeout=60, **kwargs)
+
+
+def test_the_entry_point_in_a_process(planned):
+    narrow = {**os.environ, "COLUMNS": "40", "PYTHONIOENCODING": "ascii", "NO_COLOR": "1"}
+    done = process(
+        "regress",
+        "happy ~ age + region",
+        "survey.csv",
+        "--schema",
+        "schema.toml",
+        "--mu",
+        "1",
+        "--ledger",
+        "book.db",
+        "-o",
+        "r.json",
+        env=narrow,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"region[T.South]" in done.stdout
+    assert b"Traceback" not in done.stderr
+    assert done.stderr == b""
+
+
+def test_a_closed_pipe_and_a_name_that_is_no_utf8(planned):
+    name = os.fsdecode(b"bad\xff.json")
+    line = shlex.join([*CONFIDE, "release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", name])
+    done = subprocess.run(["bash", "-c", f"{line} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, timeout=60)
+    # the reader left, before the charge or after it: what was charged must be there all the same
+    assert done.returncode in (0, 141)
+    assert Path(name).exists() == (len(entries()) == 1)
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_in_a_process(planned):
+    wait = "import time\nfrom confide import gate\ngate.release = lambda *a, **k: time.sleep(60)\n"
+    code = f"{wait}from confide.cli import main; print('ready', flush=True); main()"
+    words = ["release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json"]
+    child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout.readline() == b"ready\n"
+    assert b"cost" in child.stdout.readline()
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert b"charge already made stays" in err
+    assert b"Traceback" not in err
+    assert not Path("release.json").exists()
+
+
+def test_help_answers_soon():
+    begun = time.monotonic()
+    done = process("--help")
+    assert done.returncode == 0
+    assert b"draft" in done.stdout
+    assert time.monotonic() - begun < 10  # a guard against an accident; what it takes is about one second
+
+
+def test_the_cli_itself_imports_nothing_heavy():
+    code = (
+        "import sys, types; package = types.ModuleType('confide'); package.__path__ = [sys.argv[1]]\n"
+        "sys.modules['confide'] = package; import confide.cli\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'pyarrow', 'matplotlib', 'formulaic', 'sqlalchemy'}\n"
+        "sys.exit(' '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    import confide
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(confide.__file__).parent)], capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,157 @@
+"""`confide infer`, `confide regress`, `confide methods`, and a stranger's method through all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_runner import check_silence, entries, good, run
+
+from confide import Question, Release, gate
+
+REGRESS = ("regress", "happy ~ age + region", "survey.csv", "--schema", "schema.toml", "--mu", "1")
+
+
+def test_infer_prints_the_table_of_the_api(released):
+    result = gate.infer(Release.load("release.json"))
+    assert good("infer", "release.json").out == result.summary() + "\n"
+    assert good("infer", "release.json").out == good("infer", "release.json").out
+    assert good("infer", "release.json", "--json").json["result"] == json.loads(result.to_json())
+
+
+def test_infer_takes_a_level_and_a_subset(released):
+    release = Release.load("release.json")
+    assert good("infer", "release.json", "--alpha", ".1").out == gate.infer(release).summary(alpha=0.1) + "\n"
+    smaller = gate.infer(release, Question(subset=("age",)))
+    for text in ("age", " age ,", '["age"]'):
+        assert good("infer", "release.json", "--subset", text).out == smaller.summary() + "\n"
+    assert run("infer", "release.json", "--subset", "wealth").code == 3
+    assert run("infer", "release.json", "--alpha", "2").code == 3
+
+
+def test_infer_writes_report_and_plot(released):
+    out = good("infer", "release.json", "--report", "report.html", "--plot", "plot.svg").out
+    assert "wrote report.html" in out
+    assert "<svg" in Path("plot.svg").read_text()
+    check_silence(Path("report.html").read_text())
+    good("infer", "release.json", "--plot", "plot.png", "--json")
+    assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
+    for words in (
+        ("--plot", "plot.gif"),
+        ("--plot", "nowhere/plot.png"),
+        ("--report", "."),
+        ("--report", "release.json"),
+        ("--report", "a.svg", "--plot", "a.svg"),
+    ):
+        assert run("infer", "release.json", *words).code == 2
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", '{"confide": "plan"}', "garbage"])
+def test_a_damaged_release_is_exit_code_3(survey, content):
+    if content is not None:
+        Path("release.json").write_text(content)
+    for command in (("infer", "release.json"), ("verify", "release.json", "--ledger", "book.db")):
+        assert run(*command).code == 3
+        assert run(*command, "--json").json["exit_code"] == 3
+
+
+def test_a_newer_format_says_so(released):
+    text = Path("release.json").read_text().replace('"format_version":"1.0"', '"format_version":"1.9"')
+    Path("release.json").write_text(text)
+    assert "needs confide >=" in run("infer", "release.json").err
+
+
+def test_regress_is_the_three_steps_in_one(book):
+    done = good(*REGRESS, "--ledger", "book.db", "-o", "release.json", "--report", "report.html", "--plot", "plot.png")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("cost: GDP(mu=1, add-remove), charged to dataset 'survey'")
+    table = good("infer", "release.json").out.rstrip("\n")
+    assert table in done.out
+    assert "region[T.South]" in table
+    assert len(entries()) == 1
+    assert Path("report.html").stat().st_size > 1_000
+
+
+def test_regress_options_reach_the_method(survey):
+    done = good(
+        *REGRESS,
+        "--no-ledger",
+        "--cov",
+        "classical",
+        "--no-clipping-check",
+        "--relation",
+        "substitute",
+        "--n",
+        "2000",
+        "-o",
+        "r.json",
+        "--json",
+    )
+    release = Release.load("r.json")
+    assert release.plan.method.parameters["cov"] == "classical"
+    assert release.plan.method.parameters["clipping_check"] is False
+    assert release.plan.n == 2000
+    assert done.json["result"]["names"] == ["Intercept", "age", "region[T.South]"]
+    assert done.json["wrote"] == "r.json"
+    assert done.json["ledger"] is None
+    assert run(*REGRESS, "--no-ledger", "--cov", "strong").code == 3
+    assert run(*REGRESS, "--no-ledger", "--relation", "substitute", "--n", "7").code == 3
+
+
+def test_regress_without_privacy_or_ledger_is_refused(book):
+    assert run(*REGRESS[:-2], "--ledger", "book.db").code == 2
+    assert run(*REGRESS).code == 2
+    assert run(*REGRESS, "--no-ledger", "--plot", "plot.docx").code == 2
+    assert entries() == []
+
+
+def test_regress_by_each_kind_of_privacy(survey):
+    for words in (("--rho", ".5"), ("--epsilon", "2", "--delta", "1e-6")):
+        good(*REGRESS[:-2], *words, "--no-ledger")
+    # a Gaussian method has no pure guarantee, and says what to ask for instead
+    assert run(*REGRESS[:-2], "--epsilon", "2", "--no-ledger", "--json").json["error"] == "NoConversion"
+
+
+def test_methods_lists_ours_and_a_strangers():
+    out = good("methods").out
+    for text in ("ssp (version 1)", "toy_mean (version 1)", "formula, cov", "add-remove, substitute", "GDP"):
+        assert text in out
+    listed = {method["name"]: method for method in good("methods", "--json").json["methods"]}
+    assert listed["ssp"]["family"] == "regression"
+    assert listed["toy_mean"]["parameters"] == ["column", "widen"]
+
+
+def test_a_strangers_method_gets_everything_for_nothing(book):
+    good(
+        "plan",
+        "age",
+        "--method",
+        "toy_mean",
+        "--schema",
+        "schema.toml",
+        "--mu",
+        ".5",
+        "--set",
+        "widen=2",
+        "-o",
+        "mean.json",
+    )
+    good("release", "mean.json", "survey.parquet", "--ledger", "book.db", "-o", "mean.release.json")
+    out = good("infer", "mean.release.json", "--report", "mean.html", "--plot", "mean.png").out
+    assert "mean" in out
+    assert "GDP(mu=0.5, add-remove)" in out
+    result = good("infer", "mean.release.json", "--json").json["result"]
+    assert result["low"][0] < 39.5 < result["high"][0]
+    good("verify", "mean.release.json", "--ledger", "book.db")
+    assert entries()[0]["method"] == "toy_mean 1"
+    assert run("infer", "mean.release.json", "--subset", "x").code in (0, 3)
+
+
+def test_a_result_of_a_strangers_own_kind(book):
+    good("plan", "age", "--method", "toy_bare", "--schema", "schema.toml", "--mu", ".5", "-o", "bare.json")
+    good("release", "bare.json", "survey.csv", "--ledger", "book.db", "-o", "bare.release.json")
+    assert good("infer", "bare.release.json").out == "mean [of x] = 1\n"
+    assert good("infer", "bare.release.json", "--json").json["result"] == {"mean": None, "sd": None}
+    good("infer", "bare.release.json", "--report", "bare.html", "--plot", "bare.svg")
+    assert run("infer", "bare.release.json", "--alpha", ".1").code == 3

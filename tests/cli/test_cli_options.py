@@ -1,0 +1,136 @@
+"""Privacy, ledger and settings as options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_runner import good, run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from confide.cli.options import privacy, settings, value_of
+from confide.cli.session import Refused
+from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+
+PLAN = ("plan", "happy ~ age", "--schema", "schema.toml")
+
+
+@pytest.mark.parametrize(
+    ("given_", "expected"),
+    [
+        ((1.5, None, None, None, None), GDP(1.5)),
+        ((None, 0.25, None, None, "substitute"), ZCDP(0.25, relation="substitute")),
+        ((None, None, 2.0, None, None), PureDP(2.0)),
+        ((None, None, 2.0, 1e-6, "add-remove"), ApproxDP(2.0, 1e-6, relation="add-remove")),
+    ],
+)
+def test_each_way_to_ask(given_, expected):
+    assert privacy(*given_) == expected
+
+
+@given(st.lists(st.booleans(), min_size=4, max_size=4))
+def test_exactly_one_way(present):
+    mu, rho, epsilon, delta = (
+        value if there else None for value, there in zip((1.0, 0.5, 2.0, 1e-6), present, strict=True)
+    )
+    allowed = sum(present[:3]) == 1 and (delta is None or epsilon is not None)
+    if allowed:
+        privacy(mu, rho, epsilon, delta, None)
+        return
+    with pytest.raises(Refused) as refused:
+        privacy(mu, rho, epsilon, delta, None)
+    for way in ("--mu", "--rho", "--epsilon", "--delta"):
+        assert way in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--delta", "1e-6"), ("--mu", "1", "--rho", "1"), ("--mu", "1", "--delta", "1e-6"), ("--mu", "one")]
+)
+def test_unclear_privacy_is_a_usage_error(survey, words):
+    done = run(*PLAN, *words)
+    assert done.code == 2
+    assert "--mu" in done.err
+    assert run(*PLAN, *words, "--json").json["error"] == "UsageError"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--mu", "0"),
+        ("--mu", "nan"),
+        ("--mu=-1",),
+        ("--mu", "inf"),
+        ("--epsilon", "1", "--delta", "2"),
+        ("--mu", "1", "--relation", "none"),
+    ],
+)
+def test_impossible_privacy_is_refused_by_its_own_error(survey, words):
+    assert run(*PLAN, *words).code == 3
+    assert run(*PLAN, *words, "--json").json["error"] == "PrivacyError"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("1e3", 1000.0),
+        ("true", True),
+        ("False", False),
+        ("None", None),
+        ("null", None),
+        ("robust", "robust"),
+        ("", ""),
+        ('"1"', "1"),
+        ("[0, [1]]", (0, (1,))),
+        ('{"log(x)": [0, 14]}', {"log(x)": (0, 14)}),
+        ("NaN", "NaN"),
+        ("-Infinity", "-Infinity"),
+        ("a=b", "a=b"),
+        ("{", "{"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_values_are_json_or_text(text, value):
+    assert value_of(text) == value
+    assert type(value_of(text)) is type(value)
+
+
+def test_settings_keep_what_follows_the_first_sign():
+    assert settings(["a=b=c", "d = 1"]) == {"a": "b=c", "d": 1}
+    for wrong in (["a"], ["=1"], ["a b=1"], ["a=1", "a=2"]):
+        with pytest.raises(Refused, match="--set"):
+            settings(wrong)
+
+
+def test_set_reaches_the_method_and_names_what_it_does_not_have(survey):
+    done = good(*PLAN, "--mu", "1", "--set", "cov=classical", "--set", "clipping_check=false", "--json").json
+    assert done["parameters"]["cov"] == "classical"
+    assert done["parameters"]["clipping_check"] is False
+    assert [spend["name"] for spend in done["spends"]] == ["moments"]
+    assert run(*PLAN, "--mu", "1", "--set", "colour=red").code == 3
+    assert "formula" in run(*PLAN, "--mu", "1", "--set", "formula=y~x").err
+
+
+def test_unknown_method_names_the_near_match(survey):
+    done = run(*PLAN, "--mu", "1", "--method", "sssp")
+    assert done.code == 3
+    assert "did you mean 'ssp'" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--ledger", "book.db", "--no-ledger"),
+        ("--ledger", "book.db", "--simulate", "1"),
+        ("--no-ledger", "--dataset", "survey"),
+        ("--no-ledger", "--simulate", "-1"),
+    ],
+)
+def test_release_and_regress_want_one_way_to_account(planned, words):
+    for command in (("release", "plan.json"), ("regress", "happy ~ age")):
+        more = ("--schema", "schema.toml", "--mu", "1") if command[0] == "regress" else ()
+        done = run(*command, "survey.csv", "-o", "new.json", *more, *words)
+        assert done.code == 2
+        assert not Path("new.json").exists()

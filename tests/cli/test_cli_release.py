@@ -1,0 +1,253 @@
+"""`confide plan | release`: what is refused before the charge, and what happens after it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from cli_runner import entries, good, run, strict_json
+
+from confide import Plan, Release, gate
+from confide.cli import files
+from confide.errors import LedgerBusy
+from confide.ledger import Ledger
+
+PLAN = ("plan", "happy ~ age + children", "--schema", "schema.toml", "--mu", "1")
+RELEASE = ("release", "plan.json", "survey.csv", "--ledger", "book.db")
+
+
+def listed(folder: Path) -> list[str]:
+    """The files of a folder, without the journals of an open book."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("book.db-"))
+
+
+def test_plan_prints_its_table_and_charges_nothing(book):
+    out = good(*PLAN, "--n", "2000", "--ledger", "book.db", "-o", "plan.json").out
+    plan = Plan.from_json(Path("plan.json").read_text())
+    assert plan.summary() in out
+    assert "fits" in out
+    assert entries() == []
+    facts = good(*PLAN, "--n", "2000", "--json").json
+    assert facts["plan_sha256"] == plan.sha256
+    assert sum(spend["mu"] ** 2 for spend in facts["spends"]) == pytest.approx(1, abs=1e-12)
+    assert facts["forecast"]["2,000"]["age"] > 0
+    assert facts["rows_per_unit"] == 1
+
+
+def test_plan_takes_an_open_relation_from_the_book(survey):
+    good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2", "--relation", "substitute")
+    assert good(*PLAN, "--json").json["relation"] == "add-remove"
+    assert good(*PLAN, "--ledger", "book.db", "--json").json["relation"] == "substitute"
+
+
+def test_a_plan_that_does_not_fit_is_shown_and_refused(book):
+    done = run(*PLAN[:-1], "2.5", "--ledger", "book.db", "-o", "plan.json")
+    assert done.code == 4
+    assert "Plan of ssp" in done.out
+    assert "confide ledger amend" in done.err
+    assert not Path("plan.json").exists()
+    refused = run(*PLAN[:-1], "2.5", "--ledger", "book.db", "--json").json
+    assert refused["error"] == "BudgetExceeded"
+    assert refused["remaining"]
+
+
+@pytest.mark.parametrize(
+    "formula", ["happy ~ wealth", "happy ~", "happy ~ scale(age)", "~~", "happy ~ log(children)", "", "[red]"]
+)
+def test_a_formula_that_cannot_work_is_a_plan_error(survey, formula):
+    done = run("plan", formula, "--schema", "schema.toml", "--mu", "1")
+    assert done.code == 3
+    assert done.out == ""
+
+
+def test_release_charges_once_writes_and_verifies(planned):
+    done = good(*RELEASE, "-o", "release.json")
+    assert "cost: GDP(mu=1, add-remove)" in done.out
+    release = Release.load("release.json")
+    assert release.sha256 in done.out
+    assert not release.simulated
+    (charge,) = entries()
+    assert charge["status"] == "released"
+    assert gate.verify(release, Ledger.open("book.db")).ok
+
+
+def test_release_in_json(planned):
+    facts = good(*RELEASE, "-o", "release.json", "--json").json
+    assert facts["release_sha256"] == Release.load("release.json").sha256
+    assert facts["wrote"] == "release.json"
+    assert facts["ledger"]["dataset"] == "survey"
+    assert facts["guarantee"]["mu"] == 1.0
+
+
+def test_several_files_are_one_source(planned):
+    whole = good(
+        "release",
+        "plan.json",
+        "survey.csv",
+        "survey.parquet",
+        "--no-ledger",
+        "--simulate",
+        "5",
+        "-o",
+        "both.json",
+        "--json",
+    ).json
+    twice = good(
+        "release",
+        "plan.json",
+        "survey.csv",
+        "survey.csv",
+        "--no-ledger",
+        "--simulate",
+        "5",
+        "-o",
+        "twice.json",
+        "--json",
+    ).json
+    assert whole["release_sha256"] == twice["release_sha256"]
+
+
+def test_simulation_has_a_banner_and_a_mark(planned):
+    done = good("release", "plan.json", "survey.csv", "--no-ledger", "--simulate", "5", "-o", "sim.json")
+    assert "protects NOBODY" in done.err
+    assert Release.load("sim.json").simulated
+    assert "SIMULATED" in good("infer", "sim.json").out
+    assert (
+        good("release", "plan.json", "survey.csv", "--no-ledger", "--simulate", "5", "-o", "sim2.json", "--json").json[
+            "simulated"
+        ]
+        is True
+    )
+    assert Path("sim.json").read_bytes() == Path("sim2.json").read_bytes()
+    assert entries() == []
+
+
+def test_an_existing_output_is_refused_before_the_charge(planned):
+    Path("release.json").write_text("precious")
+    done = run(*RELEASE, "-o", "release.json")
+    assert done.code == 2
+    assert "--force" in done.err
+    assert Path("release.json").read_text() == "precious"
+    assert entries() == []
+    good(*RELEASE, "-o", "release.json", "--force")
+    Release.load("release.json")
+
+
+@pytest.mark.parametrize("place", ["nowhere/release.json", "survey.csv/release.json", ".", "-", "x" * 300])
+def test_an_impossible_output_is_refused_before_the_charge(planned, place):
+    before = listed(planned)
+    assert run(*RELEASE, "-o", place).code == 2
+    assert run(*RELEASE, "-o", place, "--force").code == 2
+    assert entries() == []
+    assert listed(planned) == before
+
+
+def test_a_folder_without_permission_is_refused_before_the_charge(planned, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "open", refuse)
+        done = run(*RELEASE, "-o", "release.json")
+    assert done.code == 2
+    assert "Permission denied" in done.err
+    assert entries() == []
+
+
+@pytest.mark.parametrize("taken", ["book.db", "plan.json", "survey.csv", "./x/../book.db"])
+def test_an_output_over_an_input_is_refused_even_by_force(planned, taken):
+    Path("x").mkdir()
+    before = Path(taken).read_bytes()
+    assert run(*RELEASE, "-o", taken, "--force").code == 2
+    assert Path(taken).read_bytes() == before
+    assert entries() == []
+
+
+def test_what_is_refused_leaves_no_file_behind(planned):
+    before = listed(planned)
+    assert run("release", "plan.json", "none.csv", "--ledger", "book.db", "-o", "release.json").code == 3
+    assert run("release", "plan.json", "survey.csv", "--ledger", "none.db", "-o", "release.json").code == 3
+    assert run(*RELEASE, "--dataset", "other", "-o", "release.json").code == 3
+    assert run(*RELEASE[:-1], "none.db", "-o", "plan.json", "--force").code == 2
+    assert listed(planned) == before
+    assert entries() == []
+
+
+def test_a_full_disk_after_the_charge_prints_the_release(planned, monkeypatch):
+    def full(self, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.Output, "write", full)
+    for words in ((), ("--json",)):
+        done = run(*RELEASE, "-o", "release.json", *words)
+        assert done.code == 6
+        assert "No space left" in done.err
+        assert "stdout" in done.err
+        assert not Path("release.json").exists()
+        text = done.out if words else done.out[done.out.index('{"body"') :]
+        saved = Release.from_json(text)
+        assert gate.verify(saved, Ledger.open("book.db")).ok
+        if words:
+            strict_json(done.out)
+
+
+def test_budget_exceeded_draws_nothing(released):
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json")
+    done = run("release", "large.json", "survey.csv", "--ledger", "book.db", "-o", "large_release.json")
+    assert done.code == 4
+    assert "BudgetExceeded" in done.err
+    assert not Path("large_release.json").exists()
+    assert len(entries()) == 1
+
+
+def test_a_busy_ledger_is_exit_code_5(planned, monkeypatch):
+    def busy(self, *_, **__):
+        raise LedgerBusy("locked; nothing was charged")
+
+    monkeypatch.setattr(Ledger, "charge", busy)
+    done = run(*RELEASE, "-o", "release.json", "--json")
+    assert done.code == 5
+    assert done.json["error"] == "LedgerBusy"
+    assert not Path("release.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1]", "not json", '{"confide": "plan"}', '{"confide": "release", "body": {}}', "[" * 100_000, "\0"],
+)
+def test_a_damaged_plan_is_exit_code_3_because_nothing_was_charged(planned, content):
+    Path("plan.json").write_text(content)
+    done = run(*RELEASE, "-o", "release.json")
+    assert done.code == 3
+    assert "plan.json" in done.err
+    assert entries() == []
+
+
+def test_an_altered_plan_is_refused(planned):
+    text = Path("plan.json").read_text()
+    Path("plan.json").write_text(text.replace('"passes":2', '"passes":1'))
+    assert run(*RELEASE, "-o", "release.json").code == 3
+    from confide.protocol.files import from_file, to_file
+
+    body = from_file("plan", text)
+    Path("plan.json").write_text(to_file("plan", {**body, "passes": 1}))  # with a digest that fits
+    done = run(*RELEASE, "-o", "release.json")
+    assert done.code == 3
+    assert "confide plan" in done.err
+    for missing in ("method", "schema", "event"):
+        Path("plan.json").write_text(to_file("plan", {key: value for key, value in body.items() if key != missing}))
+        assert run(*RELEASE, "-o", "release.json").code == 3
+    assert entries() == []
+
+
+def test_plan_for_another_dataset_is_refused(survey):
+    text = Path("schema.toml").read_text()
+    Path("schema.toml").write_text(text.replace('"survey"', '"census"'))
+    good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2")
+    good("ledger", "init", "book.db", "--dataset", "census", "--mu", "2")
+    good(*PLAN, "-o", "plan.json")
+    assert run(*RELEASE, "--dataset", "survey", "-o", "release.json").code == 3
+    good(*RELEASE, "-o", "release.json")
+    assert len(Ledger.open("book.db", dataset="census").show().rows) == 3

@@ -1,0 +1,202 @@
+"""compose and group: exact sums, rounded up once; what does not add is refused."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from math import exp, inf, nextafter
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.errors import NoConversion, PrivacyError
+from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, compose, group
+from confide.guarantees.rounding import float_up, sqrt_down, sqrt_up
+
+LEVELS = st.floats(1e-8, 1e6)
+
+
+@settings(deadline=None)
+@given(st.lists(LEVELS, min_size=1, max_size=12))
+def test_gdp_composition_is_the_smallest_float_above_the_exact_one(mus):
+    exact = sum(Fraction(mu) ** 2 for mu in mus)
+    mu = compose(*map(GDP, mus)).mu
+    assert Fraction(nextafter(mu, 0)) ** 2 < exact <= Fraction(mu) ** 2
+
+
+@settings(deadline=None)
+@given(st.lists(LEVELS, min_size=1, max_size=8), st.floats(0, 1e3), st.integers(0, 7))
+def test_composition_is_monotone(mus, more, index):
+    raised = list(mus)
+    raised[index % len(mus)] += more
+    assert compose(*map(GDP, raised)).mu >= compose(*map(GDP, mus)).mu
+    assert compose(*map(GDP, [*mus, 1e-8])).mu >= compose(*map(GDP, mus)).mu
+    assert compose(*map(ZCDP, raised)).rho >= compose(*map(ZCDP, mus)).rho
+
+
+@settings(deadline=None)
+@given(st.lists(LEVELS, min_size=2, max_size=8), st.randoms())
+def test_the_order_does_not_show(mus, generator):
+    shuffled = list(mus)
+    generator.shuffle(shuffled)
+    for kind in (GDP, ZCDP, PureDP):
+        assert compose(*map(kind, mus)) == compose(*map(kind, shuffled))
+
+
+@settings(deadline=None)
+@given(LEVELS)
+def test_one_alone_is_itself(level):
+    assert compose(GDP(level, 1e-6, relation="substitute")) == GDP(level, 1e-6, relation="substitute")
+
+
+def test_a_thousand():
+    generator = random.Random(11)
+    mus = [generator.uniform(1e-6, 10) for _ in range(1_000)]
+    mu = compose(*map(GDP, mus)).mu
+    exact = sum(Fraction(m) ** 2 for m in mus)
+    assert Fraction(nextafter(mu, 0)) ** 2 < exact <= Fraction(mu) ** 2
+    assert compose(*[GDP(0.1)] * 100).mu == pytest.approx(1.0, rel=1e-15)
+
+
+def test_known_sums():
+    assert compose(GDP(3.0), GDP(4.0)) == GDP(5.0)
+    assert compose(GDP(0.6, 1e-6), GDP(0.8, 2e-6)).delta == 3e-6
+    assert compose(PureDP(0.25), PureDP(0.5)) == PureDP(0.75)
+    assert compose(ZCDP(0.25), ZCDP(0.5)) == ZCDP(0.75)
+    assert compose(ApproxDP(1.0, 0.125), ApproxDP(2.0, 0.25)) == ApproxDP(3.0, 0.375)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(1e-12, 0.05), min_size=1, max_size=10))
+def test_sums_are_rounded_up(deltas):
+    exact = sum(map(Fraction, deltas))
+    for total in (
+        compose(*(GDP(1.0, delta) for delta in deltas)).delta,
+        compose(*(ApproxDP(1.0, delta) for delta in deltas)).delta,
+        compose(*map(PureDP, deltas)).epsilon,
+        compose(*map(ZCDP, deltas)).rho,
+    ):
+        assert Fraction(nextafter(total, 0)) < exact <= Fraction(total)
+
+
+def test_assumptions_are_united():
+    together = compose(GDP(1.0, assumptions=("b", "a")), GDP(1.0), GDP(1.0, assumptions=("c", "a")))
+    assert together.assumptions == ("a", "b", "c")
+
+
+def test_labels_are_kept():
+    labels = {"relation": "substitute", "unit": "attribute", "trust": "local"}
+    together = compose(PureDP(1.0, **labels), PureDP(1.0, **labels))
+    assert together == PureDP(2.0, **labels)
+    assert group(together, 2) == PureDP(4.0, **labels)
+
+
+ADD_REMOVE = {"relation": "add-remove"}
+SUBSTITUTE = {"relation": "substitute"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((), r"at least one guarantee, got none; write for instance compose\(GDP\(1\.0\)"),
+        ((GDP(1.0), 1.0), "a guarantee is PureDP, ApproxDP, ZCDP or GDP, got float"),
+        ((GDP(1.0), PureDP(1.0)), r"one kind, got GDP and PureDP; convert first.*\.to_gdp\(\)"),
+        ((GDP(1.0), ZCDP(1.0)), r"one kind, got GDP and ZCDP; convert first.*\.to_zcdp\(\)"),
+        (
+            (GDP(1.5, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)),
+            r"different relations.*add-remove GDP\(mu=1\.5\) gives substitute GDP\(mu=3\) "
+            r"\(write GDP\(3\.0, relation='substitute'\)\).*a method may prove better",
+        ),
+        ((GDP(1.0, **SUBSTITUTE), GDP(1.5, **ADD_REMOVE)), r"GDP\(mu=1\.5\) gives substitute GDP\(mu=3\)"),
+        ((ZCDP(0.5, **ADD_REMOVE), ZCDP(0.5, **SUBSTITUTE)), r"ZCDP\(rho=0\.5\) gives substitute ZCDP\(rho=2\)"),
+        ((GDP(1.0, 1e-6, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)), "no bound for two changes is proved"),
+        ((GDP(1.0), GDP(1.0, **SUBSTITUTE)), r"left open where a complete one is needed.*\.resolve\('substitute'\)"),
+        ((GDP(1.0, **ADD_REMOVE), GDP(1.0)), r"left open.*\.resolve\('add-remove'\)"),
+        ((GDP(1.0), GDP(1.0, unit="attribute")), "different units, 'record' and 'attribute'.*unit='record'"),
+        ((GDP(1.0), GDP(1.0, trust="local")), "different trust.*local substitute statement also holds centrally"),
+        ((ApproxDP(1.0, 0.5), ApproxDP(1.0, 0.5)), "delta of the composition comes to 1 or more"),
+        ((GDP(1.0, 0.5), GDP(1.0, 0.75)), "comes to 1 or more"),
+        ((GDP(1e308), GDP(1.7e308)), "too large for a float"),
+    ],
+)
+def test_compose_refusals(parts, message):
+    with pytest.raises(PrivacyError, match=message):
+        compose(*parts)
+
+
+# ------------------------------------------------------------------------------------------------------------- groups
+
+
+@settings(deadline=None)
+@given(LEVELS, st.integers(1, 1_000))
+def test_group_rounds_up(level, k):
+    for g, exact, name in (
+        (GDP(level), k * Fraction(level), "mu"),
+        (PureDP(level), k * Fraction(level), "epsilon"),
+        (ZCDP(level), k**2 * Fraction(level), "rho"),
+    ):
+        value = getattr(group(g, k), name)
+        assert Fraction(nextafter(value, 0)) < exact <= Fraction(value)
+
+
+def test_known_groups():
+    assert group(GDP(0.5, **SUBSTITUTE), 4) == GDP(2.0, **SUBSTITUTE)
+    assert group(ZCDP(0.5), 3) == ZCDP(4.5)
+    assert group(PureDP(0.5), 3) == PureDP(1.5)
+    for g in (GDP(1.0, 1e-6), ApproxDP(1.0, 1e-6), PureDP(1.0)):
+        assert group(g, 1) is g
+
+
+@settings(deadline=None)
+@given(st.floats(1e-6, 5), st.floats(1e-60, 1e-20), st.integers(2, 8))
+def test_group_of_approx_is_the_chain_of_k_steps(epsilon, delta, k):
+    grown = group(ApproxDP(epsilon, delta), k)
+    exact = mpmath.mpf(delta) * sum(mpmath.exp(i * mpmath.mpf(epsilon)) for i in range(k))
+    assert grown.epsilon >= k * Fraction(epsilon)
+    assert exact <= mpmath.mpf(grown.delta) <= exact * (1 + mpmath.mpf("2e-11"))
+
+
+def test_group_of_approx_does_not_overflow_before_it_is_void():
+    assert group(ApproxDP(360.0, 1e-300), 2).delta == pytest.approx(1e-300 * exp(360.0), rel=1e-10)
+    with pytest.raises(PrivacyError, match="comes to 1 or more"):
+        group(ApproxDP(400.0, 1e-300), 3)
+
+
+@pytest.mark.parametrize(
+    ("g", "k", "error", "message"),
+    [
+        (GDP(1.0, 1e-6), 2, NoConversion, r"group conversion GDP\(mu, delta > 0\) -> k = 2 units.*to_approx"),
+        (ApproxDP(3.0, 0.1), 2, PrivacyError, "for k = 2 units comes to 1 or more"),
+        (GDP(1.0), 0, PrivacyError, r"k must be a whole number of at least 1, got 0; write for instance group"),
+        (GDP(1.0), -1, PrivacyError, "whole number"),
+        (GDP(1.0), True, PrivacyError, "whole number of at least 1, got True"),
+        (GDP(1.0), 2.0, PrivacyError, "whole number"),
+        ("GDP", 2, PrivacyError, "got str"),
+        ("GDP", 1, PrivacyError, "got str"),
+    ],
+)
+def test_group_refusals(g, k, error, message):
+    with pytest.raises(error, match=message):
+        group(g, k)
+
+
+# ----------------------------------------------------------------------------------------------------------- rounding
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**60), st.integers(1, 10**60))
+def test_directed_rounding(numerator, denominator):
+    exact = Fraction(numerator, denominator)
+    up, high, low = float_up(exact), sqrt_up(exact), sqrt_down(exact)
+    assert Fraction(nextafter(up, 0)) < exact <= Fraction(up)
+    assert Fraction(nextafter(high, 0)) ** 2 < exact <= Fraction(high) ** 2
+    assert Fraction(low) ** 2 <= exact < Fraction(nextafter(low, inf)) ** 2
+
+
+@pytest.mark.parametrize("root", [5e-324, 1e-200, 1e-20, 1e20, 1e200, 1.5e308])
+def test_roots_over_the_whole_range(root):
+    assert sqrt_up(Fraction(root) ** 2) == root == sqrt_down(Fraction(root) ** 2)
+    assert sqrt_up(Fraction(root) ** 2 * (1 - Fraction(1, 10**30))) == root
+    assert sqrt_down(Fraction(root) ** 2 * (1 + Fraction(1, 10**30))) == root

@@ -1,0 +1,336 @@
+"""Many processes, killed ones, forked ones, threads, full disks, read-only files: no charge lost, none too many."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import select
+import signal
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from ledger_workers import (
+    charge,
+    create_dataset,
+    gdp,
+    in_child,
+    release_digest,
+    release_loop,
+    try_charges,
+)
+
+from confide.errors import BudgetExceeded, LedgerBusy, PlanError
+from confide.guarantees import GDP
+from confide.ledger import Ledger
+from confide.ledger.store import Store
+
+UNIT = 2**38  # what GDP(0.5) costs
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "book.db"
+
+
+@pytest.fixture
+def book(path: Path) -> Ledger:
+    return Ledger.create(path, dataset="survey", budget=GDP(2.0))
+
+
+@pytest.fixture(scope="module")
+def processes() -> multiprocessing.context.ForkContext:
+    return multiprocessing.get_context("fork")
+
+
+def test_eight_processes_are_granted_exactly_what_fits(
+    path: Path, processes: multiprocessing.context.ForkContext
+) -> None:
+    fits, mu = 61, 2.0**-4
+    book = Ledger.create(path, dataset="survey", budget=GDP(((fits + 0.999) * mu**2) ** 0.5))
+    start, results = processes.Event(), processes.Queue()
+    workers = [processes.Process(target=try_charges, args=(str(path), 25, mu, start, results)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    start.set()
+    outcomes = [results.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(60)
+    granted = sorted(seq for seqs, _ in outcomes for seq in seqs)
+    assert granted == list(range(2, fits + 2))  # none lost, none twice, no gap in the chain
+    assert sum(refused for _, refused in outcomes) == 8 * 25 - fits
+    assert book.show().units["spent_amount"] == fits * 2**32
+    assert book.verify().ok
+
+
+def test_kill_9_at_random_points(path: Path, processes: multiprocessing.context.ForkContext) -> None:
+    """After each kill the book opens and verifies, and every published release has its charge."""
+    moments = random.Random(20240607)
+    Ledger.create(path, dataset="survey", budget=GDP(2.0))
+    published: dict[int, str] = {}
+    for _ in range(15):
+        reader, writer = os.pipe()
+        with closing(os.fdopen(reader, "rb", buffering=0)) as lines:
+            loop = processes.Process(target=release_loop, args=(str(path), 2.0**-8, writer))
+            loop.start()
+            os.close(writer)
+            assert select.select([lines], [], [], 30)[0]
+            text = lines.read(6)
+            assert text == b"ready\n"
+            time.sleep(moments.uniform(0.0, 0.06))
+            assert loop.pid is not None
+            os.kill(loop.pid, signal.SIGKILL)
+            loop.join(30)
+            while chunk := lines.read(65536):
+                text += chunk
+        done = [line.split(b" ") for line in text.split(b"\n")[1:-1] if line != b"refused"]
+        published.update((int(seq), digest.decode()) for seq, digest in done)
+        book = Ledger.open(path, dataset="survey")
+        found = book.verify(heads=published.values())
+        assert found.ok, found.problems
+        state = book.show()
+        assert published.items() <= {row.seq: row.hash for row in state.rows if row.kind == "charge"}.items()
+        assert state.units["spent_amount"] <= state.units["limit_amount"]
+        book.close()
+    assert len(published) > 30  # the loop did run
+
+
+def test_many_processes_may_create_in_one_file(path: Path, processes: multiprocessing.context.ForkContext) -> None:
+    start, results = processes.Event(), processes.Queue()
+    names = [f"set {number % 6}" for number in range(8)]
+    workers = [processes.Process(target=create_dataset, args=(str(path), name, start, results)) for name in names]
+    for worker in workers:
+        worker.start()
+    start.set()
+    outcomes = [results.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(60)
+    failed = [text for _, text in outcomes if text]
+    assert len(failed) == 2, failed
+    assert all(text.startswith("PlanError") and "never overwritten" in text for text in failed)
+    assert Ledger.datasets(path) == tuple(sorted(set(names)))
+    assert all(Ledger.open(path, dataset=name).verify().ok for name in names)
+
+
+def test_threads_share_a_book(book: Ledger) -> None:
+    granted: list[int] = []
+
+    def body() -> None:
+        for _ in range(5):
+            with suppress(BudgetExceeded):
+                granted.append(charge(book, gdp(0.5)).seq)
+
+    threads = [threading.Thread(target=body) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(granted) == list(range(2, 18))
+    assert book.verify().ok
+
+
+def test_a_forked_child_and_its_parent_both_charge(book: Ledger) -> None:
+    charge(book, gdp(0.5))
+    assert in_child(lambda: str(charge(book, gdp(0.5)).seq)) == "3"
+    assert charge(book, gdp(0.5)).seq == 4
+    assert book.verify().ok
+
+
+def test_a_fork_loses_no_charge_when_the_parent_closes_first(book: Ledger) -> None:
+    """SQLite keeps its locks per process and file: had the parent's connection lived through the fork, the child would
+    hold no lock, the parent's closing would take the journal away, and the child would charge a deleted file."""
+    charge(book, gdp(0.5))
+    told, tell = os.pipe()
+    child_ready, ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        charge(book, gdp(0.5))
+        os.write(ready, b"x")
+        os.read(told, 1)
+        charge(book, gdp(0.5))
+        os._exit(0)
+    os.read(child_ready, 1)
+    book.close()
+    os.write(tell, b"x")
+    assert os.waitpid(pid, 0)[1] == 0
+    for descriptor in (told, tell, child_ready, ready):
+        os.close(descriptor)
+    assert book.show().units["spent_amount"] == 3 * UNIT
+    assert book.verify().ok
+
+
+def test_a_fork_waits_for_a_transaction_of_another_thread(path: Path, book: Ledger) -> None:
+    store = Store(path, 5.0)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.writing():
+            entered.set()
+            leave.wait(5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    entered.wait(5)
+    threading.Timer(0.2, leave.set).start()
+    begun = time.monotonic()
+    assert in_child(lambda: str(charge(book, gdp(0.5)).seq)) == "2"
+    assert time.monotonic() - begun >= 0.15
+    holder.join()
+    assert charge(book, gdp(0.5)).seq == 3
+
+
+def test_a_process_forked_behind_pythons_back_is_refused(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    charge(book, gdp(0.5))
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(LedgerBusy, match="was forked"):
+        charge(book, gdp(0.5))
+    monkeypatch.undo()
+    assert book.show().units["spent_amount"] == UNIT
+
+
+def test_a_lock_that_stays_is_busy_after_the_timeout(path: Path, book: Ledger) -> None:
+    impatient = Ledger.open(path, timeout=0.2)
+    paid = charge(impatient, gdp(0.5))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        begun = time.monotonic()
+        with pytest.raises(LedgerBusy, match=r"locked by another process.*0\.2 s.*nothing was charged"):
+            charge(impatient, gdp(0.5))
+        assert 0.15 < time.monotonic() - begun < 3
+        with pytest.raises(LedgerBusy, match=r"charge 2 .* stays, unfinished: .*the receipt was not written"):
+            impatient.receipt(paid, release_sha256=release_digest(1), version="test")
+        with pytest.raises(LedgerBusy, match="locked"):
+            impatient.amend(GDP(3.0), reason="because")
+        # reading needs no lock, and neither does a refusal
+        assert impatient.show().units["spent_amount"] == UNIT
+        with pytest.raises(BudgetExceeded):
+            charge(impatient, gdp(3.0))
+        other.execute("ROLLBACK")
+    assert charge(impatient, gdp(0.5)).seq == 3
+    assert impatient.receipt(paid, release_sha256=release_digest(1), version="test").charge_seq == 2
+
+
+def test_the_lock_is_taken_before_anything_is_read(path: Path, book: Ledger) -> None:
+    """A writer that read first would fail at once, or decide on a total that another process has moved since."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done: list[int] = []
+        waiting = threading.Thread(target=lambda: done.append(charge(book, gdp(0.5)).seq))
+        waiting.start()
+        time.sleep(0.2)
+        assert not done
+        other.execute("COMMIT")
+        waiting.join(10)
+    assert done == [2]
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """A disk that is full from now on, as SQLite sees it: the file may not grow by one page."""
+    connect = sqlite3.connect
+
+    def connecting(*arguments: object, **settings: object) -> sqlite3.Connection:
+        connection = connect(*arguments, **settings)  # type: ignore[call-overload]
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    yield lambda: monkeypatch.setattr(sqlite3, "connect", connecting)
+
+
+def test_a_full_disk_charges_nothing_and_says_so(path: Path, book: Ledger, full: Callable[[], None]) -> None:
+    charge(book, gdp(0.5))
+    book.close()
+    full()
+    small = 0
+    with pytest.raises(LedgerBusy, match=r"the disk is full.*nothing was charged"):
+        while True:
+            charge(book, gdp(2.0**-10))
+            small += 1
+    assert book.verify().ok
+    assert book.show().units["spent_amount"] == UNIT + small * 2**20
+
+
+def test_a_failure_while_committing_is_not_called_uncharged(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """COMMIT raising means unknown: treat as charged, release nothing."""
+    from sqlalchemy.engine.default import DefaultDialect
+
+    def failing(self: object, connection: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR  # type: ignore[misc]
+        raise error
+
+    book.preview((gdp(0.5),))
+    monkeypatch.setattr(DefaultDialect, "do_commit", failing)
+    with pytest.raises(LedgerBusy, match="take it as charged if"), monkeypatch.context() as patch:
+        patch.setattr(Ledger, "preview", lambda *_: None)
+        charge(book, gdp(0.5))
+    monkeypatch.undo()
+    assert book.verify().ok
+
+
+def test_a_read_only_file_charges_nothing_and_says_so() -> None:
+    """The administrator may write anywhere, so that the test must give that up in a child."""
+    folder = Path(tempfile.mkdtemp(prefix="confide-ledger-"))
+    try:
+        path = folder / "book.db"
+        book = Ledger.create(path, dataset="survey", budget=GDP(2.0))
+        charge(book, gdp(0.5))
+        book.close()
+
+        def body() -> str:
+            if os.getuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            texts = []
+            for call in (lambda: Ledger.open(path, timeout=0.2), lambda: charge(book, gdp(0.5))):
+                try:
+                    call()
+                    texts.append("nothing happened")
+                except LedgerBusy as error:
+                    texts.append(str(error))
+            return "|".join(texts)
+
+        for mode, said in ((0o444, "is read-only"), (0o000, "could not be opened")):
+            path.chmod(mode)
+            folder.chmod(0o555)
+            texts = in_child(body).split("|")
+            assert said in texts[-1], texts
+            assert "write permission on the file and on its directory" in texts[-1]
+            assert "nothing was charged" in texts[-1]
+        folder.chmod(0o700)
+        path.chmod(0o600)
+        assert book.show().units["spent_amount"] == UNIT
+        assert book.verify().ok
+    finally:
+        folder.chmod(0o700)
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+
+
+def test_a_lost_lock_is_an_error_and_not_a_fork_of_the_chain(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two writers on one head: the tables refuse the second (here both were let in by force)."""
+    from confide.ledger import rows
+
+    stale = rows.locked_account
+
+    def twice(connection: object, dataset: str) -> object:
+        account = stale(connection, dataset)  # type: ignore[arg-type]
+        rows.append(connection, account, price=account.limit, kind="charge", guarantee="", method="other")  # type: ignore[arg-type]
+        return account
+
+    monkeypatch.setattr(rows, "locked_account", twice)
+    with pytest.raises(PlanError, match="claims the same place in the chain"):
+        charge(book, gdp(0.5))
+    monkeypatch.undo()
+    assert book.show().units["spent_amount"] == 0
+    assert book.verify().ok

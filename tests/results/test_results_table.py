@@ -1,0 +1,188 @@
+"""What the tables show, and how wide."""
+
+from __future__ import annotations
+
+import re
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from results_examples import NAMES, SHA, Maker, build
+from rich.cells import cell_len
+
+from confide.guarantees import GDP
+from confide.protocol import STATUSES
+from confide.results.table import number
+from confide.results.words import STATUS_WORDS, clean
+
+
+def unwrapped(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5, unique=True),
+    st.text(max_size=150),
+    st.text(max_size=150),
+    st.lists(st.tuples(st.text(max_size=60), st.text(max_size=150)), max_size=3),
+    st.sampled_from([1e-150, 1e-5, 1.0, 1e9, 1e150]),
+)
+def test_no_line_is_wider_than_100_columns(names, response, covers, facts, size):
+    p = len(names)
+    scale = size**2
+    result = build(
+        names=tuple(names),
+        response=response,
+        covers=covers,
+        facts=tuple(facts),
+        simulated=True,
+        estimates=np.full(p, -size),
+        covariance=np.eye(p) * scale,
+        noise_variance=np.full(p, scale / 3),
+    )
+    text = result.summary(0.012345)
+    width = max(len(line) for line in text.split("\n") if set(line) == {"="})
+    assert 78 <= width <= 100
+    for line in text.split("\n"):
+        assert cell_len(line) <= width, line
+        assert all(char.isprintable() for char in line)
+
+
+def test_an_ordinary_table_is_as_wide_as_those_of_statsmodels(make: Maker):
+    widths = {len(line) for line in str(make(names=("Intercept", "age"))).splitlines() if set(line) in ({"="}, {"-"})}
+    assert widths == {78}
+
+
+def test_every_number_of_the_frame_is_in_its_row(make: Maker):
+    result = make()
+    frame = result.to_frame()
+    lines = {
+        line.split()[0]: line.split()[1:]
+        for line in result.summary().splitlines()
+        if line.split()[:1] and line.split()[0] in NAMES
+    }
+    assert set(lines) == set(NAMES)
+    for name, row in frame.iterrows():
+        coef, se, t, p, low, high, share = lines[str(name)]
+        for shown, exact, most in (
+            (coef, row.estimate, 5e-5),
+            (se, row.se, 5e-5),
+            (t, row.t, 5e-4),
+            (low, row.low, 5e-5),
+            (high, row.high, 5e-5),
+        ):
+            assert abs(float(shown) - exact) <= most * 1.001
+        assert p == "<0.001" if row.p < 0.001 else abs(float(p) - row.p) <= 5.1e-4
+        assert abs(float(share.rstrip("%")) / 100 - row.privacy_share) <= 5.1e-4
+
+
+def test_wide_characters_keep_the_columns_in_line(make: Maker):
+    names = ("日本語の名前の長い例", "e\u0301te\u0301", "plain")
+    lines = make(names=names).summary().splitlines()
+    rule = next(len(line) for line in lines if set(line) == {"="})
+    for name in names:
+        assert [cell_len(line) for line in lines if line.startswith(name)] == [rule]
+
+
+def test_small_coefficients_keep_two_digits_of_their_error(make: Maker):
+    result = make(names=("income",), estimates=[0.000123456], covariance=[[3.4e-5**2]], noise_variance=[0.0])
+    row = next(line for line in str(result).splitlines() if line.startswith("income"))
+    assert row.split()[1:3] == ["0.000123", "0.000034"]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [(0.0, 4, "0.0000"), (-1234.5678, 4, "-1234.5678"), (1e-12, None, "1.000e-12"), (nan, 4, "nan"), (inf, 4, "inf")],
+)
+def test_numbers(value, digits, shown):
+    assert number(value, digits) == shown
+
+
+def test_heads_follow_alpha_and_law(make: Maker):
+    assert re.search(r"coef\s+std err\s+t\s+P>\|t\|\s+\[0\.025\s+0\.975\]\s+noise share", make().summary())
+    assert re.search(r"z\s+P>\|z\|\s+\[0\.05\s+0\.95\]", make(df=inf).summary(alpha=0.1))
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_status_is_said_in_words(make: Maker, status):
+    result = make(status=status)
+    for shown in (unwrapped(result.summary()), result._repr_html_()):
+        assert STATUS_WORDS[status] in shown
+        assert result.reason in shown
+        assert ("none at this status" in shown) == (status != "ok")
+
+
+def test_the_table_says_what_it_stands_on(make: Maker):
+    result = make(flags=("y_clipping", "clipping_unchecked", "own_flag"))
+    text = unwrapped(result.summary())
+    for part in (
+        str(result.guarantee),
+        str(result.requested),
+        "add-remove: compared are data sets that differ by one record being there or not",
+        result.covers,
+        result.target,
+        SHA,
+        "lay outside its declared bounds and was moved to them",
+        "clipping_check=False",
+        "own_flag: own flag",
+        "Cov. type: robust",
+    ):
+        assert part in text
+        assert part in unwrapped(re.sub(r"</dt><dd[^>]*>", ": ", result._repr_html_())), part
+
+
+def test_one_guarantee_is_said_once(make: Maker):
+    mu = GDP(1.0, relation="substitute")
+    text = unwrapped(make(requested=mu, guarantee=mu).summary())
+    assert text.count(str(mu)) == 1
+    assert "requested and charged" in text
+    assert "the number of records is public" in text
+
+
+def test_several_rows_for_one_unit_are_protected_together(make: Maker):
+    mu = GDP(1.0, relation="add-remove", assumptions=("at most 3 rows per unit",))
+    text = unwrapped(make(guarantee=mu).summary())
+    assert "one unit with all its rows being there or not" in text
+    assert "Assumes: at most 3 rows per unit" in text
+
+
+def test_simulated_noise_is_loud(make: Maker):
+    for result, there in ((make(simulated=True), True), (make(), False)):
+        assert ("SIMULATED NOISE: protects nobody" in result.summary().splitlines()[1]) == there
+        assert ("SIMULATED NOISE: protects nobody" in result._repr_html_()) == there
+    assert "Guarantee: none." in unwrapped(make(simulated=True).summary())
+
+
+def test_a_long_name_is_wrapped_and_not_cut(make: Maker):
+    name = "region[T.the county of Kent, without the city]"
+    lines = make(names=("x", name)).summary().splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("region"))
+    whole = lines[start][: lines[start].index("  ")] + " " + lines[start + 1].strip()
+    assert whole == name
+
+
+@pytest.mark.parametrize(
+    "hostile", ["<script>alert(1)</script>", '"><img>', "a&b", "\x1b[31mred", "line\nbreak", "\u202eback"]
+)
+def test_hostile_text_is_shown_and_not_obeyed(make: Maker, hostile):
+    result = make(
+        names=(hostile, "b"),
+        response=hostile,
+        method=hostile,
+        facts=((hostile, hostile),),
+        status="weak",
+        reason=hostile,
+    )
+    page = result._repr_html_()
+    plain = make(names=("a", "b"), facts=(("f", "f"),), status="weak")._repr_html_()
+    assert re.findall(r"<[a-z]+", page) == re.findall(r"<[a-z]+", plain)
+    assert "\x1b" not in page and "\u202e" not in page
+    assert clean(hostile) in unwrapped(result.summary())
+
+
+@given(st.text())
+def test_clean_text_is_printable(text):
+    assert clean(text).isprintable()
+    assert clean(clean(text)) == clean(text)

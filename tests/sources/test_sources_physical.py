@@ -1,0 +1,319 @@
+"""The rules for single cells, and that a cell never depends on its neighbours."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, isfinite, isnan, nan
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.sources.physical import Coded, Labels, Numbers, is_readable, sliced
+from confide.sources.text import text_numbers
+
+
+def same(one, other) -> bool:
+    return np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True)
+
+
+def raw_text(cells: list[bytes | None]) -> pa.Array:
+    """Arrow text of any bytes, as a Parquet file may hold it."""
+    return pa.array(cells, pa.binary()).view(pa.string())
+
+
+# numbers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.5", 1.5),
+        (" 2\t", 2.0),
+        ("+1", 1.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-3e2", -300.0),
+        ("1e400", inf),
+        ("true", 1.0),
+        ("True", 1.0),
+        (" FALSE", 0.0),
+        ("", nan),
+        (" ", nan),
+        ("two", nan),
+        ("1_000", nan),
+        ("1,5", nan),
+        ("0x10", nan),
+        ("1 2", nan),
+        ("1\x00", nan),
+        ("٣", nan),
+        ("--1", nan),
+        ("2020-01-01", nan),
+    ],
+)
+def test_text_is_a_number_or_missing(text, value):
+    assert same(Numbers()(pa.array([text])), [value])
+    assert same(Numbers()(np.array([text, 7.0], dtype=object)), [value, 7.0])
+
+
+@given(
+    st.lists(st.floats(allow_nan=False), min_size=1, max_size=30),
+    st.sampled_from(["{!r}", "{:.17g}", "{:.30e}", " {:+.20f} "]),
+)
+@settings(max_examples=200, deadline=None)
+def test_text_is_rounded_correctly(values, form):
+    texts = [form.format(value) for value in values]
+    assert same(text_numbers(pa.array(texts)), [float(text) for text in texts])
+
+
+@pytest.mark.parametrize(
+    "digits", ["9007199254740993", "0.1000000000000000055511151231257827021181583404541015625", "1" * 400]
+)
+def test_text_halfway_between_doubles(digits):
+    """Ties and long inputs: where a parser that is almost right goes wrong."""
+    for text in (digits, digits + "1", "-" + digits, "0." + digits.replace(".", "")):
+        assert same(text_numbers(pa.array([text])), [float(text)])
+
+
+def test_elementwise_casts():
+    numbers = Numbers()
+    big = 2**63 - 1
+    assert same(numbers(np.array([1, big])), [1.0, float(big)])
+    assert same(numbers(np.array([2**64 - 1], dtype=np.uint64)), [2.0**64])
+    assert same(numbers(pa.array([big, None])), [float(big), nan])
+    assert same(numbers(pa.array([2**64 - 1, None], pa.uint64())), [2.0**64, nan])
+    assert same(numbers(np.array([0.1], dtype=np.float32)), [float(np.float32(0.1))])
+    assert same(numbers(np.array([0.1], dtype=np.float16)), [float(np.float16(0.1))])
+    assert same(numbers(pa.array([0.5, None], pa.float16())), [0.5, nan])
+    assert same(numbers(np.array([1.5, 2.5], dtype=">f8")), [1.5, 2.5])
+    assert same(numbers(np.array([1, 2], dtype=">i4")), [1.0, 2.0])
+    assert same(numbers(np.array([True, False])), [1.0, 0.0])
+    assert same(numbers(pa.array([True, None])), [1.0, nan])
+    assert same(numbers(pa.array([None, None])), [nan, nan])
+    assert same(numbers(np.array(["1.5", "x"])), [1.5, nan])
+    assert same(numbers(pa.array(["1.5", None], pa.large_string())), [1.5, nan])
+    assert same(numbers(pa.array(["1.5", None], pa.string_view())), [1.5, nan])
+
+
+@given(st.lists(st.none() | st.decimals(min_value=-(10**9), max_value=10**9, places=9), min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_decimals_are_rounded_correctly(cells):
+    expected = [nan if cell is None else float(cell) for cell in cells]
+    assert same(Numbers()(pa.array(cells, pa.decimal128(20, 9))), expected)
+    assert same(Numbers()(np.array(cells, dtype=object)), expected)
+
+
+OBJECTS = [
+    None,
+    nan,
+    pd.NA,
+    pd.NaT,
+    3,
+    True,
+    np.int8(4),
+    np.float32(0.5),
+    Decimal("0.1"),
+    Decimal("sNaN"),
+    Fraction(1, 3),
+    10**400,
+]
+OBJECTS += [
+    -(10**5000),
+    Fraction(10**400),
+    "0.1",
+    " 7 ",
+    "x",
+    "",
+    "\ud800",
+    "1\ud800",
+    b"1",
+    1j,
+    np.complex128(2),
+    [1],
+    {},
+    object,
+]
+OBJECTS += [
+    datetime.date(2020, 1, 1),
+    np.datetime64("2020"),
+    np.array(3.0),
+    np.longdouble(2),
+    Decimal("1e999999"),
+    np.str_("2.5"),
+]
+
+
+def test_objects_one_by_one():
+    cells = np.empty(len(OBJECTS), dtype=object)
+    cells[:] = OBJECTS
+    got = Numbers()(cells)
+    assert got[4:9].tolist() == [3.0, 1.0, 4.0, 0.5, 0.1]
+    assert got[10] == 1 / 3
+    assert (got[14], got[15], got[-1]) == (0.1, 7.0, 2.5)
+    known = {index for index, value in enumerate(got) if isfinite(value)}
+    assert known == {4, 5, 6, 7, 8, 10, 14, 15, len(OBJECTS) - 3, len(OBJECTS) - 1}
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_an_object_does_not_depend_on_its_neighbours(data):
+    chosen = data.draw(st.lists(st.integers(0, len(OBJECTS) - 1), min_size=1, max_size=12))
+    for reader in (Numbers(), Labels(["1", "3", "x", "True", "0.1"])):
+        alone = []
+        for index in chosen:
+            cell = np.empty(1, dtype=object)
+            cell[0] = OBJECTS[index]
+            alone.append(float(reader(cell)[0]))
+        cells = np.empty(len(chosen), dtype=object)
+        cells[:] = [OBJECTS[index] for index in chosen]
+        assert same(reader(cells), alone)
+
+
+cell_bytes = (
+    st.none()
+    | st.binary(max_size=6)
+    | st.sampled_from([b"1", b"1.0", b" 1", b"N", b"true", b"\xff", b"1\xff", b"1e5", b"\x00"])
+)
+
+
+@given(st.lists(cell_bytes, min_size=1, max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_text_does_not_depend_on_its_neighbours(cells):
+    """Any bytes, invalid UTF-8 included."""
+    for reader in (Numbers(), Labels(["1", "N", "true", "\ufffd"])):
+        alone = [float(reader(raw_text([cell]))[0]) for cell in cells]
+        assert same(reader(raw_text(cells)), alone)
+        assert same(reader(raw_text(cells).dictionary_encode()) if b"" not in cells else alone, alone)
+        assert same(reader(raw_text([None, *cells, b"2"]).slice(1, len(cells))), alone)
+
+
+# labels -------------------------------------------------------------------------------------------
+
+
+def test_labels_by_text_then_by_number():
+    labels = Labels(["1", "2", "ten", "0.5"])
+    assert labels(pa.array(["1", "2", "ten", "0.5", "Ten", " ten", None, "3"])).tolist() == [0, 1, 2, 3, -1, -1, -1, -1]
+    assert labels(pa.array(["1.0", "2e0", ".5", " 1"])).tolist() == [0, 1, 3, 0]
+    assert labels(np.array([1.0, nan, 2.0, inf, 0.5, 1.5])).tolist() == [0, -1, 1, -1, 3, -1]
+    assert labels(np.array([1, 2, 3])).tolist() == [0, 1, -1]
+    assert labels(pa.array([1, None, 2])).tolist() == [0, -1, 1]
+    assert labels(np.array([True, False])).tolist() == [0, -1]
+    assert labels(pa.array([Decimal("2.00"), None, Decimal("0.50")])).tolist() == [1, -1, 3]
+    assert labels(np.array([1, 1.0, "1", True, None, nan, "ten", 2**70], dtype=object)).tolist() == [
+        0,
+        0,
+        0,
+        0,
+        -1,
+        -1,
+        2,
+        -1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("levels", "true", "false"),
+    [
+        (["True", "False"], 0, 1),
+        (["false", "true"], 1, 0),
+        (["0", "1"], 1, 0),
+        (["TRUE", "FALSE"], 0, 1),
+        (["1", "true", "True"], 2, -1),
+        (["a", "b"], -1, -1),
+    ],
+)
+def test_booleans_find_their_level(levels, true, false):
+    expected = [true, false]
+    assert Labels(levels)(np.array([True, False])).tolist() == expected
+    assert Labels(levels)(pa.array([True, False, None])).tolist() == [*expected, -1]
+    assert Labels(levels)(np.array([True, np.bool_(False), None], dtype=object)).tolist() == [*expected, -1]
+
+
+def test_text_and_numbers_of_booleans_agree():
+    """The same boolean from memory, from CSV as pandas or polars write it, and after pandas made floats of it."""
+    for levels in (["False", "True"], ["0", "1"], ["false", "true"]):
+        labels = Labels(levels)
+        for cells in (["False", "True"], ["false", "true"], ["FALSE", "TRUE"], ["0", "1"], ["0.0", "1.0"]):
+            assert labels(pa.array(cells)).tolist() == [0, 1]
+        assert labels(np.array([0.0, 1.0])).tolist() == [0, 1]
+
+
+def test_levels_of_one_number():
+    """An exact text comes first; a number means the level written plainly."""
+    labels = Labels(["01", "1", "1.0", "True"])
+    assert labels(pa.array(["01", "1", "1.0", "True", "1.00", "true"])).tolist() == [0, 1, 2, 3, 1, 1]
+    assert labels(np.array([1.0])).tolist() == [1]
+    assert labels(np.array([1])).tolist() == [1]
+
+
+def test_integers_beyond_doubles():
+    large = 2**53 + 1
+    labels = Labels([str(2**53), str(large), "-9223372036854775808"])
+    assert labels(np.array([2**53, large, large + 1, -(2**63)])).tolist() == [0, 1, -1, 2]
+    assert labels(pa.array([2**53, large, None])).tolist() == [0, 1, -1]
+    assert labels(np.array([large, 2**53], dtype=object)).tolist() == [1, 0]
+    assert labels(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [-1]
+
+
+def test_levels_that_are_no_numbers():
+    labels = Labels(["nan", "inf", "N"])
+    assert labels(np.array([nan, inf, 1.0])).tolist() == [-1, -1, -1]
+    assert labels(pa.array(["nan", "inf", "NaN"])).tolist() == [0, 1, -1]
+
+
+# dictionaries -------------------------------------------------------------------------------------
+
+
+def test_dictionaries():
+    cells = pa.array(["S", None, "N", "S", "q"]).dictionary_encode()
+    assert Labels(["N", "S"])(cells).tolist() == [1, -1, 0, 1, -1]
+    assert same(Numbers()(pa.array([1.5, None, 2.5, 1.5]).dictionary_encode()), [1.5, nan, 2.5, 1.5])
+    with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array(["N", None]))
+    assert Labels(["N", "S"])(with_null).tolist() == [0, -1, -1]
+    assert Labels(["1", "x"])(
+        Coded(np.array([0, -1, 1], dtype=np.int8), np.array([1, "x"], dtype=object))
+    ).tolist() == [0, -1, 1]
+
+
+def test_a_new_dictionary_replaces_the_old():
+    reader = Labels(["N", "S"])
+    for values in (["N", "S"], ["S", "N"], ["N", "S"], ["x", "S"]):
+        dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(values))
+        assert reader(dictionary).tolist() == [{"N": 0, "S": 1}.get(value, -1) for value in values]
+
+
+def test_slices_share_the_columns_rules():
+    for cells in (np.arange(5.0), pa.array([0.0, 1, 2, 3, 4]), Coded(np.arange(5), np.arange(5.0))):
+        assert Numbers()(sliced(cells, 1, 4)).tolist() == [1.0, 2.0, 3.0]
+
+
+# types --------------------------------------------------------------------------------------------
+
+
+def test_types_without_a_rule():
+    for kind in (pa.date32(), pa.timestamp("s"), pa.binary(), pa.list_(pa.float64()), pa.struct([]), pa.duration("s")):
+        assert not is_readable(kind)
+        assert not is_readable(pa.dictionary(pa.int8(), kind))
+    for dtype in ("datetime64[s]", "timedelta64[s]", "complex128", "S3", "V8"):
+        assert not is_readable(np.dtype(dtype))
+    assert not is_readable("period[M]")
+    for kind in (
+        pa.float16(),
+        pa.int8(),
+        pa.decimal128(5, 1),
+        pa.large_string(),
+        pa.bool_(),
+        pa.null(),
+        pa.string_view(),
+    ):
+        assert is_readable(kind)
+
+
+def test_missing_is_missing():
+    assert isnan(Numbers.missing)
+    assert Labels.missing == -1

@@ -1,0 +1,140 @@
+"""Every registered method, and a stranger's, goes through the executable contract; faults planted in one are caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide import registry
+from confide.mechanisms import ColumnMoments
+from confide.protocol import Plan, Total
+from confide.testing import check_method
+from tests.third_party import Mean
+
+SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Integer(0, 5)})
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    registry.register(Mean)
+    yield
+    registry._registered.pop("toy_mean", None)
+
+
+@pytest.mark.parametrize("cov", ["robust", "classical"])
+@pytest.mark.parametrize("formula", ["y ~ a + b", "y ~ 0 + a", "log(y) ~ a + I(a**2) + a:b"])
+def test_ssp_keeps_the_contract(formula: str, cov: str) -> None:
+    assert check_method(cf.regression.SSP(formula, cov=cov), replications=25, privacy=cf.GDP(3.0)).ok
+
+
+def test_ssp_keeps_the_contract_with_categories_and_imputation() -> None:
+    schema = cf.Schema(
+        {
+            "region": cf.Categorical(["N", "S"], on_missing="N"),
+            "k": cf.Integer(0, 9, on_missing="midpoint"),
+            "y": cf.Numeric(-3, 3, on_missing=0.0),
+        },
+        rows_per_unit=2,
+    )
+    assert check_method(cf.regression.SSP("y ~ region + k"), schema, replications=10, privacy=cf.GDP(3.0)).ok
+
+
+def test_a_strangers_method_keeps_the_contract_and_gets_the_ledger_and_the_report(tmp_path: Path) -> None:
+    assert check_method(Mean("v"), SCHEMA).ok
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(1.0))
+    release = cf.release(Mean("v"), cf.read(SCHEMA.sample(3_000, 1), SCHEMA), cf.GDP(1.0), ledger=book)
+    result = cf.infer(cf.Release.from_json(release.to_json()))
+    assert abs(result.params["mean"] - 5.0) < 6 * result.bse["mean"]
+    assert cf.verify(release, book).ok
+    assert "mean of v" in result.report(tmp_path / "report.html").read_text()
+    assert "toy_mean" in {info.name for info in cf.methods()}
+
+
+@dataclass(frozen=True)
+class Leaky(ColumnMoments):
+    """A record map with a planted fault."""
+
+    fault: str = ""
+
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        rows = super().__call__(codes)
+        if self.fault == "batch" and rows.shape[1] > 7:
+            rows[1] = np.maximum(rows[1] - 1, 0)
+        if self.fault == "bound":
+            rows[2] *= 4
+        if self.fault == "fraction":
+            rows[1] += 0.5
+        return rows
+
+
+@dataclass(frozen=True)
+class Broken(Mean):
+    fault: str = ""
+
+    def plan(self, schema: cf.Schema, privacy: Any, *, n: int | None = None, public: Any = None) -> Plan:
+        plan = super().plan(schema, privacy, n=n)
+        if self.fault in ("batch", "bound", "fraction"):
+            return replace(
+                plan, statistics={"moments": Total(Leaky(schema, self.column, fault=self.fault), nonnegative=True)}
+            )
+        if self.fault == "cheap":
+            return replace(plan, event=replace(plan.event, scale=plan.event.scale / 2))
+        if self.fault == "sensitivity":
+            spend = plan.event
+            return replace(plan, event=replace(spend, sensitivity=spend.sensitivity / 2, scale=spend.scale / 4))
+        if self.fault == "random plan":
+            return replace(plan, target=str(np.random.default_rng().integers(1 << 60)))
+        return plan
+
+    def infer(self, release: cf.Release, question: Any = None) -> Any:
+        result = super().infer(release, question)
+        if self.fault == "narrow":
+            return replace(result, covariance=result.covariance / 16)
+        if self.fault == "unstable":
+            return replace(result, estimates=result.estimates + np.random.default_rng().normal())
+        if self.fault == "raises" and result.estimates[0] > 9:
+            raise ValueError("the mean is high")
+        if self.fault == "status" and result.estimates[0] > 9:
+            return replace(result, facts=(("n", "many"),), status="odd")
+        return result
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["batch", "bound", "fraction", "cheap", "sensitivity", "random plan", "narrow", "unstable", "raises", "status"],
+)
+def test_the_contract_catches_planted_faults(fault: str) -> None:
+    broken = Broken("v", fault=fault)
+    contract = check_method(broken, SCHEMA, raises=False)
+    assert not contract.ok, fault
+    with pytest.raises(AssertionError, match="FAILED"):
+        check_method(broken, SCHEMA)
+
+
+def test_a_method_without_columns_in_its_text_asks_for_a_schema() -> None:
+    @dataclass(frozen=True)
+    class Nameless(Mean):
+        column: Any = 3
+
+    with pytest.raises(cf.PlanError, match="schema"):
+        check_method(Nameless())
+
+
+def test_the_registry_refuses_what_it_does_not_know() -> None:
+    with pytest.raises(cf.PlanError, match="did you mean 'ssp'"):
+        registry.get("sspp")
+    with pytest.raises(cf.PlanError, match="no parameter formulae"):
+        registry.make("ssp", formulae="y ~ a")
+    with pytest.raises(cf.PlanError, match="not given: formula"):
+        registry.make("ssp")
+    with pytest.raises(cf.PlanError, match="exists already"):
+
+        @registry.register
+        class Other(Mean):
+            pass

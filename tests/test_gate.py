@@ -1,0 +1,246 @@
+"""The door: charge first, then noise, then the receipt; failing on purpose buys nothing; messages tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confide as cf
+from confide.noise import SimulatedNoise
+from confide.protocol import Meter
+from confide.testing import ZeroNoise
+
+SCHEMA = cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 2)})
+METHOD = cf.regression.SSP("y ~ a")
+
+
+def source(n: int = 500, dataset: str | None = "d") -> Any:
+    return cf.read(SCHEMA.sample(n, 1), SCHEMA, dataset=dataset)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> cf.Ledger:
+    return cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(2.0))
+
+
+def _left(book: cf.Ledger) -> float:
+    left = 0.0
+    for mu in np.sqrt(np.linspace(0.0, 4.0, 401))[1:]:
+        try:
+            book.preview((cf.GDP(float(mu), relation="add-remove"),))
+            left = float(mu) ** 2
+        except cf.BudgetExceeded:
+            break
+    return left
+
+
+def test_the_ledger_is_a_required_keyword() -> None:
+    with pytest.raises(TypeError, match="ledger"):
+        cf.release(METHOD, source(), cf.GDP(1.0))
+
+
+def test_a_release_is_charged_and_has_a_receipt(book: cf.Ledger) -> None:
+    release = cf.release(METHOD, source(), cf.GDP(1.0), ledger=book)
+    assert book.find(release.sha256) is not None
+    assert not release.simulated
+    assert _left(book) == pytest.approx(3.0, abs=0.02)
+    check = cf.verify(cf.Release.from_json(release.to_json()), book)
+    assert check.ok, str(check)
+
+
+def test_a_release_that_is_not_in_the_book_fails_verification(book: cf.Ledger) -> None:
+    release = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None)
+    assert not cf.verify(release, book).ok
+
+
+def test_over_the_budget_no_noise_is_drawn(book: cf.Ledger) -> None:
+    class Loud(cf.noise.SecureNoise):
+        def rekey(self) -> None:
+            raise AssertionError("noise was touched")
+
+    with pytest.raises(cf.BudgetExceeded):
+        cf.release(METHOD, source(), cf.GDP(2.1), ledger=book, noise=Loud())
+    assert _left(book) == pytest.approx(4.0, abs=0.02)
+
+
+def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
+    for noise in (SimulatedNoise(1), ZeroNoise()):
+        with pytest.raises(cf.PrivacyError, match="ledger=None"):
+            cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, noise=noise)
+    assert _left(book) == pytest.approx(4.0, abs=0.02)
+
+
+def test_an_open_relation_is_the_ledgers(tmp_path: Path) -> None:
+    book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0, relation="substitute"))
+    assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=book).plan.relation == "substitute"
+    with pytest.raises(cf.PrivacyError, match="substitute"):
+        cf.release(METHOD, source(), cf.GDP(1.0, relation="add-remove"), ledger=book)
+    assert cf.plan(METHOD, SCHEMA, cf.GDP(1.0), ledger=book).relation == "substitute"
+    assert cf.plan(METHOD, SCHEMA, cf.GDP(1.0)).relation == "add-remove"
+
+
+def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> None:
+    public = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0, relation="substitute"))
+    with pytest.raises(cf.PlanError, match="n = 499"):
+        cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=499)
+    assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=500).plan.n == 500
+    nominal = cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, n=12)
+    assert (nominal.plan.n, nominal.plan.n_nominal) == (None, 12)
+
+
+def test_another_dataset_is_refused_before_the_charge(book: cf.Ledger) -> None:
+    with pytest.raises(cf.PlanError, match="'other'"):
+        cf.release(METHOD, source(dataset="other"), cf.GDP(1.0), ledger=book)
+    assert _left(book) == pytest.approx(4.0, abs=0.02)
+
+
+def test_missing_columns_and_one_shot_sources_are_refused_before_the_charge(book: cf.Ledger) -> None:
+    import pyarrow as pa
+
+    with pytest.raises((cf.SourceError, cf.SchemaError), match=r"\ba\b"):
+        cf.release(METHOD, cf.read(pd.DataFrame({"y": [1.0]}), SCHEMA), cf.GDP(1.0), ledger=book)
+    once = cf.read(pa.Table.from_pandas(SCHEMA.sample(10, 1)).to_reader(), SCHEMA)
+    with pytest.raises(cf.SourceError, match="once"):
+        cf.release(METHOD, once, cf.GDP(1.0), ledger=book)
+    assert _left(book) == pytest.approx(4.0, abs=0.02)
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A method that fails after the charge, with a secret in its message."""
+
+    formula: str = "y ~ a"
+    how: str = "raise"
+    name: ClassVar[str] = "failing"
+    family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "1"
+    source: ClassVar[str] = "test"
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "GDP"
+    intervals: ClassVar[str] = "none"
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def plan(
+        self, schema: Any, privacy: Any, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> cf.Plan:
+        plan = cf.regression.SSP(self.formula, cov="classical", clipping_check=False).plan(schema, privacy, n=n)
+        return replace(
+            plan, method=replace(plan.method, name=self.name, parameters={"formula": self.formula, "how": self.how})
+        )
+
+    def release(self, source: Any, plan: cf.Plan, noise: Any) -> cf.Release:
+        (total,) = source.aggregate(plan.statistic("moments"))
+        if self.how == "raise":
+            raise RuntimeError(f"the secret is {total[0, 0]}")
+        with Meter(plan, noise) as meter:
+            if self.how == "undrawn":
+                return meter.release()
+            meter.draw("moments", total)
+            if self.how == "twice":
+                meter.draw("moments", total)
+            if self.how == "unplanned":
+                meter.draw("meat", total)
+            if self.how == "shape":
+                meter.draw("moments", total[:2, :2])
+        done = meter.release()
+        return replace(done, simulated=True) if self.how == "mislabelled" else done
+
+    def infer(self, release: cf.Release, question: Any = None) -> Any:
+        raise NotImplementedError
+
+    def worst_pairs(self) -> tuple[()]:
+        return ()
+
+
+@pytest.mark.parametrize("how", ["raise", "twice", "unplanned", "undrawn", "shape", "mislabelled"])
+def test_what_fails_after_the_charge_stays_charged_and_tells_nothing(book: cf.Ledger, how: str) -> None:
+    with pytest.raises(cf.ReleaseError) as error:
+        cf.release(Failing(how=how), source(), cf.GDP(1.0), ledger=book)
+    assert "the charge stays" in str(error.value)
+    assert "the secret" not in str(error.value) and error.value.__cause__ is None
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+    assert _left(book) == pytest.approx(3.0, abs=0.02)
+    assert "unfinished" in str(book.show())
+
+
+def test_the_message_of_a_failure_does_not_depend_on_the_records(tmp_path: Path) -> None:
+    messages = set()
+    for k, n in enumerate((0, 1, 400)):
+        book = cf.Ledger.create(tmp_path / f"{k}.db", dataset="d", budget=cf.GDP(2.0))
+        with pytest.raises(cf.ReleaseError) as error:
+            cf.release(Failing(), source(n), cf.GDP(1.0), ledger=book)
+        messages.add(str(error.value))
+    assert len(messages) == 1
+
+
+def test_a_plan_from_a_file_is_made_again_not_believed(book: cf.Ledger) -> None:
+    plan = cf.Plan.from_json(cf.plan(METHOD, SCHEMA, cf.GDP(1.0)).to_json())
+    release = cf.release(plan, source(), ledger=book)
+    assert release.plan == plan
+    spend = plan.event.parts[0]
+    cheap = replace(
+        plan, event=replace(plan.event, parts=(replace(spend, scale=spend.scale / 100), *plan.event.parts[1:]))
+    )
+    with pytest.raises(cf.PlanError, match="altered"):
+        cf.release(cf.Plan.from_json(cheap.to_json()), source(), ledger=book)
+    with pytest.raises(cf.PlanError, match="privacy"):
+        cf.release(plan, source(), cf.GDP(1.0), ledger=book)
+    assert _left(book) == pytest.approx(3.0, abs=0.02)
+
+
+def test_a_plan_for_another_schema_is_refused(book: cf.Ledger) -> None:
+    wider = cf.Schema({"a": cf.Numeric(0, 2), "y": cf.Numeric(0, 2)})
+    plan = cf.Plan.from_json(cf.plan(METHOD, wider, cf.GDP(1.0)).to_json())
+    with pytest.raises(cf.PlanError, match="schema"):
+        cf.release(plan, source(), ledger=book)
+
+
+def test_epsilon_delta_and_mu_give_the_same_noise() -> None:
+    mu = cf.GDP.from_approx(1.0, 1e-6).mu
+    one, two = (
+        cf.release(METHOD, source(), privacy, ledger=None, noise=SimulatedNoise(4))
+        for privacy in (cf.GDP(mu), cf.ApproxDP(1.0, 1e-6))
+    )
+    assert {name: noisy.to_dict() for name, noisy in one.statistics.items()} == {
+        name: noisy.to_dict() for name, noisy in two.statistics.items()
+    }
+
+
+def test_the_cheapest_statement_is_charged(tmp_path: Path) -> None:
+    book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0))
+    cf.release(METHOD, source(), cf.ApproxDP(1.0, 1e-6), ledger=book)
+    assert 4.0 - _left(book) == pytest.approx(cf.GDP.from_approx(1.0, 1e-6).mu ** 2, abs=0.02)
+
+
+def test_pure_dp_is_refused_with_what_to_ask_instead(book: cf.Ledger) -> None:
+    with pytest.raises(cf.NoConversion, match="GDP"):
+        cf.release(METHOD, source(), cf.PureDP(1.0), ledger=book)
+
+
+def test_damaged_and_newer_files_are_refused() -> None:
+    text = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None).to_json()
+    with pytest.raises(cf.ReleaseError, match="SHA-256"):
+        cf.Release.from_json(text.replace('"simulated":false', '"simulated":true'))
+    with pytest.raises(cf.ReleaseError, match="needs confide >="):
+        cf.Release.from_json(text.replace('"format_version":"1.0"', '"format_version":"1.1"'))
+    for junk in ("", "[]", "{}", '{"confide":"plan"}', text[: len(text) // 2]):
+        with pytest.raises(cf.ReleaseError):
+            cf.Release.from_json(junk)
+
+
+def test_a_release_holds_nothing_live() -> None:
+    release = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None)
+    assert not release.plan.statistics
+    assert cf.Release.from_json(release.to_json()) == release
+
+
+def test_one_call_is_the_three_steps() -> None:
+    one = cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
+    two = cf.infer(cf.release(METHOD, source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2)))
+    assert one.to_json() == two.to_json()
