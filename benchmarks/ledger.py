@@ -29,8 +29,8 @@ from confide.ledger import Ledger
 
 _FORK = multiprocessing.get_context("fork")
 _PLAN = "0" * 64
-# kill -9 in the first 60 ms of a loop: a charge and its receipt take 1 to 10 ms each.
-_KILL_WITHIN = 0.06
+# A kill falls after 0 to 5 releases and a random part of a few more: a charge and its receipt take 1 to 10 ms each.
+_RELEASES, _SECONDS = 6, 0.02
 
 
 def _statement(mu: float) -> tuple[GDP]:
@@ -101,18 +101,18 @@ def _release_loop(path: Path, mu: float, out: int) -> None:
 def kills(folder: Path, count: int, seed: int = 20240607) -> dict[str, Any]:
     """After each of `count` kills: published releases have their charges, the total fits, the book verifies.
 
-    The budget is for 8 releases a kill, amended for each kill, so that some kills fall on refusals.
+    The budget is for 4 releases a kill, amended for each kill, so that some kills fall on refusals.
     """
     moments, mu = random.Random(seed), 2.0**-8
-    book = Ledger.create(folder / "kills.db", dataset="bench", budget=GDP((8 * mu**2) ** 0.5))
+    book = Ledger.create(folder / "kills.db", dataset="bench", budget=GDP((4 * mu**2) ** 0.5))
     published: dict[int, str] = {}
     failures: list[str] = []
     unfinished = refusals = 0
     for number in range(count):
         if number:
-            book.amend(GDP((8 * (number + 1) * mu**2) ** 0.5), reason=f"kill {number}")
+            book.amend(GDP((4 * (number + 1) * mu**2) ** 0.5), reason=f"kill {number}")
         book.close()
-        text, refused = _run_and_kill(book.path, mu, moments.uniform(0.0, _KILL_WITHIN))
+        text, refused = _run_and_kill(book.path, mu, moments.randrange(_RELEASES), moments.uniform(0.0, _SECONDS))
         refusals += refused
         published.update(text)
         book = Ledger.open(book.path)
@@ -132,17 +132,19 @@ def kills(folder: Path, count: int, seed: int = 20240607) -> dict[str, Any]:
     }
 
 
-def _run_and_kill(path: Path, mu: float, after: float) -> tuple[dict[int, str], bool]:
+def _run_and_kill(path: Path, mu: float, releases: int, after: float) -> tuple[dict[int, str], bool]:
     reader, writer = os.pipe()
     loop = _FORK.Process(target=_release_loop, args=(path, mu, writer))
     loop.start()
     os.close(writer)
-    select.select([reader], [], [], 60)
+    text = b""
+    while text.count(b"\n") < 1 + releases and b"refused" not in text:
+        select.select([reader], [], [], 60)
+        text += os.read(reader, 65536)
     time.sleep(after)
     assert loop.pid is not None
     os.kill(loop.pid, signal.SIGKILL)
     loop.join()
-    text = b""
     while chunk := os.read(reader, 65536):
         text += chunk
     os.close(reader)

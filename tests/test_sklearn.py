@@ -183,6 +183,9 @@ def test_any_column_name_works(names: tuple[str, str]) -> None:
     assert line(model) == line(regressor().fit(X, y))
     assert model.feature_names_in_.tolist() == list(names)
     assert model.predict(X.set_axis(names, axis=1)) == pytest.approx(regressor().fit(X, y).predict(X))
+    odd = regressor(bounds={"X": [(18, 90), (0, 100)], "y": (-10, 30)}).fit(X, y.rename(names[0]))
+    assert line(odd) == line(model)
+    assert odd.result_.response.strip("`") == names[0]
 
 
 def test_one_feature() -> None:
@@ -345,8 +348,9 @@ def test_all_forms_of_bounds_mean_the_same() -> None:
 
 def test_rows_of_bounds_belong_to_their_features() -> None:
     X, y = records(400)
-    model = regressor(bounds={"X": [(18, 90), (0, 100)], "y": (-10, 30)}).fit(X, y)
-    assert model.release_.sha256 == regressor().fit(X, y).release_.sha256
+    for form in ([(18, 90), (0, 100)], {"income": (0, 100), "age": (18, 90)}):
+        model = regressor(bounds={"X": form, "y": (-10, 30)}).fit(X, y)
+        assert model.release_.sha256 == regressor().fit(X, y).release_.sha256
 
 
 def test_a_response_takes_a_name_that_is_free() -> None:

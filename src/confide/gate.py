@@ -82,9 +82,7 @@ def release(
     try:
         ledger.receipt(charge, release_sha256=done.sha256, version=__version__)
     except ConfideError as error:
-        raise ReleaseError(
-            f"the receipt could not be written ({error}); the charge stays, entry {charge.seq}, and nothing is released"
-        ) from None
+        raise ReleaseError(f"the receipt could not be written, and nothing is released: {error}") from None
     return done
 
 
@@ -171,12 +169,14 @@ def _check_source(source: Source, planned: Plan, ledger: Ledger | None) -> None:
         )
     if planned.n is not None and source.count() != planned.n:
         raise PlanError(
-            f"the plan says n = {planned.n}, which is not the number of records in the source; under substitute n is public: give it as it is"
+            f"the plan says n = {planned.n}, which is not the number of records in the source; "
+            "under substitute n is public: give it as it is"
         )
 
 
 def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
     """Run the private part; no exception or warning of it leaves with words of its own."""
+    done, problem = None, ""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -184,8 +184,10 @@ def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
     except Exception as error:
         if noise.simulated:
             raise
-        reason = f" ({error})" if isinstance(error, SourceError) else ""
-        raise ReleaseError(f"the release failed after it began{reason}; {charged}, and nothing is released") from None
+        problem = f" ({error})" if isinstance(error, SourceError) else ""
+    if done is None:
+        # raised outside the handler: even "from None" would leave the first error, with its words, in __context__
+        raise ReleaseError(f"the release failed after it began{problem}; {charged}, and nothing is released")
     if done.plan.sha256 != planned.sha256 or done.guarantees != planned.guarantees or done.simulated != noise.simulated:
         raise ReleaseError(f"the method returned a release of another plan; {charged}, and nothing is released")
     # the published plan carries no live statistics: a record map may hold more than the file says

@@ -205,7 +205,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False  # a missing value follows on_missing
+        tags.input_tags.allow_nan = True  # a missing value follows on_missing
         tags.input_tags.string = True  # labels of categorical columns; other text is a missing value
         tags.non_deterministic = not getattr(self.noise, "simulated", False)
         return tags

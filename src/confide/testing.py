@@ -34,12 +34,13 @@ from confide.protocol import (
     Plan,
     RecordMap,
     Release,
+    Spend,
     Statistic,
     leaves,
     method_parameters,
     mu_squared,
 )
-from confide.schema import Numeric, Schema
+from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
 
 __all__ = ["Contract", "ZeroNoise", "check_method", "codes_of"]
@@ -203,7 +204,7 @@ def _describes_itself(case: _Case) -> None:
     method = case.method
     for name in ("name", "family", "version", "source", "relations", "native", "intervals", "needs"):
         _expect(hasattr(method, name), f"the attribute {name!r} is missing")
-    _expect(dataclasses.is_dataclass(method) and method.__dataclass_params__.frozen, "it is no frozen dataclass")  # type: ignore[attr-defined]
+    _expect(dataclasses.is_dataclass(method) and method.__dataclass_params__.frozen, "it is no frozen dataclass")
     _expect(
         set(method.relations) <= {"add-remove", "substitute"} and bool(method.relations),
         "relations must be add-remove, substitute or both",
@@ -240,7 +241,7 @@ def _pays_for_what_it_draws(case: _Case) -> None:
         _expect(plan.relation == relation, f"asked for {relation}, the plan states {plan.relation}")
         for leaf in leaves(plan.event):
             statistic = plan.statistics.get(leaf.name)
-            if statistic is not None and hasattr(leaf, "sensitivity"):
+            if statistic is not None and isinstance(leaf, Spend):
                 stated = leaf.sensitivity * leaf.step
                 _expect(
                     stated**2 >= statistic.sensitivity_squared(relation) * case.schema.rows_per_unit**2,
@@ -340,7 +341,7 @@ def _edge_frame(schema: Schema, n: int) -> pd.DataFrame:
     generator = np.random.Generator(np.random.PCG64(9))
     for name in schema.names:
         column = schema[name]
-        if column.kind == "categorical":
+        if isinstance(column, Categorical):
             continue
         values = frame[name].to_numpy(dtype=float).copy()
         choice = generator.integers(0, 14, len(values))
@@ -384,7 +385,7 @@ def _fill(frame: pd.DataFrame, schema: Schema, value: float) -> pd.DataFrame:
 
 def _data_never_raise(case: _Case) -> None:
     """Hostile records change no type, key, message, warning or log line; statuses stay among the known ones."""
-    seen = set()
+    seen, said = set(), set()
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)
@@ -406,10 +407,15 @@ def _data_never_raise(case: _Case) -> None:
                     tuple(release.statistics),
                 )
             )
+            said.add((result.status, getattr(result, "reason", ""), result.target, result.covers))
             _expect(bool(result.summary()), f"{label}: the result does not print")
     finally:
         logging.getLogger().removeHandler(handler)
     _expect(len(seen) == 1, "the kind of result or its keys depend on the records")
+    _expect(
+        len({status for status, *_ in said}) == len(said),
+        "reason, target or covers depend on the records beyond the status",
+    )
     _expect(log.getvalue() == "", "a log line was written")
 
 

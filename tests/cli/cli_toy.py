@@ -51,7 +51,7 @@ class NoisyMean:
     column: str
     widen: float = 1.0
 
-    name: ClassVar[str] = "toy_mean"
+    name: ClassVar[str] = "stranger_mean"
     family: ClassVar[str] = "moments"
     version: ClassVar[str] = "1"
     source: ClassVar[str] = "tests"
@@ -98,7 +98,7 @@ class NoisyMean:
 class Raising(NoisyMean):
     """Fails behind the door, with a text that must not come out."""
 
-    name: ClassVar[str] = "toy_raising"
+    name: ClassVar[str] = "stranger_raising"
 
     def release(self, source, plan, noise):
         raise ValueError("SENTINEL in the text of an exception")
@@ -108,7 +108,7 @@ class Raising(NoisyMean):
 class Interrupted(NoisyMean):
     """The user presses Ctrl-C behind the door."""
 
-    name: ClassVar[str] = "toy_interrupted"
+    name: ClassVar[str] = "stranger_interrupted"
 
     def release(self, source, plan, noise):
         raise KeyboardInterrupt
@@ -118,7 +118,7 @@ class Interrupted(NoisyMean):
 class Exiting(NoisyMean):
     """Ends the process behind the door, past every `except Exception`."""
 
-    name: ClassVar[str] = "toy_exiting"
+    name: ClassVar[str] = "stranger_exiting"
 
     def release(self, source, plan, noise):
         raise SystemExit("SENTINEL in the text of an exit")
@@ -128,7 +128,7 @@ class Exiting(NoisyMean):
 class Silent(NoisyMean):
     """A mechanism that gives no reply."""
 
-    name: ClassVar[str] = "toy_silent"
+    name: ClassVar[str] = "stranger_silent"
 
     def release(self, source, plan, noise):
         with Meter(plan, noise) as meter:
@@ -178,7 +178,7 @@ class Bare:
 class BareMean(NoisyMean):
     """Its results are of the stranger's own making."""
 
-    name: ClassVar[str] = "toy_bare"
+    name: ClassVar[str] = "stranger_bare"
 
     def infer(self, release, question=None):
         return Bare()

@@ -22,12 +22,12 @@ def plan_of(method: str) -> tuple[str, ...]:
 
 
 def test_a_method_that_raises_is_exit_code_6_and_the_charge_stays(book):
-    done = run(*plan_of("toy_raising"))
+    done = run(*plan_of("stranger_raising"))
     assert done.code == 6
     assert "charge stays" in done.err
     assert [charge["status"] for charge in entries()] == ["unfinished"]
-    assert not Path("toy_raising.out.json").exists()
-    assert run(*plan_of_again("toy_raising"), "--json").json["exit_code"] == 6
+    assert not Path("stranger_raising.out.json").exists()
+    assert run(*plan_of_again("stranger_raising"), "--json").json["exit_code"] == 6
 
 
 def plan_of_again(method: str) -> tuple[str, ...]:
@@ -35,21 +35,24 @@ def plan_of_again(method: str) -> tuple[str, ...]:
 
 
 def test_a_method_that_raises_without_a_ledger_charges_nobody(book):
-    plan_of("toy_raising")
-    done = run("release", "toy_raising.json", "survey.csv", "--no-ledger", "-o", "x.json")
+    plan_of("stranger_raising")
+    done = run("release", "stranger_raising.json", "survey.csv", "--no-ledger", "-o", "x.json")
     assert done.code == 6
     assert "no ledger was charged" in done.err
     assert entries() == []
     # simulated noise may show the exception to whoever develops a method; the command line does not
-    assert run("release", "toy_raising.json", "survey.csv", "--no-ledger", "--simulate", "1", "-o", "x.json").code == 2
+    assert (
+        run("release", "stranger_raising.json", "survey.csv", "--no-ledger", "--simulate", "1", "-o", "x.json").code
+        == 2
+    )
 
 
 def test_ctrl_c_is_130_and_says_that_a_charge_stays(book):
-    done = run(*plan_of("toy_interrupted"))
+    done = run(*plan_of("stranger_interrupted"))
     assert done.code == 130
     assert "charge already made stays" in done.err
     assert [charge["status"] for charge in entries()] == ["unfinished"]
-    assert run(*plan_of_again("toy_interrupted"), "--json").json["error"] == "Interrupted"
+    assert run(*plan_of_again("stranger_interrupted"), "--json").json["error"] == "Interrupted"
 
 
 def test_ctrl_c_before_the_door_says_nothing_of_a_charge(survey, monkeypatch):
@@ -63,7 +66,7 @@ def test_ctrl_c_before_the_door_says_nothing_of_a_charge(survey, monkeypatch):
 
 
 def test_an_exit_behind_the_door_does_not_come_out(book):
-    done = run(*plan_of("toy_exiting"))
+    done = run(*plan_of("stranger_exiting"))
     assert done.code == 6
     assert "unexpected error in release" in done.err
     assert "withheld" in done.err
@@ -105,10 +108,10 @@ def test_an_unexpected_error_in_a_reader_withholds_its_class(survey, monkeypatch
 
 
 def test_no_reply_is_a_result(book):
-    done = good(*plan_of("toy_silent"))
+    done = good(*plan_of("stranger_silent"))
     assert "no reply" in done.out
-    assert "no_reply" in good("infer", "toy_silent.out.json").out
-    assert good("infer", "toy_silent.out.json", "--json").json["result"]["estimate"] == [None]
+    assert "no_reply" in good("infer", "stranger_silent.out.json").out
+    assert good("infer", "stranger_silent.out.json", "--json").json["result"]["estimate"] == [None]
 
 
 REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "book.db")

@@ -115,11 +115,11 @@ def test_regress_by_each_kind_of_privacy(survey):
 
 def test_methods_lists_ours_and_a_strangers():
     out = good("methods").out
-    for text in ("ssp (version 1)", "toy_mean (version 1)", "formula, cov", "add-remove, substitute", "GDP"):
+    for text in ("ssp (version 1)", "stranger_mean (version 1)", "formula, cov", "add-remove, substitute", "GDP"):
         assert text in out
     listed = {method["name"]: method for method in good("methods", "--json").json["methods"]}
     assert listed["ssp"]["family"] == "regression"
-    assert listed["toy_mean"]["parameters"] == ["column", "widen"]
+    assert listed["stranger_mean"]["parameters"] == ["column", "widen"]
 
 
 def test_a_strangers_method_gets_everything_for_nothing(book):
@@ -127,7 +127,7 @@ def test_a_strangers_method_gets_everything_for_nothing(book):
         "plan",
         "age",
         "--method",
-        "toy_mean",
+        "stranger_mean",
         "--schema",
         "schema.toml",
         "--mu",
@@ -144,12 +144,12 @@ def test_a_strangers_method_gets_everything_for_nothing(book):
     result = good("infer", "mean.release.json", "--json").json["result"]
     assert result["low"][0] < 39.5 < result["high"][0]
     good("verify", "mean.release.json", "--ledger", "book.db")
-    assert entries()[0]["method"] == "toy_mean 1"
+    assert entries()[0]["method"] == "stranger_mean 1"
     assert run("infer", "mean.release.json", "--subset", "x").code in (0, 3)
 
 
 def test_a_result_of_a_strangers_own_kind(book):
-    good("plan", "age", "--method", "toy_bare", "--schema", "schema.toml", "--mu", ".5", "-o", "bare.json")
+    good("plan", "age", "--method", "stranger_bare", "--schema", "schema.toml", "--mu", ".5", "-o", "bare.json")
     good("release", "bare.json", "survey.csv", "--ledger", "book.db", "-o", "bare.release.json")
     assert good("infer", "bare.release.json").out == "mean [of x] = 1\n"
     assert good("infer", "bare.release.json", "--json").json["result"] == {"mean": None, "sd": None}

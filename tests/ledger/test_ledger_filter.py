@@ -79,7 +79,7 @@ def within(budget: Guarantee, granted: list[Guarantee]) -> bool:
     return amount <= exact_cost(name, budget)[0] and delta <= exact_cost(name, budget)[1]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(budgets, requests)
 def test_the_exact_sum_never_exceeds_the_budget(budget: Guarantee, wanted: list[Guarantee]) -> None:
     currency = currency_of(budget)

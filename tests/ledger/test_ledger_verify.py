@@ -17,7 +17,8 @@ from ledger_workers import charge, gdp, release_digest
 from confide.errors import ConfideError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.ledger import Ledger, Receipt
-from confide.ledger.chain import row_hash
+from confide.ledger.chain import guarantee_to_text, row_hash
+from confide.ledger.currency import currency_of
 from confide.ledger.tables import budget as budgets
 from confide.ledger.tables import entry as entries
 
@@ -209,6 +210,13 @@ def test_a_chain_written_anew_shows_through_a_receipt_kept_elsewhere(original: P
     ("said", "change"),
     [
         ("the price is not that of", lambda rows: [row.update(amount=1) for row in rows if row["seq"] == 2]),
+        (
+            "was charged as PureDP(epsilon=4, add-remove), where GDP(mu=1, add-remove) was due",
+            lambda rows: rows[1].update(
+                guarantee=guarantee_to_text(PureDP(4.0, relation="add-remove")),
+                amount=currency_of(GDP(1.0)).price(PureDP(4.0)).amount,
+            ),
+        ),
         ("did not fit", lambda rows: rows.insert(3, {**rows[1], "amount": 5 * 2**40, "charge_seq": None})),
         ("the limit is not that of the budget", lambda rows: rows[0].update(amount=9 * 2**40)),
         ("names charge 99", lambda rows: rows[2].update(charge_seq=99)),

@@ -57,6 +57,11 @@ def open_book(path: Path | None, dataset: str | None, named: str | None) -> Ledg
         return None
     from confide.ledger import Ledger
 
+    if dataset is None and named is not None and named not in (held := Ledger.datasets(path)):
+        raise PlanError(
+            f"the schema names dataset {named!r}, and {path} holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
+            f"confide ledger init {path} --dataset {named} --mu ..., or correct the schema"
+        )
     return Ledger.open(path, dataset=dataset or named)
 
 
@@ -188,7 +193,8 @@ def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
 def show_result(session: Session, result: Any, alpha: float | None, report: Path | None, plot: Path | None) -> None:
     """The table on stdout, the report and the plot in their files."""
     with session.doing("showing the result"):
-        session.say(result.summary(**_level(result.summary, alpha)))
+        text = result.summary(**_level(result.summary, alpha))
+    session.say(text)
     if report is not None:
         with session.doing("writing the report"):
             result.report(report, **_level(result.report, alpha))

@@ -53,6 +53,11 @@ class Session:
         if not self.json:
             typer.echo(printable(text))
 
+    def say_as_is(self, text: str) -> None:
+        """The same for text that was cleaned and has the escapes of colours in it."""
+        if not self.json:
+            typer.echo(text)
+
     def note(self, text: str) -> None:
         """Text for people on stderr, so that it never mixes with what a pipe carries."""
         typer.echo(printable(text), err=True)

@@ -49,8 +49,7 @@ class Account:
         except (KeyError, TypeError, ValueError, AttributeError, PrivacyError) as error:
             raise PlanError(
                 f"the budget row of dataset {row['dataset']!r} is damaged ({type(error).__name__}); book.verify() "
-                "lists what is wrong; "
-                "restore the book from a backup"
+                "lists what is wrong; restore the book from a backup"
             ) from None
 
     def holds(self, price: Price) -> bool:

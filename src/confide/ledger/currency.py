@@ -72,8 +72,7 @@ class Currency(ABC):
         if limit.amount < 1 or (delta > 0 and limit.delta < 1):
             raise PrivacyError(
                 f"the budget {budget} is below the units of a ledger, 2^-40 for mu^2, rho and epsilon and 2^-60 for "
-                "delta; "
-                "nothing would ever fit; give a larger one, for instance GDP(1.0)"
+                "delta; nothing would ever fit; give a larger one, for instance GDP(1.0)"
             )
         if limit.amount > LARGEST:
             raise PrivacyError(

@@ -107,7 +107,6 @@ def _no_conversion(account: Account, statements: Sequence[Guarantee]) -> NoConve
     ]
     return NoConversion(
         f"dataset {account.dataset!r} is counted in {name}, which takes {account.currency.accepts}; the release "
-        f"states {given}, and no proof "
-        f"leads from there to {name}; ask a method for a guarantee that converts, or open a dataset's book with a "
-        f"budget in {' or '.join(books)}"
+        f"states {given}, and no proof leads from there to {name}; ask a method for a guarantee that converts, or open "
+        f"a dataset's book with a budget in {' or '.join(books)}"
     )

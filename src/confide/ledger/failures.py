@@ -1,5 +1,4 @@
-"""What the database reports, in words for the steward: which of busy, read-only, full, damaged it is, and what to "
-"do."""
+"""What the database reports, in words for the steward: busy, read-only, full or damaged, and what to do."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ def explained(path: Path, timeout: float, progress: Progress) -> Iterator[None]:
     except IntegrityError:
         raise PlanError(
             f"{path}: a second entry claims the same place in the chain, so the lock of the file did not hold (a "
-            "network disk?); nothing was written; "
-            "keep the book on a local disk and run book.verify()"
+            "network disk?); nothing was written; keep the book on a local disk and run book.verify()"
         ) from None
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error

@@ -1,5 +1,4 @@
-"""What a book hands out: charges, receipts, the statement of account, the outcome of a verification. All of it is "
-"public."""
+"""What a book hands out: charges, receipts, the statement of account, the outcome of a verification. All is public."""
 
 from __future__ import annotations
 
@@ -131,8 +130,7 @@ class LedgerState:
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found: `ok`, the problems as text, how many entries there are, the head, and the unfinished "
-    "charges' seq."""
+    """What `verify` found: `ok`, the problems as text, how many entries there are, the head, the unfinished charges."""
 
     ok: bool
     problems: tuple[str, ...]

@@ -35,8 +35,7 @@ def exceeded(account: Account, statement: Guarantee, price: Price) -> BudgetExce
 
 
 def largest_fitting(account: Account, statement: Guarantee) -> Guarantee | None:
-    """The same kind of statement, made smaller until it fits, with at most four digits; None when no size of it "
-    "does."""
+    """The same kind of statement, made smaller until it fits, with at most four digits; or None."""
     left = float(delta_of(account.currency.remaining(account.limit, account.spent).delta))
     wanted = _delta(statement)
     # With the delta asked for, else all that is left of it, else half of that (on a curve mu^2 and delta compete).

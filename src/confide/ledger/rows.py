@@ -1,5 +1,4 @@
-"""The statements that read and write a book's rows, the same on every database: all between one BEGIN and one "
-"COMMIT."""
+"""The statements that read and write a book's rows, the same on every database."""
 
 from __future__ import annotations
 
@@ -142,8 +141,7 @@ def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[
     if taken is not None:
         raise ReleaseError(
             f"charge {charge.seq} of dataset {dataset!r} has a receipt already (entry {taken}); one charge pays for "
-            "one "
-            "release; charge again with book.charge"
+            "one release; charge again with book.charge"
         )
     return dict(row)
 

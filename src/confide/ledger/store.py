@@ -1,5 +1,4 @@
-"""The file under a book: SQLite through SQLAlchemy Core, its locking and its settings. Only this module knows the "
-"dialect."""
+"""The file under a book: SQLite through SQLAlchemy Core, its locking and settings. Only this module knows the dialect."""
 
 from __future__ import annotations
 
@@ -55,6 +54,8 @@ class Store:
         self._engine = _engine(path, timeout)
         self._identity: tuple[int, int] | None = None
         self._begin_afresh()
+        # A store that is dropped closes its connections at once: one left to the garbage collector could see a fork.
+        weakref.finalize(self, self._engine.dispose)
         with _fork_lock:
             _stores.add(self)
 
@@ -128,8 +129,7 @@ class Store:
         if on_network(self.path):
             warnings.warn(
                 f"{self.path} is on a network file system, where file locks are not reliable and two processes may "
-                "spend the same budget; "
-                "keep the book on a local disk of the one machine that charges it",
+                "spend the same budget; keep the book on a local disk of the one machine that charges it",
                 stacklevel=3,
             )
 
@@ -140,8 +140,7 @@ class Store:
         return [line for line in found if line != "ok"]
 
     def copy_to(self, target: Path) -> None:
-        """A consistent copy in one file (VACUUM INTO); copying the file itself would leave out what is still in "
-        "the journal."""
+        """A consistent copy in one file (VACUUM INTO); copying the file would leave out what is still in the journal."""
         try:
             _new_file(target)
         except FileExistsError:
@@ -163,14 +162,12 @@ class Store:
 
     @contextmanager
     def _entered(self) -> Iterator[None]:
-        """Count this thread as inside, so that a fork waits for it; look that the file and the process are still "
-        "the same."""
+        """Count this thread as inside, so that a fork waits for it; the file and the process must be the same still."""
         with self._changed:
             if os.getpid() != self._pid:
                 raise LedgerBusy(
                     f"{self.path}: this process was forked, behind Python's back, while the book was open; SQLite "
-                    "forbids that; "
-                    "nothing was charged; start processes with os.fork, multiprocessing or subprocess"
+                    "forbids that; nothing was charged; start processes with os.fork, multiprocessing or subprocess"
                 )
             self._same_file()
             self._inside += 1
@@ -182,14 +179,14 @@ class Store:
                 self._changed.notify_all()
 
     def _same_file(self) -> None:
-        """A connection to a file that was replaced or deleted would charge a book that nobody sees: reconnect, or "
-        "refuse."""
+        """A connection to a file that was replaced or deleted charges a book that nobody sees: reconnect, or refuse."""
         try:
             found = self.path.stat()
-        except OSError:
+        except OSError as error:
             self._engine.dispose()
             raise PlanError(
-                f"there is no ledger at {self.path}; create it: Ledger.create(path, dataset=..., budget=...)"
+                f"there is no ledger at {self.path} ({error.strerror}); create it: "
+                "Ledger.create(path, dataset=..., budget=...)"
             ) from None
         if self._identity != (found.st_dev, found.st_ino):
             self._engine.dispose()
@@ -290,8 +287,7 @@ def _new_file(path: Path) -> None:
 
 
 def on_network(path: Path) -> bool:
-    """Whether the file lies on a network file system, as far as the system tells (Linux; elsewhere it is taken as "
-    "local)."""
+    """Whether the file lies on a network file system, as far as the system tells (only Linux does)."""
     if not sys.platform.startswith("linux"):
         return False
     best, kind = -1, ""

@@ -138,7 +138,9 @@ class _Walk:
         if not _priced(account.currency, statement, price):
             self.problems.append(f"{name}: the price is not that of {statement}")
         try:
-            choose(account, offered)
+            chosen = choose(account, offered)
+            if chosen.statement != statement:
+                self.problems.append(f"{name}: was charged as {statement}, where {chosen.statement} was due")
         except BudgetExceeded:
             self.problems.append(f"{name}: the charge {statement} did not fit what was left of {account.budget}")
         except ConfideError as error:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import PlanError
 from confide.protocol.exact import digest
-from confide.schema import Schema
+from confide.schema import Categorical, Schema
 
 __all__ = ["ColumnMoments"]
 
@@ -31,6 +32,10 @@ class ColumnMoments:
     width: int = field(default=3, init=False)
     l1: int = field(default=3 * _UNIT, init=False)
     l2_squared: int = field(default=3 * _UNIT**2, init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.schema[self.column], Categorical):
+            raise PlanError(f"{self.column!r} is categorical and has no moments; name a numeric or integer column")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,4 +60,5 @@ class ColumnMoments:
     def to_units(self, place: float) -> float:
         """A place between the bounds, in the column's units."""
         column = self.schema[self.column]
+        assert not isinstance(column, Categorical)
         return float(column.low + (column.high - column.low) * place)

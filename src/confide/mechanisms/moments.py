@@ -49,7 +49,7 @@ def _round_within(rows: Codes) -> Codes:
 
 
 def _squared_norm(rows: Codes) -> Codes:
-    norm = rows[0] * rows[0]
+    norm: Codes = rows[0] * rows[0]
     square = np.empty_like(norm)
     for row in rows[1:]:
         np.multiply(row, row, out=square)
@@ -213,4 +213,5 @@ class ClippedResponse:
     def __call__(self, codes: Codes) -> Codes:
         own = len(self.design.columns)
         complete = (codes[:own] >= 0).all(axis=0)
-        return ((codes[own:] > 0).any(axis=0) & complete).astype(np.float64)[None, :]
+        clipped = np.logical_and((codes[own:] > 0).any(axis=0), complete)
+        return np.asarray(clipped, dtype=np.float64)[None, :]

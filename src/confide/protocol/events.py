@@ -192,7 +192,7 @@ def fold(event: Event, relation: str) -> Guarantee:
             return compose(fold(on, relation), fold(then, relation))
         case Either(branches):
             bounds = [fold(branch, relation) for branch in branches]
-            if len({bound for bound in bounds}) == 1:
+            if len(set(bounds)) == 1:
                 return bounds[0]
             raise PlanError(
                 "branches with different guarantees that are not all Gaussian have no proved maximum; give them the same one"

@@ -158,7 +158,7 @@ class Plan:
         """A plan of Gaussian spends for a method; `facts` are further fields (passes, constants, target, covers, ...)."""
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
             raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
-        public = {"n": n} if allowance.relation == "substitute" else {"n_nominal": n}
+        secret = allowance.relation == "add-remove"
         parameters = method_parameters(method)
         return cls(
             method=MethodId(method.name, method.version, parameters),
@@ -167,7 +167,8 @@ class Plan:
             guarantees=allowance.guarantees(event),
             event=event,
             statistics=dict(statistics),
-            **public,
+            n=None if secret else n,
+            n_nominal=n if secret else None,
             **facts,
         )
 

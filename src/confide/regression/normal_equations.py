@@ -16,14 +16,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fit", "Line", "NoisyMoments", "fit"]
+__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "identified"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """A (p, p), b (p,), q and the noise standard deviations: `sd_gram` on A's diagonal (off-diagonal 1/sqrt(2) of it), sd_cross, sd_square."""
+    """A (p, p), b (p,), q and their noise sds: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square."""
 
     gram: Array
     cross: Array
@@ -72,6 +72,20 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
+class Meat:
+    """The noisy meat of a robust covariance, (p, p), and the sd of the symmetric noise on its diagonal."""
+
+    values: Array
+    sd: float
+
+    @property
+    def positive(self) -> Array:
+        """The meat with its negative eigenvalues set to 0, which is post-processing and only lengthens intervals."""
+        values, vectors = np.linalg.eigh(self.values)
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """theta (p,), residual variance s2 in t units, degrees of freedom, and the pieces of the covariance of phi.
 
@@ -85,10 +99,22 @@ class Fit:
     noise: Array
     moments: NoisyMoments
 
-    def covariance(self, meat: Array | None = None) -> Array:
-        """Covariance of theta; `meat` defaults to s2 A, which is conservative under equal residual variances since w <= 1."""
-        middle = self.s2 * self.moments.gram if meat is None else meat
+    def covariance(self, meat: Meat | None = None) -> Array:
+        """Covariance of theta; without a meat s2 A stands in, which is conservative under equal residual variances since w <= 1."""
+        middle = self.s2 * self.moments.gram if meat is None else meat.positive
         return self.bread @ (middle + self.noise) @ self.bread
+
+    def degrees_of_freedom(self, to_units: Array, meat: Meat | None = None) -> float:
+        """Degrees of freedom for intervals of the rows of `to_units` theta.
+
+        The noise of the meat makes an estimated variance V_j = c'(M + G)c + noise of variance sd^2 |c|^4 uncertain, c = bread to_units_j,
+        so it has at most 2 V_j^2 / (sd^2 |c|^4) degrees of freedom (Satterthwaite 1946); the least of them joins the residual ones.
+        """
+        if meat is None:
+            return self.df
+        variance = np.diag(to_units @ self.covariance(meat) @ to_units.T)
+        length = ((to_units @ self.bread) ** 2).sum(axis=1)
+        return float(1 / (1 / self.df + np.max((meat.sd * length / variance) ** 2) / 2))
 
     @property
     def noise_part(self) -> Array:
@@ -113,3 +139,19 @@ def fit(moments: NoisyMoments, line: Line) -> Fit:
     corrected = (rss + float(np.trace(inverse @ basis.T @ noise @ basis))) / df
     s2 = float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
     return Fit(theta, s2, df, basis @ inverse @ basis.T, noise, moments)
+
+
+def identified(moments: NoisyMoments) -> tuple[str, str]:
+    """Whether the released Gram matrix stands above its own noise; decided from released numbers only."""
+    smallest, noise = moments.smallest_eigenvalue, moments.noise_norm
+    if smallest <= 0:
+        return "not_identified", (
+            "the released Gram matrix is not positive definite: the noise is larger than what the data say about some direction; "
+            "ask for fewer terms, tighter bounds, more records or a larger budget"
+        )
+    if smallest < noise:
+        return "weak", (
+            "the smallest eigenvalue of the released Gram matrix is below the size of its noise, so normal intervals are not valid; "
+            "ask for fewer terms, tighter bounds, more records or a larger budget"
+        )
+    return "ok", ""

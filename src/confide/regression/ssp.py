@@ -18,7 +18,7 @@ population's line for responses clipped to the declared bounds. cov="robust" (de
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite, nan, sqrt
 from typing import Any, ClassVar
@@ -33,8 +33,9 @@ from confide.mechanisms import ClippedResponse, ResidualRows, WeightedRows
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Gram, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.regression.linear import LinearEstimates
-from confide.regression.normal_equations import Fit, Line, NoisyMoments, fit
+from confide.regression.normal_equations import Line, Meat, NoisyMoments, fit, identified
 from confide.regression.r_squared import r_squared, r_squared_interval
+from confide.regression.scaling import PRIOR, coefficient_names, forecast, line_of, to_units
 from confide.schema import Design, Schema
 
 __all__ = ["SSP"]
@@ -44,8 +45,6 @@ Array = NDArray[np.float64]
 # Shares of mu^2. One per cent buys the diagnostic of clipped responses; of the rest a robust covariance takes 15 %.
 _CLIPPING_SHARE = Fraction(1, 100)
 _MEAT_SHARE = Fraction(15, 100)
-# Public prior guess of |theta|^2 that balances the noise of A against that of b (the optimum is flat in it).
-_PRIOR = 0.5
 # A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
 _FAR = 1e6
 # The y_clipping flag is raised when the lower 95 % bound of the clipped share is above this.
@@ -108,8 +107,9 @@ class SSP:
         design = self._design(schema)
         allowance = Allowance.of(privacy, self, schema)
         statistics, shares = self._statistics(design)
-        event = Together(tuple(allowance.spend(name, statistics[name], shares[name]) for name in statistics))
-        moments = self._noise(event.parts[0].scale, design)
+        spends = {name: allowance.spend(name, statistic, shares[name]) for name, statistic in statistics.items()}
+        event = Together(tuple(spends.values()))
+        moments = self._noise(spends["moments"].scale, design)
         response = design.response.name
         return Plan.of(
             self,
@@ -122,7 +122,7 @@ class SSP:
             constants={"leverage_cap": self._cap(design), "g2": self._g2(design)},
             target=f"linear regression of {response} on {', '.join(design.names)}",
             covers=self._covers(design),
-            forecast=_forecast(design, moments, n),
+            forecast=forecast(design, moments, n),
             warnings=()
             if self.clipping_check
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
@@ -137,7 +137,7 @@ class SSP:
 
     def _g2(self, design: Design) -> float:
         # argmin over g2 of (R2 + g2)^2 (1/g2 + c): noise variance of one coefficient against the scale given to the response
-        return (sqrt(1 + 8 * _PRIOR * self._cap(design)) - 1) / (4 * _PRIOR)
+        return (sqrt(1 + 8 * PRIOR * self._cap(design)) - 1) / (4 * PRIOR)
 
     def _statistics(self, design: Design) -> tuple[dict[str, Statistic], dict[str, Fraction]]:
         cap = self._cap(design)
@@ -186,7 +186,7 @@ class SSP:
     def _starting_line(self, design: Design, moments: NoisyMoments) -> Array:
         """The noisy line, or 0 where it is singular, not finite or absurd: the residuals must stay numbers."""
         try:
-            theta = fit(moments, _line(design)).theta
+            theta = fit(moments, line_of(design)).theta
         except np.linalg.LinAlgError:
             theta = np.full(len(moments.cross), nan)
         return theta if (np.abs(theta) <= _FAR).all() else np.zeros(len(theta))
@@ -204,13 +204,13 @@ class SSP:
         design = self._design(release.plan.schema)
         keep = _kept(design, question)
         moments = self._moments(release["moments"].decode(), release["moments"].scale, design)
-        line = _line(design, keep)
+        line = line_of(design, keep)
         subset = len(keep) < len(design.terms)
         columns = [0, *(1 + j for j in keep)]
-        status, reason = _status(moments.principal(columns))
-        robust = self.cov == "robust" and not subset
-        meat = self._meat(release, design) if robust else None
-        return self._estimates(release, question, design, moments, line, keep, status, reason, meat)
+        meat = self._meat(release, design) if self.cov == "robust" and not subset else None
+        return self._estimates(
+            release, question, design, line, keep, moments, meat, identified(moments.principal(columns))
+        )
 
     def _noise(self, scale: Fraction, design: Design) -> NoisyMoments:
         """The noise of the moments alone, with zeros in place of the values."""
@@ -230,57 +230,50 @@ class SSP:
             sd_square=sd / (g * g),
         )
 
-    def _meat(self, release: Release, design: Design) -> Array:
-        """sum w^2 r^2 z z' with its negative eigenvalues set to 0."""
-        values, vectors = np.linalg.eigh(
-            release["meat"].decode() / float(ResidualRows(design, self._cap(design)).steps) ** 2
-        )
-        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    def _meat(self, release: Release, design: Design) -> Meat:
+        unit = float(ResidualRows(design, self._cap(design)).steps) ** 2
+        return Meat(release["meat"].decode() / unit, sqrt(release["meat"].variance) / unit)
 
     def _estimates(
         self,
         release: Release,
         question: Question,
         design: Design,
-        moments: NoisyMoments,
         line: Line,
         keep: list[int],
-        status: str,
-        reason: str,
-        meat: Array | None,
+        moments: NoisyMoments,
+        meat: Meat | None,
+        state: tuple[str, str],
     ) -> LinearEstimates:
-        names = _names(design, keep)
-        to_units, shift = _units(design, keep)
-        count = moments.count
-        interval = (nan, nan)
-        covariance = noise = np.full((len(names), len(names)), nan)
-        share_r2, df = nan, 1.0
+        names = coefficient_names(design, keep)
+        matrix, shift = to_units(design, keep)
+        numbers = _Numbers.unknown(len(names))
         try:
-            fitted: Fit | None = fit(moments, line)
+            fitted = fit(moments, line)
         except np.linalg.LinAlgError:
-            fitted = None
-        estimates = np.full(len(names), nan) if fitted is None else to_units @ fitted.theta + shift
-        if fitted is not None and status == "ok":
-            df = fitted.df
-            covariance = to_units @ fitted.covariance(meat) @ to_units.T
-            noise = to_units @ fitted.noise_part @ to_units.T
-            share_r2 = r_squared(moments, line)
-            interval = r_squared_interval(moments, line, keyed_generator(release.sha256, question.sha256))
-        flags, clipped = (
-            _clipping(release, count)
-            if self.clipping_check
-            else (("clipping_unchecked",), "not checked (clipping_check=False)")
-        )
+            pass
+        else:
+            numbers = replace(numbers, estimates=matrix @ fitted.theta + shift)
+            if state[0] == "ok":
+                numbers = replace(
+                    numbers,
+                    covariance=matrix @ fitted.covariance(meat) @ matrix.T,
+                    noise=np.diag(matrix @ fitted.noise_part @ matrix.T),
+                    df=fitted.degrees_of_freedom(matrix, meat),
+                    rsquared=r_squared(moments, line),
+                    interval=r_squared_interval(moments, line, keyed_generator(release.sha256, question.sha256)),
+                )
+        flags, clipped = _clipping(release, moments.count) if self.clipping_check else _UNCHECKED
         return LinearEstimates(
             method=f"{self.name} {self.version}",
             response=design.response.name,
             names=names,
-            estimates=estimates,
-            covariance=covariance,
-            df=df,
-            noise_variance=np.diag(noise).copy(),
-            status=status,
-            reason=reason,
+            estimates=numbers.estimates,
+            covariance=numbers.covariance,
+            df=numbers.df,
+            noise_variance=numbers.noise,
+            status=state[0],
+            reason=state[1],
             flags=flags,
             requested=release.plan.requested,
             guarantee=release.charged,
@@ -288,16 +281,19 @@ class SSP:
             covers=release.plan.covers if len(keep) == len(design.terms) else _SUBSET_COVERS,
             release_sha256=release.sha256,
             facts=(
-                ("Cov. type", "robust" if meat is not None else "classical"),
-                ("Weighted count (noisy)", f"{count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"),
-                ("R-squared (weighted)", f"{share_r2:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"),
+                ("Cov. type", "classical" if meat is None else "robust"),
+                ("Weighted count (noisy)", f"{moments.count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"),
+                (
+                    "R-squared (weighted)",
+                    f"{numbers.rsquared:.3f} [{numbers.interval[0]:.3f}, {numbers.interval[1]:.3f}]",
+                ),
                 ("Clipped responses", clipped),
             ),
             simulated=release.simulated,
             design=design,
-            nobs=count,
-            rsquared=share_r2,
-            rsquared_interval=interval,
+            nobs=moments.count,
+            rsquared=numbers.rsquared,
+            rsquared_interval=numbers.interval,
         )
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
@@ -305,6 +301,23 @@ class SSP:
         return ()
 
 
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """What a table holds, NaN where the status forbids it."""
+
+    estimates: Array
+    covariance: Array
+    noise: Array
+    df: float = 1.0
+    rsquared: float = nan
+    interval: tuple[float, float] = (nan, nan)
+
+    @classmethod
+    def unknown(cls, k: int) -> _Numbers:
+        return cls(np.full(k, nan), np.full((k, k), nan), np.full(k, nan))
+
+
+_UNCHECKED = (("clipping_unchecked",), "not checked (clipping_check=False)")
 _SUBSET_COVERS = (
     "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
     "in the smaller model assumed, independent records"
@@ -324,66 +337,6 @@ def _kept(design: Design, question: Question) -> list[int]:
     return [j for j, name in enumerate(names) if name in question.subset]
 
 
-def _names(design: Design, keep: list[int]) -> tuple[str, ...]:
-    return (*(("Intercept",) if design.intercept else ()), *(design.terms[j].name for j in keep))
-
-
-def _line(design: Design, keep: list[int] | None = None) -> Line:
-    """Where theta may lie: free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's own units."""
-    keep = list(range(len(design.terms))) if keep is None else keep
-    p = len(design.terms) + 1
-    columns = np.eye(p)[:, [1 + j for j in keep]]
-    if design.intercept:
-        return Line(np.zeros(p), np.column_stack([np.eye(p)[:, 0], columns]))
-    middle, half = _box(design)
-    columns[0] = [middle[j] / half[j] for j in keep]
-    offset = np.zeros(p)
-    offset[0] = -_middle(design.response) / _half(design.response)
-    return Line(offset, columns)
-
-
-def _units(design: Design, keep: list[int]) -> tuple[Array, Array]:
-    """(J, shift): coefficients in the data's units are J theta + shift, in the order of `_names`."""
-    middle, half = _box(design)
-    y_half = _half(design.response)
-    matrix = np.zeros((len(design.terms) + 1, len(design.terms) + 1))
-    matrix[0, 0] = y_half
-    matrix[0, 1:] = -y_half * middle / half
-    matrix[range(1, len(matrix)), range(1, len(matrix))] = y_half / half
-    shift = np.zeros(len(matrix))
-    shift[0] = _middle(design.response)
-    rows = [*([0] if design.intercept else []), *(1 + j for j in keep)]
-    return matrix[rows], shift[rows]
-
-
-def _box(design: Design) -> tuple[Array, Array]:
-    return np.array([_middle(term) for term in design.terms]), np.array([_half(term) for term in design.terms])
-
-
-def _middle(term: Any) -> float:
-    return float(term.low + (term.high - term.low) / 2)
-
-
-def _half(term: Any) -> float:
-    return float((term.high - term.low) / 2)
-
-
-def _status(moments: NoisyMoments) -> tuple[str, str]:
-    """Whether the released Gram matrix stands above its own noise; decided from released numbers only."""
-    smallest, noise = moments.smallest_eigenvalue, moments.noise_norm
-    if smallest <= 0:
-        return "not_identified", (
-            "the released Gram matrix is not positive definite: the noise is larger than what the data say about some direction; "
-            "ask for fewer terms, tighter bounds, more records or a larger budget"
-        )
-    if smallest < noise:
-        return "weak", (
-            "the smallest eigenvalue of the released Gram matrix is below the size of its noise, so normal intervals are not valid; "
-            "ask for fewer terms, tighter bounds, more records or a larger budget"
-        )
-    return "ok", ""
-
-
 def _clipping(release: Release, count: float) -> tuple[tuple[str, ...], str]:
     """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
     noisy = release["clipping"]
@@ -392,28 +345,3 @@ def _clipping(release: Release, count: float) -> tuple[tuple[str, ...], str]:
     flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
     text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
     return (("y_clipping",) if flagged else ()), text
-
-
-def _forecast(design: Design, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
-    """Standard errors to expect with independent features, uniform between their bounds, and a residual sd of a quarter of y's range."""
-    mean = np.array([1.0, *(_expected(term)[0] for term in design.terms)])
-    spread = np.diag([0.0, *(_expected(term)[1] for term in design.terms)])
-    p = len(mean)
-    guess = np.full(p, sqrt(_PRIOR / p))
-    line = _line(design)
-    to_units, _ = _units(design, list(range(len(design.terms))))
-    names = _names(design, list(range(len(design.terms))))
-    table: dict[str, Any] = {
-        "assumes": "if features are independent and uniform within bounds, and the residual sd is a quarter of the response's range"
-    }
-    for count in (n,) if n else (1_000, 10_000, 100_000):
-        gram = count * (np.outer(mean, mean) + spread)
-        bread = line.basis @ np.linalg.inv(line.basis.T @ gram @ line.basis) @ line.basis.T
-        covariance = to_units @ bread @ (gram / 4 + noise.noise_covariance(guess)) @ bread @ to_units.T
-        table[f"{count:,}"] = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
-    return table
-
-
-def _expected(term: Any) -> tuple[float, float]:
-    """Mean and variance of a scaled term that is uniform between its bounds; an indicator is taken as 1 in half of the records."""
-    return (0.0, 1.0) if term.binary else (0.0, 1 / 3)

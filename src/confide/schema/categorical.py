@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import SchemaError
 from confide.schema.grid import MAX_STEPS, MISSING, Codes
-from confide.schema.provenance import PUBLIC, Provenance, checked_provenance
+from confide.schema.provenance import PUBLIC, Provenance, checked_provenance, is_unicode
 
 __all__ = ["Categorical"]
 
@@ -205,7 +205,7 @@ def _plain(number: float | None) -> str:
 
 
 def _level_text(level: object) -> str:
-    if isinstance(level, str):
+    if isinstance(level, str) and is_unicode(level):
         return str(level)
     if isinstance(level, (bool, np.bool_)):
         return str(bool(level))

@@ -24,7 +24,7 @@ from confide.errors import PlanError
 from confide.schema.categorical import Categorical
 from confide.schema.contrasts import codings
 from confide.schema.expression import Expression
-from confide.schema.formula import Formula, parse_formula
+from confide.schema.formula import Formula, cut, parse_formula
 from confide.schema.frames import public_columns, rows_of
 from confide.schema.grid import Grid, is_number
 from confide.schema.schema import Schema, near_match
@@ -79,9 +79,9 @@ class Design:
             column
             for term, parts in zip(parsed.terms, codings(parsed.terms, labels, intercept=parsed.intercept), strict=True)
             for coding in parts
-            for column in expanded_terms(term, coding, schema, formula, given)
+            for column in expanded_terms(term, coding, schema, cut(formula), given)
         ]
-        response = numeric_term(parsed.response, schema, formula, given)
+        response = numeric_term(parsed.response, schema, cut(formula), given)
         design = cls(formula, schema, response, tuple(terms), parsed.intercept, tuple(sorted(given.items())))
         design._check_names()
         return design
@@ -91,7 +91,7 @@ class Design:
         for name in self.names:
             if name in seen:
                 raise PlanError(
-                    f"two columns of {self.formula!r} are called {name!r}; rename one of the columns in the schema"
+                    f"two columns of {cut(self.formula)!r} are called {name!r}; rename one of the columns in the schema"
                 )
             seen.add(name)
         unused = [name for name, _ in self.term_bounds if name not in self._bounded_names()]
@@ -99,7 +99,7 @@ class Design:
             derived = [term.name for term in (*self.terms, self.response) if term.plain is None and not term.binary]
             raise PlanError(
                 f"term_bounds names {unused[0]!r}{near_match(unused[0], tuple(derived))}, which is no derived term of "
-                f"{self.formula!r}; "
+                f"{cut(self.formula)!r}; "
                 + (
                     f"those are: {', '.join(derived)}"
                     if derived
@@ -246,7 +246,7 @@ class Design:
             raise PlanError("this is not the dictionary of a design; write it with design.to_dict()") from None
         if _plain_data(design.to_dict()) != _plain_data(data):
             raise PlanError(
-                f"the design of {design.formula!r} is not the one that the schema gives, whose digest is {schema.digest[:12]}...; "
+                f"the design of {cut(design.formula)!r} is not the one that the schema gives, whose digest is {schema.digest[:12]}...; "
                 "use the schema that the design was made with, or write it anew with Design.of(formula, schema)"
             )
         return design

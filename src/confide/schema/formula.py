@@ -23,7 +23,7 @@ from confide.errors import PlanError
 from confide.schema.expression import Expression, parse_expression, quoted, unknown_column, without_backticks
 from confide.schema.schema import Schema
 
-__all__ = ["Factors", "Formula", "parse_formula"]
+__all__ = ["Factors", "Formula", "cut", "parse_formula"]
 
 # The factors of one term; the empty tuple is the intercept.
 Factors: TypeAlias = tuple[Expression, ...]
@@ -56,7 +56,7 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     """
     if not isinstance(text, str):
         raise PlanError(f'a formula is text, got {type(text).__name__}; write "y ~ a + b"')
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    shown = cut(text)
     left, right = _sides(text, shown)
     response = _response(left, schema, shown)
     plain, names = without_backticks(right)
@@ -65,6 +65,15 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     terms = algebra.sorted_terms()
     _check_response(response, terms, schema, shown)
     return Formula(text, response, tuple(term for term in terms if term), () in terms)
+
+
+def cut(text: str) -> str:
+    """A formula as messages show it: its beginning when it is long.
+
+    >>> len(cut("y ~ " + "a" * 500))
+    203
+    """
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def _sides(text: str, shown: str) -> tuple[str, str]:

@@ -196,7 +196,7 @@ def _rounded(value: Fraction | Decimal, way: int) -> float:
     try:
         nearest = float(value)
     except OverflowError:
-        nearest = math.copysign(_INF, value)
+        nearest = _INF if value > 0 else -_INF
     if math.isinf(nearest):
         # beyond the largest double: infinite on the outer side, the largest double on the inner one
         return nearest if (nearest > 0) == (way > 0) else math.nextafter(nearest, 0.0)

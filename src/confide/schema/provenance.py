@@ -8,10 +8,19 @@ from typing import Any
 
 from confide.errors import SchemaError
 
-__all__ = ["PUBLIC", "Provenance", "checked_provenance"]
+__all__ = ["PUBLIC", "Provenance", "checked_provenance", "is_unicode"]
 
 _KINDS = ("public", "private", "lab")
 _EXAMPLE = 'write Provenance("public", "answer scale of the questionnaire")'
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has a UTF-8 form, so that it can be written to a file; lone surrogates have none.
+
+    >>> is_unicode("é"), is_unicode(chr(0xD800))
+    (True, False)
+    """
+    return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Provenance:
             raise SchemaError(
                 f"provenance: the kind must be 'public', 'private' or 'lab', got {self.kind!r}; {_EXAMPLE}"
             )
-        if not isinstance(self.text, str):
+        if not isinstance(self.text, str) or not is_unicode(self.text):
             raise SchemaError(f"provenance: the text must be a string, got {type(self.text).__name__}; {_EXAMPLE}")
         if self.kind == "private" and not self.text:
             raise SchemaError(

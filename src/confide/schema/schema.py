@@ -15,6 +15,7 @@ import numpy as np
 
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
+from confide.schema.provenance import is_unicode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,9 +62,9 @@ class Schema:
                 "rows_per_unit must be a whole number of at least 1, the most rows that one unit can have, "
                 f"got {rows_per_unit!r}; leave it out when each unit has one row, or write rows_per_unit=12"
             )
-        if not isinstance(unit, str) or not unit:
+        if not isinstance(unit, str) or not unit or not is_unicode(unit):
             raise SchemaError(f'unit must be a name, got {unit!r}; leave it out, or write unit="household"')
-        if dataset is not None and (not isinstance(dataset, str) or not dataset):
+        if dataset is not None and (not isinstance(dataset, str) or not dataset or not is_unicode(dataset)):
             raise SchemaError(
                 f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
             )
@@ -157,7 +158,7 @@ class Schema:
     @cached_property
     def _digest(self) -> str:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def digest(self) -> str:
@@ -250,7 +251,8 @@ def near_match(name: str, names: tuple[str, ...]) -> str:
 
 
 def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip() or "`" in name:
+    fits = isinstance(name, str) and bool(name.strip()) and "`" not in name and is_unicode(name)
+    if not isinstance(name, str) or not fits:
         raise SchemaError(
             f"a column's name must be text that is not blank and has no backtick, got {name!r}; "
             'rename it, as in Schema({"age": Numeric(0, 100)})'

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -164,7 +166,8 @@ def _derived_bounds(parts: tuple[Indicator | Value, ...], schema: Schema, formul
     name = ":".join(part.name for part in parts)
     if not total.finite:
         raise _unbounded(name, total, parts, schema, formula)
-    if total.low == total.high:
+    # rounding outward opens a point to a few units in the last place
+    if total.high - total.low <= 4 * math.ulp(max(abs(total.low), abs(total.high))):
         raise PlanError(
             f"the term {name!r} of {formula!r} is constant: it is {total.low:g} for all values within the bounds; take it out, "
             "the intercept stands for constants"
@@ -205,8 +208,8 @@ def _unbounded(
     name: str, found: Interval, parts: tuple[Indicator | Value, ...], schema: Schema, formula: str
 ) -> PlanError:
     """The error for a term without finite bounds, with an argument that works."""
-    low = float(f"{found.low:.4g}") if np.isfinite(found.low) else None
-    high = float(f"{found.high:.4g}") if np.isfinite(found.high) else None
+    low = _few_digits(found.low, -1) if math.isfinite(found.low) else None
+    high = _few_digits(found.high, 1) if math.isfinite(found.high) else None
     if low is None:
         low = 0.0 if high is not None and high > 0 else (high or 0.0) - 10.0
     high = low + 10.0 if high is None else high
@@ -215,3 +218,12 @@ def _unbounded(
         f"give public ones, for example term_bounds={{{name!r}: ({low:g}, {high:g})}}, or change the term. "
         "Values outside will count as the nearest bound, values that are not finite as missing"
     )
+
+
+def _few_digits(value: float, way: int) -> float:
+    """A number with four digits, rounded down (way -1) or up (1)."""
+    if value == 0.0:
+        return 0.0
+    digits = Decimal(value)
+    unit = Decimal(1).scaleb(digits.adjusted() - 3)
+    return float(digits.quantize(unit, rounding=ROUND_FLOOR if way < 0 else ROUND_CEILING, context=Context(prec=400)))

@@ -1,0 +1,375 @@
+"""Schema: values, text forms, TOML, practice records, and drafts from metadata."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from confide.errors import SchemaError
+from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
+
+SCHEMA = Schema(
+    {
+        "age": Numeric(17.5, 42, on_missing="midpoint", provenance=Provenance("public", 'the survey\'s "rules"\n§ 3')),
+        "odd name": Integer(-3, 9, on_missing=4),
+        "ключ.a\t\x7f": Categorical(["N\\S", 'quo"te', "new\nline", "ü"], on_missing="ü"),
+        "tenth": Numeric(0.1, 1e22, steps=1001, on_missing=0.3),
+    },
+    rows_per_unit=12,
+    unit="house\\hold",
+    dataset='sur"vey',
+)
+
+
+# values and text forms ------------------------------------------------------------------------------------------------
+
+
+def test_round_trips() -> None:
+    assert Schema.from_dict(SCHEMA.to_dict()) == SCHEMA
+    assert Schema.from_dict(json.loads(json.dumps(SCHEMA.to_dict()))).digest == SCHEMA.digest
+    assert Schema.from_toml(SCHEMA.to_toml()) == SCHEMA
+    assert Schema.from_toml(SCHEMA.to_toml()).names == SCHEMA.names
+    for again in (pickle.loads(pickle.dumps(SCHEMA)), copy.deepcopy(SCHEMA)):
+        assert again == SCHEMA
+        assert hash(again) == hash(SCHEMA)
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="`"), min_size=1).filter(
+    lambda s: bool(s.strip())
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> Numeric | Integer | Categorical:
+    provenance = Provenance(draw(st.sampled_from(["public", "private", "lab"])), draw(TEXTS))
+    kind = draw(st.sampled_from(["numeric", "integer", "categorical"]))
+    if kind == "categorical":
+        levels = draw(st.lists(TEXTS, min_size=2, max_size=5, unique=True))
+        return Categorical(levels, on_missing=draw(st.sampled_from(["drop", *levels])), provenance=provenance)
+    if kind == "integer":
+        low = draw(st.integers(-(2**52), 2**52))
+        return Integer(low, low + draw(st.integers(1, 2**22 - 1)), on_missing="midpoint", provenance=provenance)
+    low = draw(st.floats(-1e9, 1e9))
+    return Numeric(
+        low,
+        low + draw(st.floats(1e-3, 1e300)),
+        steps=draw(st.integers(2, 2**22)),
+        on_missing=low,
+        provenance=provenance,
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.dictionaries(NAMES, columns(), min_size=1, max_size=4), st.integers(1, 10**9), TEXTS, st.none() | TEXTS)
+def test_toml_and_dictionaries_keep_every_bit(
+    named: dict[str, Numeric | Integer | Categorical], rows: int, unit: str, dataset: str | None
+) -> None:
+    schema = Schema(named, rows_per_unit=rows, unit=unit, dataset=dataset)
+    assert Schema.from_toml(schema.to_toml()).digest == schema.digest
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))).digest == schema.digest
+    assert Schema.from_toml(schema.to_toml()).names == tuple(named)
+
+
+def test_digest_sees_every_fact_and_the_order() -> None:
+    base = {"a": Numeric(0, 1), "b": Integer(0, 5)}
+    others = [
+        Schema({"b": base["b"], "a": base["a"]}),
+        Schema(base, rows_per_unit=2),
+        Schema(base, unit="person"),
+        Schema(base, dataset="d"),
+        Schema({**base, "a": Numeric(0, 1, steps=2**20 - 1)}),
+        Schema({**base, "a": Numeric(0, np.nextafter(1, 2))}),
+        Schema({**base, "a": Numeric(0, 1, on_missing="midpoint")}),
+        Schema({**base, "a": Numeric(0, 1, provenance=Provenance("lab"))}),
+    ]
+    digests = {schema.digest for schema in [Schema(base), *others]}
+    assert len(digests) == len(others) + 1
+    assert len(Schema(base).digest) == 64
+
+
+def test_a_schema_is_never_changed() -> None:
+    with pytest.raises(AttributeError):
+        SCHEMA.rows_per_unit = 1  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        SCHEMA.columns["age"] = Numeric(0, 1)  # type: ignore[index]
+    given_columns = {"a": Numeric(0, 1)}
+    schema = Schema(given_columns)
+    given_columns["b"] = Numeric(0, 1)
+    assert schema.names == ("a",)
+    assert len(schema) == 1 and list(schema) == ["a"] and "a" in schema
+
+
+def test_from_settings_as_in_a_toml_table() -> None:
+    schema = Schema(
+        {
+            "age": {"kind": "numeric", "low": 17.5, "high": 42, "provenance": "questionnaire"},
+            "g": {"kind": "categorical", "levels": [1, 2]},
+        }
+    )
+    assert schema["age"] == Numeric(17.5, 42, provenance=Provenance("public", "questionnaire"))
+    assert schema["g"] == Categorical(["1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Schema({}), "at least one name"),
+        (lambda: Schema([("a", Numeric(0, 1))]), "got list"),  # type: ignore[arg-type]
+        (
+            lambda: Schema({"a": 3}),
+            r"column 'a' must be a Numeric, Integer or Categorical, got int; write Schema\(\{'a': Numeric",
+        ),
+        (lambda: Schema({3: Numeric(0, 1)}), "must be text .* got 3"),  # type: ignore[dict-item]
+        (lambda: Schema({" ": Numeric(0, 1)}), "not blank"),
+        (lambda: Schema({"a`b": Numeric(0, 1)}), "no backtick"),
+        (lambda: Schema({"\ud800": Numeric(0, 1)}), "must be text"),
+        (lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=0), "at least 1, .* got 0"),
+        (lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=True), "got True"),
+        (lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=2.0), "got 2.0"),  # type: ignore[arg-type]
+        (lambda: Schema({"a": Numeric(0, 1)}, unit=""), "unit must be a name"),
+        (lambda: Schema({"a": Numeric(0, 1)}, dataset=""), "dataset must be a name or None"),
+        (lambda: SCHEMA["agee"], r"no column 'agee' \(did you mean 'age'\?\); it has: age, odd name"),
+        (lambda: Schema.from_dict({}), "not the dictionary of a schema"),
+        (lambda: Schema.from_dict({**SCHEMA.to_dict(), "columns": [{"kind": "numeric"}]}), "not the dictionary"),
+        (lambda: Schema.from_dict({**SCHEMA.to_dict(), "columns": SCHEMA.to_dict()["columns"] * 2}), "twice"),
+        (lambda: SCHEMA.sample(-1, 1), "n must be a whole number of at least 0, got -1"),
+        (lambda: SCHEMA.sample(3, None), "seed must be a whole number"),  # type: ignore[arg-type]
+        (lambda: SCHEMA.sample(True, 1), "n must be"),
+    ],
+)
+def test_errors(make: object, said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        make()  # type: ignore[operator]
+
+
+# TOML -----------------------------------------------------------------------------------------------------------------
+
+ROW = 'columns.x = { kind = "numeric", low = 0, high = 1 }\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("columns = ", "not TOML.*line 1"),
+        ("rows_per_unit = 1", r"no columns; write one table for each column:\n\[columns.age\]"),
+        ("columns = 3", "no columns"),
+        (ROW + "row_per_unit = 2", r"unknown entry 'row_per_unit' \(did you mean 'rows_per_unit'\?\)"),
+        (ROW + "rows_per_unit = 0", "rows_per_unit must be"),
+        (ROW + "rows_per_unit = true", "rows_per_unit must be"),
+        ("columns.x = 3", "column 'x': the kind must be one of numeric, integer, categorical"),
+        ("columns.x = { low = 0, high = 1 }", "the kind must be one of"),
+        ('columns.x = { kind = "real", low = 0, high = 1 }', r"got 'real'; write kind = \"numeric\" in \[columns.x\]"),
+        ('columns.x = { kind = "numeric", low = 0, hihg = 1, high = 2 }', r"no entry 'hihg' \(did you mean 'high'\?\)"),
+        ('columns.x = { kind = "integer", low = 0, high = 1, steps = 3 }', "integer column has no entry 'steps'"),
+        ('columns.x = { kind = "numeric", low = 3, high = 1 }', r"column 'x': Numeric: low must be below high"),
+        (
+            'columns.x = { kind = "numeric", low = "a", high = 1 }',
+            r"column 'x': Numeric: low must be a finite number, got 'a'",
+        ),
+        ('columns.x = { kind = "numeric", low = -inf, high = 1 }', "finite number, got -inf"),
+        ('columns.x = { kind = "numeric", low = 0, high = 1, provenance = 3 }', "column 'x': provenance must be"),
+        (
+            'columns.x = { kind = "numeric", low = 0, high = 1, provenance = { kind = "x" } }',
+            "'public', 'private' or 'lab'",
+        ),
+        ('columns.x = { kind = "categorical", levels = "NS" }', "column 'x': Categorical: levels must be a list"),
+        ('columns.x = { kind = "categorical", levels = [1.5, 2.5] }', "a level must be text"),
+    ],
+)
+def test_wrong_toml(text: str, said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        Schema.from_toml(text + "\n")
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "a=b.toml"
+    path.write_text("\ufeff" + SCHEMA.to_toml(), encoding="utf-8")
+    assert Schema.from_toml(path) == Schema.from_toml(str(path)) == SCHEMA
+    with pytest.raises(SchemaError, match="no readable schema file"):
+        Schema.from_toml("nowhere.toml")
+    with pytest.raises(SchemaError, match="got int"):
+        Schema.from_toml(3)  # type: ignore[arg-type]
+    (tmp_path / "latin.toml").write_bytes(b'unit = "\xfc"')
+    with pytest.raises(SchemaError, match="not UTF-8"):
+        Schema.from_toml(tmp_path / "latin.toml")
+
+
+def test_a_data_file_in_place_of_a_schema_is_not_quoted(tmp_path: Path) -> None:
+    for content in ("age,wage\n31,4711\n", "age = 4711 1234\n", "\x00\x01"):
+        path = tmp_path / "records.csv"
+        path.write_text(content)
+        with pytest.raises(SchemaError) as caught:
+            Schema.from_toml(path)
+        assert not any(secret in str(caught.value) for secret in ("4711", "1234", "31", "line 1", "column 1"))
+
+
+# practice records -----------------------------------------------------------------------------------------------------
+
+
+def test_practice_records() -> None:
+    frame = SCHEMA.sample(4000, seed=3)
+    assert frame.attrs["practice"] is True
+    assert tuple(frame.columns) == SCHEMA.names
+    pd.testing.assert_frame_equal(frame, SCHEMA.sample(4000, 3))
+    assert not frame.equals(SCHEMA.sample(4000, 4))
+    assert not frame.isna().any().any()
+    for name in SCHEMA.names:
+        column = SCHEMA[name]
+        if isinstance(column, Categorical):
+            assert set(frame[name]) == set(column.levels)
+        else:
+            assert not column.outside(frame[name]).any()
+    assert set(frame["odd name"]) == set(range(-3, 10))
+    assert abs(frame["age"].mean() - (17.5 + 42) / 2) < 4.5 * (42 - 17.5) / np.sqrt(12 * 4000)
+    assert SCHEMA.sample(0, 1).shape == (0, 4)
+
+
+# drafts ---------------------------------------------------------------------------------------------------------------
+
+
+def frame_with_secrets() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "age": pd.Series([4711, 31], dtype="int32"),
+            "wage": [0.4711, 2.5],
+            "region": ["secret-N", "secret-S"],
+            "kind": pd.Categorical(["secret-a", "secret-b"]),
+            "employed": [True, False],
+            "born": pd.to_datetime(["1947-11-04", "1950-01-01"]),
+            'odd "name"': [1.0, 2.0],
+        }
+    )
+
+
+KINDS = {
+    "age": "integer",
+    "wage": "numeric",
+    "region": "categorical",
+    "kind": "categorical",
+    "employed": "integer",
+    'odd "name"': "numeric",
+}
+
+
+def drafts(tmp_path: Path) -> dict[str, str]:
+    frame = frame_with_secrets()
+    frame.to_parquet(tmp_path / "survey.parquet")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    frame.to_parquet(folder / "part-0.parquet")
+    table = pa.Table.from_pandas(frame)
+    given = {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "table": table,
+        "arrow schema": table.schema,
+        "parquet": tmp_path / "survey.parquet",
+        "folder": folder,
+    }
+    return {name: Schema.draft(data) for name, data in given.items()}
+
+
+def test_a_draft_has_names_types_and_holes_but_no_values(tmp_path: Path) -> None:
+    for name, text in drafts(tmp_path).items():
+        assert not any(secret in text for secret in ("4711", "secret", "1947", "31", "2.5")), name
+        assert "not private" in text
+        assert "left out: born" in text, name
+        with pytest.raises(SchemaError) as caught:
+            Schema.from_toml(text)
+        message = str(caught.value)
+        for column, entries in {
+            "age": ["low", "high"],
+            "wage": ["low", "high"],
+            "region": ["levels"],
+            "kind": ["levels"],
+        }.items():
+            for entry in entries:
+                assert f"[columns.{column}] lacks {entry}: write a line such as   {entry} = " in message
+        assert "employed" not in message, "a boolean needs no bounds from anybody"
+
+
+def fill(text: str) -> str:
+    return (
+        text.replace('low = "?"', "low = 0")
+        .replace('high = "?"', "high = 9")
+        .replace('levels = ["?"]', 'levels = ["N", "S"]')
+    )
+
+
+def test_a_filled_draft_is_a_schema(tmp_path: Path) -> None:
+    for name, text in drafts(tmp_path).items():
+        schema = Schema.from_toml(fill(text))
+        assert {column: schema[column].kind for column in schema.names} == KINDS, name
+        assert schema["employed"] == Integer(0, 1, provenance=Provenance("public", "type of the column"))
+
+
+def test_the_lines_that_the_error_gives_do_work(tmp_path: Path) -> None:
+    text = drafts(tmp_path)["parquet"]
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_toml(text)
+    for line in str(caught.value).splitlines()[1:]:
+        table, _, told = line.partition(" lacks ")
+        entry, _, better = told.partition(": write a line such as   ")
+        head, tail = text.split(table.strip() + "\n")
+        text = (
+            head
+            + table.strip()
+            + "\n"
+            + tail.replace(next(row for row in tail.splitlines() if row.startswith(f"{entry} = ")), better, 1)
+        )
+    assert set(Schema.from_toml(text).names) == set(KINDS)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_csv_file_gives_its_header_alone(tmp_path: Path, zipped: bool) -> None:
+    content = '\ufeffage,"odd, name",,age\r\n4711,secret,1,2\r\n'.encode()
+    path = tmp_path / ("survey.csv.gz" if zipped else "survey.csv")
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    text = Schema.draft(path)
+    assert "4711" not in text and "secret" not in text
+    assert Schema.from_toml(fill(text)).names == ("age", "odd, name")
+    assert text.count("left out: a column whose name is blank") == 2
+
+
+def test_drafts_of_other_things(tmp_path: Path) -> None:
+    assert Schema.from_toml(fill(Schema.draft({"x": np.zeros(3), "n": np.zeros(3, dtype=int)}))).names == ("x", "n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "bad.parquet").write_bytes(b"4711 is no Parquet file")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe4711\n")
+    for data, said in [
+        (3, "got int"),
+        ({}, "got dict"),
+        (tmp_path / "nowhere.csv", "there is no file"),
+        (tmp_path / "empty.csv", "no readable header line"),
+        (tmp_path / "binary.csv", "no readable header line"),
+        (tmp_path / "bad.parquet", "metadata of .* could not be read"),
+        (tmp_path / "folder", "there is no file"),
+        (pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}), "nothing to draft"),
+    ]:
+        with pytest.raises(SchemaError, match=said) as caught:
+            Schema.draft(data)
+        assert "4711" not in str(caught.value)
+    (tmp_path / "x.txt").write_text("a")
+    with pytest.raises(SchemaError, match="no known ending"):
+        Schema.draft(tmp_path / "x.txt")
+
+
+def test_a_parquet_files_statistics_are_not_read(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([1234.5678, 8765.4321]), "g": pa.array(["qqq", "zzz"]).dictionary_encode()})
+    pq.write_table(table, tmp_path / "s.parquet", write_statistics=True)
+    text = Schema.draft(tmp_path / "s.parquet")
+    assert not any(secret in text for secret in ("1234", "8765", "qqq", "zzz"))
