@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -52,7 +53,7 @@ def records(n: int, seed: int) -> pa.Table:
     generator = np.random.default_rng(seed)
     x = generator.uniform(size=(D, n))
     y = x.sum(axis=0) * 1.5 + generator.standard_normal(n)
-    return pa.table({name: column for name, column in zip(NAMES, [*x, y], strict=True)})
+    return pa.table(dict(zip(NAMES, [*x, y], strict=True)))
 
 
 def write() -> None:
@@ -95,9 +96,7 @@ def against_a_scan(runs: int = 3) -> list[dict[str, Any]]:
     calls = {"scan": scan, "exact": exact, "classical": lambda: ssp("classical"), "robust": lambda: ssp("robust")}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     with threadpool_limits(1, user_api="blas"):
-        for name in calls:
-            if name != "scan":
-                ssp("classical", SCHEMA.sample(1000, 1))  # imports and laws, once
+        ssp("robust", SCHEMA.sample(1000, 1))  # imports and laws, once
         for _ in range(runs):
             for name, call in calls.items():
                 times[name].append(_cpu(call))
@@ -133,7 +132,10 @@ def _show(row: dict[str, Any]) -> None:
 
 def memory() -> list[dict[str, Any]]:
     """Peak resident memory of a fresh process that runs the default SSP on the file."""
-    code = "from benchmarks import speed; speed.ssp('robust'); import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    code = (
+        "import resource; from benchmarks import speed; speed.ssp('robust'); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
     peak = float(
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()[-1]
     )
@@ -152,7 +154,8 @@ bounds = (np.zeros(x.shape[1]), np.ones(x.shape[1]))
 for line in sys.stdin:
     start = time.perf_counter(), time.process_time()
     LinearRegression(epsilon=1.0, bounds_X=bounds, bounds_y=(-5, 20)).fit(x, y)
-    print(json.dumps([time.perf_counter() - start[0], time.process_time() - start[1], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]), flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps([time.perf_counter() - start[0], time.process_time() - start[1], peak]), flush=True)
 """
 
 
@@ -177,8 +180,8 @@ def against_diffprivlib(runs: int = 9) -> list[dict[str, Any]]:
         for r in range(runs + 1):
             rival.stdin.write("fit\n")
             rival.stdin.flush()
-            wall, cpu, peak = json.loads(rival.stdout.readline())
-            ours = {cov: _cpu(lambda cov=cov: ssp(cov, frame, r)) for cov in ("robust", "classical")}
+            wall, _, peak = json.loads(rival.stdout.readline())
+            ours = {cov: _cpu(partial(ssp, cov, frame, r)) for cov in ("robust", "classical")}
             if r:  # the first round warms up
                 times["diffprivlib"].append(wall)
                 for cov, (_, seconds) in ours.items():

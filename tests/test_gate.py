@@ -253,3 +253,16 @@ def test_without_its_receipt_nothing_is_released(book: cf.Ledger, monkeypatch: p
     monkeypatch.setattr(book, "receipt", busy)
     with pytest.raises(cf.ReleaseError, match="charge 2 stays"):
         cf.release(METHOD, source(), cf.GDP(1.0), ledger=book)
+
+
+@pytest.mark.parametrize("wrong", [None, 1.0, "1", object()])
+def test_arguments_of_another_type_get_typed_errors(book: cf.Ledger, wrong: Any) -> None:
+    with pytest.raises(cf.PrivacyError, match=r"cf\.GDP"):
+        cf.release(METHOD, source(), wrong, ledger=book)
+    with pytest.raises(cf.PrivacyError, match=r"cf\.GDP"):
+        METHOD.plan(SCHEMA, wrong)
+    if wrong is not None:
+        with pytest.raises(cf.PlanError, match=r"cf\.Ledger\.open"):
+            cf.release(METHOD, source(), cf.GDP(1.0), ledger=wrong)
+        with pytest.raises(cf.PrivacyError, match="SimulatedNoise"):
+            cf.release(METHOD, source(), cf.GDP(1.0), ledger=None, noise=wrong)

@@ -20,6 +20,7 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source
+from confide.protocol.plan import checked_privacy
 
 __all__ = ["Check", "infer", "plan", "release", "verify"]
 
@@ -37,11 +38,10 @@ def plan(
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. A relation that `privacy`
     leaves open is taken from the ledger, else from the method.
     """
+    _check_ledger(ledger)
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]
-    if privacy is None:
-        raise PrivacyError("privacy has no default; say what the release may cost, for instance privacy=cf.GDP(1.0)")
-    return method.plan(schema, _resolved(privacy, ledger), n=n)
+    return method.plan(schema, _resolved(checked_privacy(privacy), ledger), n=n)
 
 
 def release(
@@ -62,7 +62,12 @@ def release(
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
     facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
     """
+    _check_ledger(ledger)
     noise = SecureNoise() if noise is None else noise
+    if not hasattr(noise, "grid_gaussian") or not hasattr(noise, "simulated"):
+        raise PrivacyError(
+            f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {type(noise).__name__}"
+        )
     if ledger is not None and noise.simulated:
         raise PrivacyError(
             "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
@@ -132,6 +137,14 @@ def verify(release: Release, ledger: Ledger) -> Check:
         "ok      the book's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
     )
     return Check(ok, tuple(lines))
+
+
+def _check_ledger(ledger: Ledger | None) -> None:
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise PlanError(
+            f"ledger must be an open book or None, got {type(ledger).__name__}; "
+            'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
 
 
 def _resolved(privacy: Guarantee, ledger: Ledger | None) -> Guarantee:

@@ -59,8 +59,9 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Linear regression with a differential privacy guarantee, for scikit-learn's pipelines and tools.
 
     Every `fit` is a release: it spends `privacy`, and a ledger is charged for it. Cross-validation and grid search fit
-    once for each fold and each candidate, and each fit is charged. `score`, and so every validation score, is computed
-    without noise from the records that it is given: publish it for public records only. `result_.rsquared` is private.
+    once for each fold and each candidate, and each fit is charged. `score`, every validation score and the choice that
+    a search makes by them come from the records that they are given, without noise: use them with public records only.
+    The R squared that may be published is `result_.rsquared`.
 
     Parameters
     ----------

@@ -6,13 +6,14 @@ import random
 from math import exp, inf, isfinite, log, log10
 
 import mpmath
+import numpy as np
 import pytest
 from guarantees_accuracy import random_points, reference_delta, relative, worst_errors
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from confide.guarantees import gaussian_delta, gaussian_epsilon, gaussian_mu, log_gaussian_delta
-from confide.guarantees.gaussian import bracket
+from confide.guarantees.gaussian import _mills_drop, bracket
 
 MUS = st.floats(-4, log10(50)).map(lambda power: 10**power)
 EPSILONS = st.floats(0, 60)
@@ -52,15 +53,15 @@ def test_the_forms_of_the_difference_join(ratio, mu):
     ],
 )
 def test_frozen_delta(epsilon, mu, delta):
-    assert gaussian_delta(epsilon, mu) == pytest.approx(delta, rel=1e-14)
+    assert gaussian_delta(epsilon, mu) == pytest.approx(delta, rel=1e-14, abs=0)
 
 
 def test_frozen_inverses():
-    assert gaussian_epsilon(1e-6, 1.0) == pytest.approx(4.886554117462211996370499, rel=1e-14)
-    assert gaussian_mu(1.0, 1e-6) == pytest.approx(0.2367043806634357096481234, rel=1e-14)
-    assert gaussian_mu(1.0, 1e-5) == pytest.approx(0.2680511232112942179030356, rel=1e-14)
-    assert gaussian_mu(8.0, 1e-6) == pytest.approx(1.53154511756614512851759, rel=1e-14)
-    assert log_gaussian_delta(100.0, 1.0) == pytest.approx(-4960.254553817420744340826, rel=1e-14)
+    assert gaussian_epsilon(1e-6, 1.0) == pytest.approx(4.886554117462211996370499, rel=1e-14, abs=0)
+    assert gaussian_mu(1.0, 1e-6) == pytest.approx(0.2367043806634357096481234, rel=1e-14, abs=0)
+    assert gaussian_mu(1.0, 1e-5) == pytest.approx(0.2680511232112942179030356, rel=1e-14, abs=0)
+    assert gaussian_mu(8.0, 1e-6) == pytest.approx(1.53154511756614512851759, rel=1e-14, abs=0)
+    assert log_gaussian_delta(100.0, 1.0) == pytest.approx(-4960.254553817420744340826, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize(("epsilon", "mu"), [(60.0, 50.0), (1.0, 45.0), (-3.0, 20.0), (-30.0, 1.0), (-0.5, 30.0)])
@@ -70,11 +71,29 @@ def test_log_delta_keeps_its_digits_near_one(epsilon, mu):
     assert relative(log_gaussian_delta(epsilon, mu), truth) < 1e-12
 
 
+@pytest.mark.parametrize(("epsilon", "mu"), [(-1e-9, 1e-7), (-1e-7, 1e-7), (-1e-3, 1e-2), (-0.1, 1.0), (-2.0, 1e-4)])
+def test_negative_epsilon_keeps_its_digits(epsilon, mu):
+    assert relative(gaussian_delta(epsilon, mu), reference_delta(epsilon, mu)) < 1e-12
+
+
+@pytest.mark.parametrize("x", [-1.0, 0.0, 1.0, 8.0, 15.999, 16.0, 17.0, 40.0, 1e3, 1e6, 3e8])
+def test_the_slope_of_mills_ratio_at_one_point(x):
+    """Without its series the integrand would be noise, even negative, from about 1e8 on."""
+    with mpmath.workdps(60):
+        m = mpmath.mpf(x)
+        mills = mpmath.sqrt(mpmath.pi / 2) * (
+            mpmath.erfc(m / mpmath.sqrt(2)) * mpmath.exp(m * m / 2)
+            if x < 100
+            else (1 - 1 / m**2 + 3 / m**4 - 15 / m**6 + 105 / m**8 - 945 / m**10) / m / mpmath.sqrt(mpmath.pi / 2)
+        )
+        assert relative(float(_mills_drop(np.array([x]))[0]), 1 - m * mills) < 5e-13
+
+
 def test_delta_to_epsilon_and_back_at_1000_random_points():
     generator = random.Random(7)
     for _ in range(1_000):
         mu, delta = 10 ** generator.uniform(-4, log10(50)), exp(-generator.uniform(1e-3, 690.7))
-        assert gaussian_delta(gaussian_epsilon(delta, mu), mu) == pytest.approx(delta, rel=2e-12)
+        assert gaussian_delta(gaussian_epsilon(delta, mu), mu) == pytest.approx(delta, rel=2e-12, abs=0)
 
 
 def test_mu_to_delta_and_back_at_1000_random_points():
@@ -82,7 +101,7 @@ def test_mu_to_delta_and_back_at_1000_random_points():
     for _ in range(1_000):
         mu = 10 ** generator.uniform(-4, log10(50))
         epsilon = max(0.0, mu * (mu / 2 + generator.uniform(-5, 30)))
-        assert gaussian_mu(epsilon, gaussian_delta(epsilon, mu)) == pytest.approx(mu, rel=1e-12)
+        assert gaussian_mu(epsilon, gaussian_delta(epsilon, mu)) == pytest.approx(mu, rel=1e-12, abs=0)
 
 
 @settings(deadline=None)
@@ -133,7 +152,7 @@ def test_epsilon_is_negative_above_the_total_variation():
     total_variation = gaussian_delta(0.0, 1.0)
     assert gaussian_epsilon(total_variation, 1.0) == pytest.approx(0.0, abs=1e-15)
     assert gaussian_epsilon(0.9, 1.0) < 0 < gaussian_epsilon(0.3, 1.0)
-    assert gaussian_delta(gaussian_epsilon(0.9, 1.0), 1.0) == pytest.approx(0.9, rel=1e-14)
+    assert gaussian_delta(gaussian_epsilon(0.9, 1.0), 1.0) == pytest.approx(0.9, rel=1e-14, abs=0)
 
 
 def test_bracket_ends_are_neighbouring_floats_around_the_root():

@@ -127,7 +127,7 @@ def test_describe_is_one_sentence_for_every_value(g):
 def test_detection_limit_of_gdp(mu, rate, delta):
     quantile = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(rate) - 1)
     truth = min(1.0, float(mpmath.ncdf(quantile + mu)) + delta)
-    assert GDP(mu, delta).detection_limit(rate) == pytest.approx(truth, rel=1e-11)
+    assert GDP(mu, delta).detection_limit(rate) == pytest.approx(truth, rel=1e-11, abs=0)
 
 
 @settings(deadline=None)
@@ -136,7 +136,7 @@ def test_detection_limit_is_the_best_of_all_lines(epsilon, rate, delta):
     """Both lines of an (epsilon, delta) pair: as seen from one neighbour, and from the other."""
     first = math.exp(epsilon) * rate + delta
     second = 1 - math.exp(-epsilon) * (1 - delta - rate)
-    assert ApproxDP(epsilon, delta).detection_limit(rate) == pytest.approx(min(first, second, 1.0), rel=1e-12)
+    assert ApproxDP(epsilon, delta).detection_limit(rate) == pytest.approx(min(first, second, 1.0), rel=1e-12, abs=0)
     assert PureDP(epsilon).detection_limit(rate) <= ApproxDP(epsilon, delta).detection_limit(rate)
 
 

@@ -34,7 +34,8 @@ __all__ = ["bracket", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "log_
 # 1e-30.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(20)[0] + 1) / 2, np.polynomial.legendre.leggauss(20)[1] / 2
 _HALF_LOG_2PI = log(2 * pi) / 2
-# From here on 1 - x M(x) loses more than two digits, and its asymptotic series of 16 terms is exact to the last bit.
+# From here on 1 - x M(x) loses more than two digits (all of them from 1e8 on), and 16 terms of its asymptotic series give
+# it to the last bit.
 _SERIES_FROM = 16.0
 _BEYOND = 1e150  # a^2 would leave the floats soon after; delta is 0 to more than 10^299 digits
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import Any
 
 from confide.errors import PlanError, PrivacyError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, guarantee_from_dict
+from confide.guarantees import GDP, ApproxDP, Guarantee, calibrate_gaussian, guarantee_from_dict
 from confide.protocol.events import Event, Spend, event_from_dict, event_to_dict, leaves, mu_squared
 from confide.protocol.exact import digest, pack, round_up, sqrt_up, unpack
 from confide.protocol.files import from_file, to_file
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 
-__all__ = ["Allowance", "MethodId", "Plan", "method_parameters"]
+__all__ = ["Allowance", "MethodId", "Plan", "checked_privacy", "method_parameters"]
 
 # A rounded Gaussian is released on a grid at least this fine against its standard deviation, so that the rounding's own
 # variance (1/12 step^2) is below 1e-7 of the noise's (core of the noise room: grid_gaussian).
@@ -40,6 +40,17 @@ def method_parameters(method: Any) -> dict[str, Any]:
     return {f.name: getattr(method, f.name) for f in fields(method) if f.init}
 
 
+def checked_privacy(privacy: object) -> Guarantee:
+    """The request itself, when it is a guarantee; `PrivacyError` otherwise."""
+    if not isinstance(privacy, Guarantee):
+        shown = repr(privacy) if isinstance(privacy, (int, float, str, type(None))) else type(privacy).__name__
+        raise PrivacyError(
+            f"privacy says what the release may cost and has no default, got {shown}; "
+            "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)"
+        )
+    return privacy
+
+
 @dataclass(frozen=True)
 class Allowance:
     """What a request allows a Gaussian method to spend: the calibrated mu, shared out in exact fractions of mu^2.
@@ -56,11 +67,7 @@ class Allowance:
 
     @classmethod
     def of(cls, privacy: Guarantee, method: Any, schema: Any) -> Allowance:
-        if not isinstance(privacy, (GDP, ApproxDP, PureDP, ZCDP)):
-            raise PrivacyError(
-                f"privacy must be a guarantee such as cf.GDP(1.0) or cf.ApproxDP(1.0, 1e-6), got {type(privacy).__name__}"
-            )
-        relation = privacy.relation or method.relations[0]
+        relation = checked_privacy(privacy).relation or method.relations[0]
         if relation not in method.relations:
             raise PrivacyError(
                 f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "

@@ -48,7 +48,8 @@ class Noisy:
 
     def decode(self) -> NDArray[np.float64]:
         """The values in the statistic's own integers, as floats."""
-        return np.array([float(int(v) * self.step) for v in self.values.ravel()]).reshape(self.shape)
+        # the step is a power of two, so scaling after the one rounding to a double is exact
+        return np.array([float(int(v)) for v in self.values.ravel()]).reshape(self.shape) * float(self.step)
 
     def to_dict(self) -> dict[str, Any]:
         return {
