@@ -359,4 +359,5 @@ def test_the_connection_has_the_settings_that_durability_needs(path: Path, book:
     wanted = {"synchronous": 2, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 60_000, "journal_mode": "wal"}
     with Store(path, 60.0).reading() as connection:
         found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in wanted}
+        assert connection.connection.driver_connection.isolation_level is None
     assert found == wanted

@@ -206,6 +206,19 @@ def test_a_chain_written_anew_shows_through_a_receipt_kept_elsewhere(original: P
     assert any("not in dataset 'survey'" in line for line in problems_of(anew, (receipt,)))
 
 
+def test_a_change_far_back_reaches_every_later_head(original: Path) -> None:
+    """Each hash holds the one before, so that one head kept elsewhere vouches for everything up to it."""
+    head = Ledger.open(original, dataset="survey").show().head
+
+    def another_note(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        rows[0]["note"] = "another wave"
+        return rows
+
+    anew = rewrite(original, another_note)
+    assert problems_of(anew) == ()
+    assert any("written anew" in line for line in problems_of(anew, (head,)))
+
+
 @pytest.mark.parametrize(
     ("said", "change"),
     [
@@ -266,8 +279,20 @@ def test_an_older_copy_put_back_is_found_and_the_open_book_sees_it(tmp_path: Pat
     assert book.show().units["spent_amount"] == 2**40
 
 
+def test_an_open_book_charges_the_file_that_is_there(tmp_path: Path) -> None:
+    """A connection to a file that was replaced would go on granting, unseen."""
+    path = tmp_path / "book.db"
+    book = Ledger.create(path, dataset="survey", budget=GDP(2.0))
+    book.backup(tmp_path / "older.db")
+    charge(book, gdp(1.0))
+    for file in tmp_path.glob("book.db*"):
+        file.unlink()
+    (tmp_path / "older.db").rename(path)
+    charge(book, gdp(0.5))
+    assert Ledger.open(path).show().units["spent_amount"] == 2**38
+
+
 def test_an_open_book_does_not_charge_a_file_that_is_gone(tmp_path: Path) -> None:
-    """A connection to a deleted file would go on granting, unseen."""
     book = Ledger.create(tmp_path / "book.db", dataset="survey", budget=GDP(2.0))
     charge(book, gdp(0.5))
     (tmp_path / "book.db").unlink()
@@ -310,3 +335,22 @@ def test_a_chain_that_was_cut_is_not_charged(original: Path) -> None:
     book = Ledger.open(cut, dataset="survey")
     with pytest.raises(ConfideError, match="changed by hand"):
         charge(book, gdp(0.1))
+
+
+@pytest.mark.parametrize(
+    ("change", "constraint"),
+    [
+        ("seq = 9, hash = 'x', charge_seq = NULL", "entry.prev"),  # a second successor of one entry
+        ("seq = 9, hash = 'x', prev = 'x'", "entry.charge_seq"),  # a second receipt of one charge
+        ("hash = 'x', prev = 'x', charge_seq = NULL", "entry.seq"),
+        ("seq = 9, prev = 'x', charge_seq = NULL, amount = -1", "never_refunded"),
+        ("seq = 9, prev = 'x', charge_seq = NULL, delta = -1", "never_refunded"),
+    ],
+)
+def test_the_tables_themselves_refuse(original: Path, tmp_path: Path, change: str, constraint: str) -> None:
+    shutil.copy(original, tmp_path / "book.db")
+    with closing(sqlite3.connect(tmp_path / "book.db")) as raw:
+        raw.execute("CREATE TEMP TABLE one AS SELECT * FROM entry WHERE dataset = 'survey' AND seq = 3")
+        raw.execute(f"UPDATE one SET {change}")
+        with pytest.raises(sqlite3.IntegrityError, match=constraint):
+            raw.execute("INSERT INTO entry SELECT * FROM one")

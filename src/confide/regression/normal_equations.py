@@ -20,6 +20,9 @@ __all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "identified"]
 
 Array = NDArray[np.float64]
 
+# (1 + z^2)/2 at the usual z = 1.96: a t quantile with k degrees is about z (1 + (1 + z^2)/(4 k))
+_WIDENING = (1 + 1.96**2) / 2
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
@@ -107,14 +110,18 @@ class Fit:
     def degrees_of_freedom(self, to_units: Array, meat: Meat | None = None) -> float:
         """Degrees of freedom for intervals of the rows of `to_units` theta.
 
-        The noise of the meat makes an estimated variance V_j = c'(M + G)c + noise of variance sd^2 |c|^4 uncertain, c = bread to_units_j,
-        so it has at most 2 V_j^2 / (sd^2 |c|^4) degrees of freedom (Satterthwaite 1946); the least of them joins the residual ones.
+        The noise of the meat makes an estimated variance V_j = c'(M + G)c, c = bread to_units_j, uncertain by sd |c|^2, which is worth
+        2 V_j^2 / (sd^2 |c|^4) degrees (Satterthwaite 1946). A t quantile with k degrees widens a squared interval by about
+        (1 + z^2) / (2 k); what setting negative eigenvalues of the meat to 0 has added already counts against that. The least
+        degrees over the rows join the residual ones.
         """
         if meat is None:
             return self.df
+        rows = to_units @ self.bread
         variance = np.diag(to_units @ self.covariance(meat) @ to_units.T)
-        length = ((to_units @ self.bread) ** 2).sum(axis=1)
-        return float(1 / (1 / self.df + np.max((meat.sd * length / variance) ** 2) / 2))
+        uncertain = (meat.sd * (rows**2).sum(axis=1) / variance) ** 2 / 2
+        added = np.einsum("ij,jk,ik->i", rows, meat.positive - meat.values, rows) / variance
+        return float(1 / (1 / self.df + np.max(np.maximum(uncertain - added / _WIDENING, 0.0))))
 
     @property
     def noise_part(self) -> Array:
