@@ -13,7 +13,11 @@ def _line(row: dict[str, Any]) -> str:
     value = f"{row['value']:.3g}"
     if "interval" in row:
         value += f" [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
-    bar = f"{row['low']:.3g} to {row['high']:.3g}" if "low" in row else ("" if row.get("bar") is None else f"{row['bar']:g}")
+    bar = (
+        f"{row['low']:.3g} to {row['high']:.3g}"
+        if "low" in row
+        else ("" if row.get("bar") is None else f"{row['bar']:g}")
+    )
     more = ", ".join(f"{name} {row[name]:.3g}" for name in ("ols", "ok") if name in row)
     return f"| {row['check']} | {value} | {bar} | {more} |"
 

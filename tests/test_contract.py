@@ -138,3 +138,17 @@ def test_the_registry_refuses_what_it_does_not_know() -> None:
         @registry.register
         class Other(Mean):
             pass
+
+
+def test_a_broken_package_harms_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    broken = EntryPoint("broken_one", "no_such_module:Method", "confide.methods")
+    other = EntryPoint("misnamed", "confide.regression.ssp:SSP", "confide.methods")
+    installed = {**registry._installed(), "broken_one": broken, "misnamed": other}
+    monkeypatch.setattr(registry, "_installed", lambda: installed)
+    assert registry.get("ssp") is cf.regression.SSP
+    with pytest.raises(cf.PlanError, match="no_such_module"):
+        registry.get("broken_one")
+    with pytest.raises(cf.PlanError, match="same name"):
+        registry.get("misnamed")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from confide.errors import PlanError
@@ -39,16 +40,38 @@ def register(method: type[Any]) -> type[Any]:
 
     Usable as a decorator. Raises `PlanError` when another class has the name.
     """
-    known = _all().get(method.name)
-    if known is not None and known is not method:
+    if method.name in _names() and _load(method.name) is not method:
         raise PlanError(f"a method named {method.name!r} exists already; give yours another name")
     _registered[method.name] = method
     return method
 
 
-def _all() -> dict[str, type[Any]]:
-    found = {point.name: point.load() for point in entry_points(group=_GROUP)}
-    return {**{cls.name: cls for cls in found.values()}, **_registered}
+@lru_cache(maxsize=1)
+def _installed() -> dict[str, EntryPoint]:
+    """The entry points of installed packages, by name; read once, because it walks over every package."""
+    return {point.name: point for point in entry_points(group=_GROUP)}
+
+
+def _names() -> list[str]:
+    return sorted({*_installed(), *_registered})
+
+
+def _load(name: str) -> type[Any]:
+    if name in _registered:
+        return _registered[name]
+    point = _installed()[name]
+    try:
+        found: type[Any] = point.load()
+    except Exception as error:
+        raise PlanError(
+            f"the method {name!r} is installed ({point.value}) and cannot be loaded: {type(error).__name__}; "
+            "repair or remove the package that brings it"
+        ) from error
+    if getattr(found, "name", None) != name:
+        raise PlanError(
+            f"the entry point {name!r} leads to a method that calls itself otherwise; give both the same name"
+        )
+    return found
 
 
 def get(name: str) -> type[Any]:
@@ -57,15 +80,15 @@ def get(name: str) -> type[Any]:
     >>> get("ssp").family
     'regression'
     """
-    known = _all()
+    known = _names()
     if name not in known:
         near = get_close_matches(name, known, 1)
         raise PlanError(
             f"no method {name!r}"
             + (f"; did you mean {near[0]!r}?" if near else "")
-            + f"; there are: {', '.join(sorted(known))}"
+            + f"; there are: {', '.join(known)}"
         )
-    return known[name]
+    return _load(name)
 
 
 def make(name: str, **parameters: Any) -> Method:
@@ -96,7 +119,7 @@ def methods() -> tuple[MethodInfo, ...]:
             cls.intervals,
             cls.source,
         )
-        for _, cls in sorted(_all().items())
+        for cls in map(_load, _names())
     )
 
 

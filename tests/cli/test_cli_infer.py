@@ -95,8 +95,17 @@ def test_regress_options_reach_the_method(survey):
     assert done.json["result"]["names"] == ["Intercept", "age", "region[T.South]"]
     assert done.json["wrote"] == "r.json"
     assert done.json["ledger"] is None
+    assert done.json["release"] is None
     assert run(*REGRESS, "--no-ledger", "--cov", "strong").code == 3
     assert run(*REGRESS, "--no-ledger", "--relation", "substitute", "--n", "7").code == 3
+
+
+def test_regress_without_a_file_says_so_and_json_carries_the_release(book):
+    assert "not kept" in good(*REGRESS[:-1], ".1", "--ledger", "book.db").err
+    found = good(*REGRESS[:-1], ".1", "--ledger", "book.db", "--json").json
+    release = Release.from_json(json.dumps(found["release"]))
+    assert release.sha256 == found["release_sha256"]
+    assert gate.infer(release).to_json() == json.dumps(found["result"])
 
 
 def test_regress_without_privacy_or_ledger_is_refused(book):

@@ -207,7 +207,7 @@ def test_a_lock_that_stays_is_busy_after_the_timeout(path: Path, book: Ledger) -
         begun = time.monotonic()
         with pytest.raises(LedgerBusy, match=r"locked by another process.*0\.2 s.*nothing was charged"):
             charge(impatient, gdp(0.5))
-        assert 0.15 < time.monotonic() - begun < 3
+        assert 0.15 < time.monotonic() - begun < 20
         with pytest.raises(LedgerBusy, match=r"charge 2 .* stays, unfinished: .*the receipt was not written"):
             impatient.receipt(paid, release_sha256=release_digest(1), version="test")
         with pytest.raises(LedgerBusy, match="locked"):

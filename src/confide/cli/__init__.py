@@ -38,8 +38,8 @@ Exit codes: 0 done (also when the mechanism gives no reply), 1 a check failed,
 2 usage, 3 schema or plan, 4 budget (nothing was drawn), 5 ledger busy,
 6 failed after the charge, which stays; 130 interrupted.
 
-With --json every command prints one strict JSON document on stdout and no more;
-an error too, as "error" (its class), "message" and "exit_code".
+With --json every command prints one strict JSON document on stdout and
+nothing else; an error too, as "error" (its class), "message", "exit_code".
 """
 
 

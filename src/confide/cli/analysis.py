@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import loads as parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -266,16 +267,18 @@ def regress(
         with session.doing("opening the data", private=True):
             source = source_of(data, found)
         say_cost(session, planned, book)
+        if place is None and book is not None and not session.json:
+            session.note("note: without -o the table is shown and the release itself is not kept")
         done = draw(session, planned, source, book, simulate)
         _show_once(session, place, done, alpha, report, plot)
     _after(session, done, book, output)
     if session.json:
-        result = result_facts(gate.infer(done), alpha)
         session.answer(
             {
-                "result": result,
+                "result": result_facts(gate.infer(done), alpha),
                 **release_facts(done),
                 "wrote": output,
+                "release": parse(done.to_json()) if output is None else None,
                 "report": report,
                 "plot": plot,
                 "ledger": book_facts(book),

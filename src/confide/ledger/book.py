@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
 from confide.errors import ConfideError, LedgerBusy, PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.ledger import rows
@@ -282,7 +284,7 @@ class Ledger:
         with self._store.reading() as connection:
             return self._read(connection)
 
-    def _read(self, connection: Any) -> Account:
+    def _read(self, connection: Connection) -> Account:
         row = rows.budget_row(connection, self._dataset)
         if row is None:
             raise PlanError(

@@ -1,17 +1,11 @@
-"""The executable contract: `check_method(method)` tries everything that a method promises, ours or a stranger's.
-
-It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
-reported together.
-"""
+"""The checks of the contract. The docstring of each is its name in the report."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
 import json
-import keyword
 import logging
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,33 +13,21 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
 from confide import gate, registry
-from confide.errors import ConfideError, PlanError, PrivacyError
+from confide.errors import PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise
-from confide.protocol import (
-    STATUSES,
-    Method,
-    Plan,
-    RecordMap,
-    Release,
-    Spend,
-    Statistic,
-    leaves,
-    method_parameters,
-    mu_squared,
-)
-from confide.schema import Categorical, Numeric, Schema
+from confide.protocol import STATUSES, Method, Plan, Release, Spend, Statistic, leaves, method_parameters, mu_squared
+from confide.schema import Schema
 from confide.sources import read
+from confide.testing.practice import ZeroNoise, codes_of, edge_frame, hostile_frames
 
-__all__ = ["Contract", "ZeroNoise", "check_method", "codes_of"]
+__all__ = ["CHECKS", "Case", "ContractBroken", "coverage"]
 
-_FUNCTIONS = {"log", "log1p", "sqrt", "exp", "abs", "I", "C"}
 #: Confidence of the two-sided bound that a coverage must miss before it fails (false-alarm rate 0.1 % for each number).
 _CONFIDENCE = 0.999
 
@@ -55,39 +37,9 @@ class ContractBroken(AssertionError):
 
 
 @dataclass(frozen=True)
-class Contract:
-    """What `check_method` found: (check, None or what went wrong) in the order of the checks."""
+class Case:
+    """A method on a schema, at a price."""
 
-    method: str
-    checks: tuple[tuple[str, str | None], ...]
-
-    @property
-    def ok(self) -> bool:
-        return all(problem is None for _, problem in self.checks)
-
-    def __str__(self) -> str:
-        lines = [
-            f"{'ok    ' if problem is None else 'FAILED'}  {name}" + ("" if problem is None else f": {problem}")
-            for name, problem in self.checks
-        ]
-        return "\n".join([f"contract of {self.method}", *lines])
-
-
-class ZeroNoise:
-    """No noise at all, for exactness checks. It is marked simulated, so no ledger takes it."""
-
-    simulated = True
-
-    def rekey(self) -> None:
-        """Nothing to do: there is no stream."""
-
-    def grid_gaussian(self, sigma2: Fraction, size: int) -> NDArray[np.int64]:
-        """Zeros, whatever the variance."""
-        return np.zeros(size, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Case:
     method: Method
     schema: Schema
     privacy: Guarantee
@@ -99,107 +51,12 @@ class _Case:
         return gate.release(self.method, read(data, self.schema), self.privacy, ledger=None, noise=SimulatedNoise(seed))
 
 
-def check_method(
-    method: Method,
-    schema: Schema | None = None,
-    *,
-    privacy: Guarantee | None = None,
-    replications: int = 40,
-    raises: bool = True,
-) -> Contract:
-    """Run the whole contract on a method and return the list of checks; raise when one fails.
-
-    schema: the columns to practise on; left out, every name in the method's text parameters becomes `Numeric(0.5, 2.5)`. privacy:
-    what the releases may cost, default GDP(1.0) with the method's own relation. replications: of the coverage check.
-
-    Raises `AssertionError` with every failed check, unless raises=False.
-
-    >>> import confide as cf
-    >>> cf.testing.check_method(cf.regression.SSP("y ~ a"), replications=10).ok
-    True
-    """
-    case = _Case(method, schema or _practice_schema(method), privacy or GDP(1.0))
-    found = []
-    for check in _CHECKS:
-        problem = None
-        try:
-            if check is _coverage:
-                _coverage(case, replications)
-            else:
-                check(case)
-        except (
-            AssertionError,
-            ConfideError,
-            ArithmeticError,
-            TypeError,
-            ValueError,
-            LookupError,
-            AttributeError,
-        ) as error:
-            problem = f"{type(error).__name__}: {error}"
-        found.append(((check.__doc__ or "").strip().rstrip("."), problem))
-    contract = Contract(f"{method.name} {method.version}", tuple(found))
-    if raises and not contract.ok:
-        raise ContractBroken(str(contract))
-    return contract
-
-
-def codes_of(source: Any, record_map: RecordMap) -> NDArray[np.float64]:
-    """The codes (columns, rows) that a source hands to a record map. For tests on practice records: it keeps every record."""
-    (codes,) = source.aggregate(_Capture(record_map))
-    return np.asarray(codes, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _Capture:
-    """A statistic that keeps the codes instead of summing."""
-
-    map: RecordMap
-    norm: str = "l2"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self.map.columns), 0)
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        raise PlanError("captured codes have no sensitivity; they must not be released")
-
-    def zero(self) -> list[NDArray[np.float64]]:
-        return []
-
-    def update(self, state: list[NDArray[np.float64]], codes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        return [*state, codes.copy()]
-
-    def merge(self, a: list[NDArray[np.float64]], b: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        return [*a, *b]
-
-    def value(self, state: list[NDArray[np.float64]]) -> NDArray[Any]:
-        return np.concatenate(state, axis=1) if state else np.zeros((len(self.map.columns), 0))
-
-
-def _practice_schema(method: Method) -> Schema:
-    text = " ".join(value for value in method_parameters(method).values() if isinstance(value, str))
-    names = [
-        name
-        for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))
-        if name not in _FUNCTIONS and not keyword.iskeyword(name)
-    ]
-    if not names:
-        raise PlanError(
-            "the method names no column in its text parameters; give a schema: check_method(method, schema)"
-        )
-    return Schema({name: Numeric(0.5, 2.5) for name in names})
-
-
 def _expect(condition: bool, message: str) -> None:
     if not condition:
         raise ContractBroken(message)
 
 
-# the checks: the docstring of each is its name in the report --------------------------------------------------------
-
-
-def _describes_itself(case: _Case) -> None:
+def _describes_itself(case: Case) -> None:
     """It is a frozen dataclass that describes itself and can be made again from its parameters."""
     method = case.method
     for name in ("name", "family", "version", "source", "relations", "native", "intervals", "needs"):
@@ -216,7 +73,7 @@ def _describes_itself(case: _Case) -> None:
     )
 
 
-def _plans_from_public_facts(case: _Case) -> None:
+def _plans_from_public_facts(case: Case) -> None:
     """The plan is deterministic, prints, reads back to the bit and can be made anew from its file."""
     plan = case.plan()
     again = Plan.from_json(plan.to_json())
@@ -229,7 +86,7 @@ def _plans_from_public_facts(case: _Case) -> None:
         _expect(registry.remake(again, case.schema)[1] == plan, "the plan cannot be made anew from its file")
 
 
-def _pays_for_what_it_draws(case: _Case) -> None:
+def _pays_for_what_it_draws(case: Case) -> None:
     """The spends of the plan cost no more than the guarantee it states, and no more than was asked."""
     for relation in case.method.relations:
         asked = dataclasses.replace(case.privacy, relation=relation)
@@ -256,7 +113,7 @@ def _pays_for_what_it_draws(case: _Case) -> None:
         raise ContractBroken(f"{relation} is not among its relations, yet it plans for it")
 
 
-def _reads_back(case: _Case) -> None:
+def _reads_back(case: Case) -> None:
     """A release reads back to the bit, and infer gives the same result from the file, twice."""
     release = case.release(case.schema.sample(500, 1))
     again = Release.from_json(release.to_json())
@@ -266,7 +123,7 @@ def _reads_back(case: _Case) -> None:
     _expect(release.simulated, "a simulated release is not marked")
 
 
-def _same_integers(case: _Case) -> None:
+def _same_integers(case: Case) -> None:
     """The same records in another order, in other batches, give the same integers and with one seed the same release."""
     frame = case.schema.sample(1500, 2)
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -283,9 +140,9 @@ def _same_integers(case: _Case) -> None:
     )
 
 
-def _maps_one_record(case: _Case) -> None:
+def _maps_one_record(case: Case) -> None:
     """Every record map gives the same bits row by row, in blocks, contiguous or strided."""
-    source = read(_edge_frame(case.schema, 400), case.schema)
+    source = read(edge_frame(case.schema, 400), case.schema)
     for name, statistic in case.plan().statistics.items():
         codes = codes_of(source, statistic.map)
         whole = np.asarray(statistic.map(codes))
@@ -303,9 +160,9 @@ def _maps_one_record(case: _Case) -> None:
         _expect(bool((whole == np.rint(whole)).all()), f"{name}: the map gives numbers that are no integers")
 
 
-def _bounds_hold(case: _Case) -> None:
+def _bounds_hold(case: Case) -> None:
     """No record and no pair of records found by search moves a statistic beyond its stated sensitivity."""
-    source = read(_edge_frame(case.schema, 3000), case.schema)
+    source = read(edge_frame(case.schema, 3000), case.schema)
     for name, statistic in case.plan().statistics.items():
         rows = np.asarray(statistic.map(codes_of(source, statistic.map))).astype(object)
         squares = (rows * rows).sum(axis=0)
@@ -335,62 +192,14 @@ def _moves(statistic: Statistic, rows: NDArray[Any], relation: str) -> Iterator[
                 yield int(squares[i]) + int(squares[j]) - 2 * inner
 
 
-def _edge_frame(schema: Schema, n: int) -> pd.DataFrame:
-    """Practice records of which half sit on bounds, beyond them, or are missing."""
-    frame = schema.sample(n, 4)
-    generator = np.random.Generator(np.random.PCG64(9))
-    for name in schema.names:
-        column = schema[name]
-        if isinstance(column, Categorical):
-            continue
-        values = frame[name].to_numpy(dtype=float).copy()
-        choice = generator.integers(0, 14, len(values))
-        for k, special in enumerate(
-            (column.low, column.high, (column.low + column.high) / 2, -1e300, 1e300, np.nan, -0.0)
-        ):
-            values[choice == k] = special
-        frame[name] = values
-    return frame
-
-
-def _hostile(schema: Schema) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Frames of legal shape and hostile values, all with the schema's columns."""
-    frame = schema.sample(60, 6)
-    yield "practice", frame
-    yield "empty", frame.iloc[:0]
-    yield "one row", frame.iloc[:1]
-    for label, value in (
-        ("NaN", np.nan),
-        ("inf", np.inf),
-        ("-inf", -np.inf),
-        ("1e300", 1e300),
-        ("-1e300", -1e300),
-        ("subnormal", 5e-324),
-    ):
-        yield label, _fill(frame, schema, value)
-    yield "constant", pd.concat([frame.iloc[:1]] * 60, ignore_index=True)
-    yield "text", frame.astype(object).map(lambda _: "no number, no label")
-    mixed = frame.astype(object)
-    mixed.iloc[::3] = None
-    mixed.iloc[1::3] = "12,5"
-    yield "mixed objects", mixed
-
-
-def _fill(frame: pd.DataFrame, schema: Schema, value: float) -> pd.DataFrame:
-    filled = frame.copy()
-    for name in schema.names:
-        filled[name] = value if schema[name].kind != "categorical" else "no such label"
-    return filled
-
-
-def _data_never_raise(case: _Case) -> None:
+def _data_never_raise(case: Case) -> None:
     """Hostile records change no type, key, message, warning or log line; statuses stay among the known ones."""
     seen, said = set(), set()
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)
     try:
-        for label, frame in _hostile(case.schema):
+        for label, frame in hostile_frames(case.schema):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 release = case.release(frame, 8)
@@ -419,7 +228,7 @@ def _data_never_raise(case: _Case) -> None:
     _expect(log.getvalue() == "", "a log line was written")
 
 
-def _coverage(case: _Case, replications: int) -> None:
+def coverage(case: Case, replications: int) -> None:
     """Intervals cover the target at their stated level (small scale, practice records)."""
     population = case.schema.sample(100_000, 10)
     whole = gate.release(case.method, read(population, case.schema), case.privacy, ledger=None, noise=ZeroNoise())
@@ -442,7 +251,7 @@ def _coverage(case: _Case, replications: int) -> None:
         _expect(upper >= 0.95, f"{name}: {int(hit)} of {runs} intervals cover, too few for 95 %")
 
 
-_CHECKS: tuple[Callable[..., None], ...] = (
+CHECKS: tuple[Callable[..., None], ...] = (
     _describes_itself,
     _plans_from_public_facts,
     _pays_for_what_it_draws,
@@ -451,5 +260,5 @@ _CHECKS: tuple[Callable[..., None], ...] = (
     _maps_one_record,
     _bounds_hold,
     _data_never_raise,
-    _coverage,
+    coverage,
 )

@@ -1,0 +1,82 @@
+"""The executable contract: `check_method(method)` tries everything that a method promises, ours or a stranger's.
+
+It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
+reported together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from confide.errors import ConfideError
+from confide.guarantees import GDP, Guarantee
+from confide.protocol import Method
+from confide.schema import Schema
+from confide.testing.checks import CHECKS, Case, ContractBroken, coverage
+from confide.testing.practice import practice_schema
+
+__all__ = ["Contract", "ContractBroken", "check_method"]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What `check_method` found: (check, None or what went wrong) in the order of the checks."""
+
+    method: str
+    checks: tuple[tuple[str, str | None], ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(problem is None for _, problem in self.checks)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'ok    ' if problem is None else 'FAILED'}  {name}" + ("" if problem is None else f": {problem}")
+            for name, problem in self.checks
+        ]
+        return "\n".join([f"contract of {self.method}", *lines])
+
+
+def check_method(
+    method: Method,
+    schema: Schema | None = None,
+    *,
+    privacy: Guarantee | None = None,
+    replications: int = 40,
+    raises: bool = True,
+) -> Contract:
+    """Run the whole contract on a method and return the list of checks; raise when one fails.
+
+    schema: the columns to practise on; left out, every name in the method's text parameters becomes `Numeric(0.5, 2.5)`. privacy:
+    what the releases may cost, default GDP(1.0) with the method's own relation. replications: of the coverage check.
+
+    Raises `AssertionError` with every failed check, unless raises=False.
+
+    >>> import confide as cf
+    >>> cf.testing.check_method(cf.regression.SSP("y ~ a"), replications=10).ok
+    True
+    """
+    case = Case(method, schema or practice_schema(method), privacy or GDP(1.0))
+    found = []
+    for check in CHECKS:
+        problem = None
+        try:
+            if check is coverage:
+                coverage(case, replications)
+            else:
+                check(case)
+        except (
+            AssertionError,
+            ConfideError,
+            ArithmeticError,
+            TypeError,
+            ValueError,
+            LookupError,
+            AttributeError,
+        ) as error:
+            problem = f"{type(error).__name__}: {error}"
+        found.append(((check.__doc__ or "").strip().rstrip("."), problem))
+    contract = Contract(f"{method.name} {method.version}", tuple(found))
+    if raises and not contract.ok:
+        raise ContractBroken(str(contract))
+    return contract
