@@ -251,3 +251,13 @@ def test_plan_for_another_dataset_is_refused(survey):
     assert run(*RELEASE, "--dataset", "survey", "-o", "release.json").code == 3
     good(*RELEASE, "-o", "release.json")
     assert len(Ledger.open("book.db", dataset="census").show().rows) == 3
+
+
+def test_a_book_without_the_schemas_dataset_says_how_to_open_it(survey):
+    good("ledger", "init", "book.db", "--dataset", "other", "--mu", "2")
+    done = run(*PLAN, "--ledger", "book.db")
+    assert done.code == 3
+    assert "confide ledger init book.db --dataset survey" in done.err
+    # whoever names another dataset on purpose may plan against it; the door refuses to charge it for these records
+    good(*PLAN, "--ledger", "book.db", "--dataset", "other", "-o", "plan.json")
+    assert run(*RELEASE, "--dataset", "other", "-o", "release.json").code == 3

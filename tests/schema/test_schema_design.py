@@ -180,6 +180,22 @@ def test_binary_terms() -> None:
             assert set(row.tolist()) == {0.0, 1.0}
 
 
+def test_a_share_between_0_and_1_is_not_binary() -> None:
+    schema = Schema(
+        {"y": Numeric(0, 1), "share": Numeric(0, 1), "yes": Numeric(0, 1, steps=2), "g": Categorical(["N", "S"])}
+    )
+    design = Design.of("y ~ share*g + yes*g", schema)
+    found = {term.name: (term.binary, term.steps) for term in (*design.terms, design.response)}
+    assert found == {
+        "share": (False, 2**20),
+        "g[T.S]": (True, 2),
+        "yes": (True, 2),
+        "share:g[T.S]": (False, 2**20),
+        "yes:g[T.S]": (True, 2),
+        "y": (False, 2**20),
+    }
+
+
 # missing values -------------------------------------------------------------------------------------------------------
 
 
@@ -228,6 +244,21 @@ def test_values_that_are_not_finite_follow_on_missing() -> None:
     filled, keep = design.codes(codes)
     assert keep is None
     assert filled[0].tolist() == [524288, 262144, round((np.log(8) + 1) / 4 * (2**20 - 1))]
+
+
+def test_records_lost_for_two_reasons_are_all_lost() -> None:
+    design = Design.of("y ~ log(x) + z", ZERO, term_bounds={"log(x)": (-1, 3)})
+    codes = np.array([[0.0, 1, 1, 1], [1, 1, 1, 1], [1, -1, 1, 1]])
+    assert design.columns == ("x", "z", "y")
+    _, keep = design.codes(codes)
+    assert keep is not None and keep.tolist() == [False, False, True, True]
+
+
+def test_given_bounds_hold_a_factor_before_it_is_multiplied() -> None:
+    design = Design.of("y ~ log(x):I(z / 8)", ZERO, term_bounds={"log(x)": (0, 1)})
+    assert (design.terms[0].low, design.terms[0].high) == (0.0, 1.0)
+    found, _ = design.codes(np.array([[8.0, 8], [4, 8], [1, 1]]))
+    assert found[0].tolist() == [round(0.5 * (2**20 - 1)), 2**20 - 1]
 
 
 @pytest.mark.parametrize("name", ["x", "z"])

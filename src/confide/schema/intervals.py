@@ -255,10 +255,9 @@ def _log1p(x: float, way: int) -> float:
         return -_INF if x == -1.0 else _INF
     if x == 0.0:
         return 0.0
-    # 1 + x exactly, then as many digits more as ln(1 + x) is smaller than 1
-    small = max(0, -Decimal(x).adjusted())
-    whole = _context(1100).add(Decimal(1), Decimal(x))
-    return _outward(_context(_DIGITS + small).ln(whole), way)
+    # 1 + x exactly: a double has at most 1,075 digits behind the point
+    whole = _context(1400).add(Decimal(1), Decimal(x))
+    return _outward(_context().ln(whole), way)
 
 
 def _whole_power(x: float, exponent: int, way: int) -> float:

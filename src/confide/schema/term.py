@@ -152,11 +152,9 @@ def _is_binary(part: Indicator | Value, schema: Schema) -> bool:
     if isinstance(part, Indicator):
         return True
     column = None if part.expression.column is None else schema[part.expression.column]
-    return not (column is None or isinstance(column, Categorical)) and (column.low, column.high, column.steps) == (
-        0,
-        1,
-        2,
-    )
+    if column is None or isinstance(column, Categorical):
+        return False
+    return (column.low, column.high, column.steps) == (0, 1, 2)
 
 
 def _derived_bounds(parts: tuple[Indicator | Value, ...], schema: Schema, formula: str) -> Bounds:
