@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, 
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.noise import SecureNoise
-from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source
+from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, statements_hold
 from confide.protocol.plan import checked_privacy
 
 __all__ = ["Check", "infer", "plan", "release", "verify"]
@@ -41,7 +42,10 @@ def plan(
     _check_ledger(ledger)
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]
-    return method.plan(schema, _resolved(checked_privacy(privacy), ledger), n=n)
+    request = _resolved(checked_privacy(privacy), ledger)
+    made = method.plan(schema, request, n=n)
+    check_plan(made, request)
+    return made
 
 
 def release(
@@ -67,6 +71,10 @@ def release(
     if not hasattr(noise, "grid_gaussian") or not hasattr(noise, "simulated"):
         raise PrivacyError(
             f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {type(noise).__name__}"
+        )
+    if not noise.simulated and not isinstance(noise, SecureNoise):
+        raise PrivacyError(
+            f"noise that is not simulated must be cf.noise.SecureNoise, got {type(noise).__name__}; leave noise out"
         )
     if ledger is not None and noise.simulated:
         raise PrivacyError(
@@ -128,15 +136,49 @@ def verify(release: Release, ledger: Ledger) -> Check:
         lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
     else:
         lines.append(f"ok      receipt of entry {receipt.seq} names this release")
+        paid = statements_hold(release.plan.event, release.guarantees) and receipt.guarantee in release.guarantees
+        ok &= paid
+        lines.append(
+            f"{'ok    ' if paid else 'FAILED'}  the charged guarantee is one that the release's spends pay for"
+        )
         same = receipt.plan_sha256 == release.plan.sha256
         ok &= same
         lines.append(f"{'ok    ' if same else 'FAILED'}  the charged plan is the release's plan")
-    book = ledger.verify()
+    book = ledger.verify(heads=[release.sha256] if receipt is not None else [])
     ok &= book.ok
     lines.append(
         "ok      the book's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
     )
     return Check(ok, tuple(lines))
+
+
+class _Quiet:
+    """Warnings off while any release runs: their words may come from records.
+
+    Python's filters belong to the whole process, so releases in several threads share one change of them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._filters.__exit__(None, None, None)
+
+
+_QUIET = _Quiet()
 
 
 def _check_ledger(ledger: Ledger | None) -> None:
@@ -162,7 +204,9 @@ def _planned(
             raise PlanError(
                 "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
             )
-        return registry.remake(method, source.schema)
+        made, planned = registry.remake(method, source.schema)
+        check_plan(planned, method.requested)
+        return made, planned
     return method, plan(method, source.schema, privacy, n=n, ledger=ledger)
 
 
@@ -191,10 +235,11 @@ def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
     """Run the private part; no exception or warning of it leaves with words of its own."""
     done, problem = None, ""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with _QUIET, np.errstate(all="ignore"):
             done = method.release(source, planned, noise)
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record
         if noise.simulated:
             raise
         problem = f" ({error})" if isinstance(error, SourceError) else ""

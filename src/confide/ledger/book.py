@@ -206,6 +206,8 @@ class Ledger:
                     charge_seq=charge.seq,
                     release_sha256=release_sha256,
                     version=version,
+                    # not the clock's: the time between charge and receipt is how long the records took
+                    time=paid["time"],
                     **rows.shared_columns(paid),
                 )
         except LedgerBusy as error:

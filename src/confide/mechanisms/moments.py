@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import floor, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,12 +196,19 @@ class ResidualRows:
 
 @dataclass(frozen=True)
 class ClippedResponse:
-    """1 for a complete record whose response lay outside its bounds before clipping, 0 for any other."""
+    """2^20 w for a complete record whose response lay outside its bounds before clipping, 0 for any other.
+
+    Weighted like the moments, so that the share of the weighted count is the share of records that the line is fitted to. edges:
+    the response is derived and its bounds were given (`term_bounds`), so that a value at either bound was clipped to it.
+    """
 
     design: Design
-    l2_squared: int = field(default=1, init=False)
-    l1: int = field(default=1, init=False)
+    cap: float
+    edges: bool = False
+    l2_squared: int = field(default=_BOUND, init=False)
+    l1: int = field(default=1 << _BITS, init=False)
     width: int = field(default=1, init=False)
+    unit: ClassVar[int] = 1 << _BITS
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -208,10 +216,20 @@ class ClippedResponse:
 
     @property
     def digest(self) -> str:
-        return digest(["clipped response", self.design.to_dict()])
+        return digest(["clipped response", self.design.to_dict(), pack(self.cap), self.edges])
 
     def __call__(self, codes: Codes) -> Codes:
         own = len(self.design.columns)
-        complete = (codes[:own] >= 0).all(axis=0)
-        clipped = np.logical_and((codes[own:] > 0).any(axis=0), complete)
-        return np.asarray(clipped, dtype=np.float64)[None, :]
+        rows, keep = _scaled(self.design, codes[:own])
+        clipped = np.asarray(codes[own:] > 0).any(axis=0)
+        if self.edges:
+            clipped = np.logical_or(clipped, np.abs(rows[-1]) >= 1.0)
+        with np.errstate(all="ignore"):
+            weight = _leverage(rows, len(self.design.terms))
+            np.divide(self.cap, weight, out=weight)
+            np.minimum(weight, 1.0, out=weight)
+            weight *= float(self.unit)
+            weight *= clipped
+            if keep is not None:
+                weight *= keep
+            return _round_within(weight[None, :])

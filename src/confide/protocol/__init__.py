@@ -18,6 +18,7 @@ from confide.protocol.meter import Meter
 from confide.protocol.method import Method
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Allowance, MethodId, Plan, method_parameters
+from confide.protocol.proof import check_plan, implies, statements_hold
 from confide.protocol.question import Question
 from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
@@ -49,9 +50,12 @@ __all__ = [
     "Test",
     "Together",
     "Total",
+    "check_plan",
     "fold",
+    "implies",
     "leaves",
     "method_parameters",
     "mu_squared",
     "paths",
+    "statements_hold",
 ]

@@ -20,6 +20,8 @@ __all__ = ["Allowance", "MethodId", "Plan", "checked_privacy", "method_parameter
 # A rounded Gaussian is released on a grid at least this fine against its standard deviation, so that the rounding's own
 # variance (1/12 step^2) is below 1e-7 of the noise's (core of the noise room: grid_gaussian).
 _FINE = 1 << 10
+# The exact sampler gives 64-bit integers with room to spare up to this standard deviation in steps.
+_COARSE = 1 << 56
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class Allowance:
         allowed = Fraction(self.mu) ** 2 * share
         if allowed <= 0:
             raise PlanError(f"the share of {name!r} must be above 0, got {share}")
+        if sensitivity**2 / allowed >= _COARSE**2:
+            raise PlanError(
+                f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^57 steps in {name!r}; "
+                "use fewer grid steps, fewer rows per unit or a larger budget"
+            )
         step = Fraction(1)
         while sensitivity**2 / allowed < _FINE**2 * step**2:
             step /= 2

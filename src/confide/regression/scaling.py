@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import PlanError
 from confide.regression.normal_equations import Line, NoisyMoments
-from confide.schema import Design
+from confide.schema import Design, Schema
 
 __all__ = ["PRIOR", "coefficient_names", "forecast", "line_of", "to_units"]
 
@@ -42,6 +43,7 @@ def to_units(design: Design, keep: list[int]) -> tuple[Array, Array]:
     middle, half = _box(design)
     y_half = _half(design.response)
     matrix = np.zeros((len(design.terms) + 1, len(design.terms) + 1))
+    _check_units(design)
     matrix[0, 0] = y_half
     matrix[0, 1:] = -y_half * middle / half
     matrix[range(1, len(matrix)), range(1, len(matrix))] = y_half / half
@@ -55,6 +57,17 @@ def _box(design: Design) -> tuple[Array, Array]:
     return np.array([_middle(term) for term in design.terms]), np.array([_half(term) for term in design.terms])
 
 
+def _check_units(design: Design) -> None:
+    """Refuse bounds so large, small or far apart in size that a variance in their units is no finite double."""
+    for term in (*design.terms, design.response):
+        sizes = (abs(_middle(term)), _half(term))
+        if max(sizes) > 1e60 or sizes[1] < 1e-60:
+            raise PlanError(
+                f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}; a variance in these units cannot be computed; "
+                "declare the column in other units, with a size and a width between 1e-60 and 1e60"
+            )
+
+
 def _middle(term: Any) -> float:
     return float(term.low + (term.high - term.low) / 2)
 
@@ -63,12 +76,15 @@ def _half(term: Any) -> float:
     return float((term.high - term.low) / 2)
 
 
-def forecast(design: Design, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
-    """Standard errors to expect with independent features, uniform between their bounds, and a residual sd of a quarter of y's range."""
-    mean = np.array([1.0, *(_expected(term)[0] for term in design.terms)])
-    spread = np.diag([0.0, *(_expected(term)[1] for term in design.terms)])
-    p = len(mean)
-    guess = np.full(p, sqrt(PRIOR / p))
+def forecast(design: Design, schema: Schema, cap: float, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
+    """Standard errors to expect for practice records (independent, uniform) and a residual sd of a quarter of y's range.
+
+    Rounded to three digits: it is a guess, and a plan's file must not differ between machines in its last bits.
+    """
+    scaled = _practice_rows(design, schema)
+    weights = np.minimum(1.0, cap / (scaled**2).sum(axis=1))
+    one = (scaled * weights[:, None]).T @ scaled / len(scaled)
+    guess = np.full(len(one), sqrt(PRIOR / len(one)))
     line = line_of(design)
     matrix, _ = to_units(design, list(range(len(design.terms))))
     names = coefficient_names(design, list(range(len(design.terms))))
@@ -76,13 +92,16 @@ def forecast(design: Design, noise: NoisyMoments, n: int | None) -> dict[str, An
         "assumes": "if features are independent and uniform within bounds, and the residual sd is a quarter of the response's range"
     }
     for count in (n,) if n else (1_000, 10_000, 100_000):
-        gram = count * (np.outer(mean, mean) + spread)
-        bread = line.basis @ np.linalg.inv(line.basis.T @ gram @ line.basis) @ line.basis.T
-        covariance = matrix @ bread @ (gram / 4 + noise.noise_covariance(guess)) @ bread @ matrix.T
-        table[f"{count:,}"] = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+        bread = line.basis @ np.linalg.pinv(line.basis.T @ (count * one) @ line.basis) @ line.basis.T
+        covariance = matrix @ bread @ (count * one / 4 + noise.noise_covariance(guess)) @ bread @ matrix.T
+        errors = np.sqrt(np.diag(covariance))
+        table[f"{count:,}"] = {name: float(f"{error:.3g}") for name, error in zip(names, errors, strict=True)}
     return table
 
 
-def _expected(term: Any) -> tuple[float, float]:
-    """Mean and variance of a scaled term that is uniform between its bounds; an indicator is taken as 1 in half of the records."""
-    return (0.0, 1.0) if term.binary else (0.0, 1 / 3)
+def _practice_rows(design: Design, schema: Schema) -> Array:
+    """z of 2,000 made-up records, shape (rows, terms + 1); rows with a term that is not finite are left out."""
+    values = design.matrix(schema.sample(2_000, seed=0))[:, int(design.intercept) :]
+    middle, half = _box(design)
+    scaled = np.column_stack([np.ones(len(values)), np.clip((values - middle) / half, -1, 1)])
+    return scaled[np.isfinite(scaled).all(axis=1)]

@@ -33,7 +33,7 @@ from confide.mechanisms import ClippedResponse, ResidualRows, WeightedRows
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Gram, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.regression.linear import LinearEstimates
-from confide.regression.normal_equations import Line, Meat, NoisyMoments, fit, identified
+from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified
 from confide.regression.r_squared import r_squared, r_squared_interval
 from confide.regression.scaling import PRIOR, coefficient_names, forecast, line_of, to_units
 from confide.schema import Design, Schema
@@ -45,6 +45,8 @@ Array = NDArray[np.float64]
 # Shares of mu^2. One per cent buys the diagnostic of clipped responses; of the rest a robust covariance takes 15 %.
 _CLIPPING_SHARE = Fraction(1, 100)
 _MEAT_SHARE = Fraction(15, 100)
+# Fewer degrees of freedom than this say that a noisy meat is no estimate of a variance.
+_FEW = 10.0
 # A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
 _FAR = 1e6
 # The y_clipping flag is raised when the lower 95 % bound of the clipped share is above this.
@@ -122,7 +124,7 @@ class SSP:
             constants={"leverage_cap": self._cap(design), "g2": self._g2(design)},
             target=f"linear regression of {response} on {', '.join(design.names)}",
             covers=self._covers(design),
-            forecast=forecast(design, moments, n),
+            forecast=forecast(design, schema, self._cap(design), moments, n),
             warnings=()
             if self.clipping_check
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
@@ -145,7 +147,9 @@ class SSP:
         rest = Fraction(1)
         shares = {}
         if self.clipping_check:
-            statistics["clipping"] = Total(ClippedResponse(design), nonnegative=True)
+            statistics["clipping"] = Total(
+                ClippedResponse(design, cap, edges=design.response.name in (self.term_bounds or {})), nonnegative=True
+            )
             shares["clipping"] = _CLIPPING_SHARE
             rest -= _CLIPPING_SHARE
         if self.cov == "robust":
@@ -160,7 +164,8 @@ class SSP:
         return (
             f"coefficients of the population's line for {design.response.name} clipped to its declared bounds; "
             f"sampling of records and privacy noise, {variances}, independent records; "
-            "if the relation is not linear, the leverage-weighted linear projection"
+            "if the relation is not linear, the leverage-weighted linear projection; R squared: of the weighted records, "
+            "its interval for features and errors not far from normal"
         )
 
     # release --------------------------------------------------------------------------------------------------------
@@ -206,11 +211,8 @@ class SSP:
         moments = self._moments(release["moments"].decode(), release["moments"].scale, design)
         line = line_of(design, keep)
         subset = len(keep) < len(design.terms)
-        columns = [0, *(1 + j for j in keep)]
         meat = self._meat(release, design) if self.cov == "robust" and not subset else None
-        return self._estimates(
-            release, question, design, line, keep, moments, meat, identified(moments.principal(columns))
-        )
+        return self._estimates(release, question, design, line, keep, moments, meat, identified(moments, line))
 
     def _noise(self, scale: Fraction, design: Design) -> NoisyMoments:
         """The noise of the moments alone, with zeros in place of the values."""
@@ -220,7 +222,7 @@ class SSP:
         """From integers in steps to A, b, q in scaled units: a row was S sqrt(w) (z, sqrt(g2) t)."""
         rows = WeightedRows(design, self._cap(design), self._g2(design))
         unit, g = float(rows.steps) ** 2, sqrt(rows.g2)
-        sd = sqrt(float(scale)) / unit
+        sd = sqrt(float(scale) + 1 / 12) / unit
         return NoisyMoments(
             gram=values[:-1, :-1] / unit,
             cross=values[:-1, -1] / (unit * g),
@@ -255,11 +257,15 @@ class SSP:
         else:
             numbers = replace(numbers, estimates=matrix @ fitted.theta + shift)
             if state[0] == "ok":
+                meat = None if meat is None else meat.unclipped(fitted.weighted_residuals(self._cap(design)))
+                shown, df = _trusted(fitted, matrix, meat)
                 numbers = replace(
                     numbers,
-                    covariance=matrix @ fitted.covariance(meat) @ matrix.T,
+                    covariance=matrix @ fitted.covariance(shown) @ matrix.T,
+                    joint=_joint(fitted, matrix, meat),
                     noise=np.diag(matrix @ fitted.noise_part @ matrix.T),
-                    df=fitted.degrees_of_freedom(matrix, meat),
+                    df=df,
+                    flags=("upper_bound",) if shown is not meat else (),
                     rsquared=r_squared(moments, line),
                     interval=r_squared_interval(moments, line, keyed_generator(release.sha256, question.sha256)),
                 )
@@ -274,7 +280,7 @@ class SSP:
             noise_variance=numbers.noise,
             status=state[0],
             reason=state[1],
-            flags=flags,
+            flags=(*flags, *numbers.flags, *(("subset_classical",) if self.cov == "robust" and meat is None else ())),
             requested=release.plan.requested,
             guarantee=release.charged,
             target=f"linear regression of {design.response.name} on {', '.join(names)}",
@@ -290,6 +296,7 @@ class SSP:
                 ("Clipped responses", clipped),
             ),
             simulated=release.simulated,
+            joint_covariance=numbers.joint,
             design=design,
             nobs=moments.count,
             rsquared=numbers.rsquared,
@@ -308,13 +315,33 @@ class _Numbers:
     estimates: Array
     covariance: Array
     noise: Array
+    joint: Array | None = None
     df: float = 1.0
+    flags: tuple[str, ...] = ()
     rsquared: float = nan
     interval: tuple[float, float] = (nan, nan)
 
     @classmethod
     def unknown(cls, k: int) -> _Numbers:
         return cls(np.full(k, nan), np.full((k, k), nan), np.full(k, nan))
+
+
+def _trusted(fitted: Fit, matrix: Array, meat: Meat | None) -> tuple[Meat | None, float]:
+    """The meat to use for intervals, and their degrees of freedom.
+
+    Below `_FEW` degrees the noise of the meat outweighs the meat; then each variance is replaced by its upper 95 % bound.
+    """
+    df = fitted.degrees_of_freedom(matrix, meat)
+    if meat is None or df >= min(_FEW, fitted.df):
+        return meat, df
+    return meat.raised(float(stats.norm.ppf(0.95))), fitted.df
+
+
+def _joint(fitted: Fit, matrix: Array, meat: Meat | None) -> Array | None:
+    """The covariance for joint tests: some direction of a noisy meat is far too small, so its noise norm is added."""
+    if meat is None:
+        return None
+    return matrix @ fitted.covariance(meat.raised(sqrt(2 * len(meat.values)))) @ matrix.T
 
 
 _UNCHECKED = (("clipping_unchecked",), "not checked (clipping_check=False)")
@@ -338,10 +365,10 @@ def _kept(design: Design, question: Question) -> list[int]:
 
 
 def _clipping(release: Release, count: float) -> tuple[tuple[str, ...], str]:
-    """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
+    """Flag and text of the paid diagnostic: which weighted share of responses lay outside their declared bounds."""
     noisy = release["clipping"]
-    share = float(noisy.decode()[0]) / max(count, 1.0)
-    error = sqrt(noisy.variance) / max(count, 1.0)
+    share = float(noisy.decode()[0]) / ClippedResponse.unit / max(count, 1.0)
+    error = sqrt(noisy.variance) / ClippedResponse.unit / max(count, 1.0)
     flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
     text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
     return (("y_clipping",) if flagged else ()), text

@@ -74,6 +74,7 @@ class Estimates:
     release_sha256: str
     facts: tuple[tuple[str, str], ...] = ()
     simulated: bool = False
+    joint_covariance: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         names = _names(self.names)
@@ -143,10 +144,12 @@ class Estimates:
         r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out); or text such as
         "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
         restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
-        Source: binagg.md 4.1, joint tests; Greene, Econometric Analysis, section 5.4.
+        Several restrictions are tested with `joint_covariance` where a method gives one. Source: Greene, Econometric Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
-        return wald.test(matrix, value, self.estimates, self.covariance, self.df)
+        several = len(matrix) > 1 and self.joint_covariance is not None
+        covariance = self.joint_covariance if several and self.joint_covariance is not None else self.covariance
+        return wald.test(matrix, value, self.estimates, covariance, self.df)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 

@@ -29,6 +29,10 @@ _FLAG_WORDS = {
     "them; the estimates describe the clipped response",
     "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "
     "moved to them (clipping_check=False)",
+    "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
+    "(95 %), and the intervals are wider than they need to be",
+    "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
+    "covariance belongs to the full model",
 }
 
 
