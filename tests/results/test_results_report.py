@@ -109,7 +109,9 @@ def test_hostile_text_is_shown_and_not_obeyed(make: Maker, path: Path, status):
     filler = tuple(f"n{place}" for place in range(len(names)))
     every = " ".join(HOSTILE)
     statement = GDP(1.0, relation="add-remove", assumptions=("plain",))
-    evil = GDP(1.0, relation="add-remove", assumptions=(every,))
+    # a guarantee refuses text that does not print, so its share of the attack is what does
+    shown = "".join(character for character in every if character.isprintable())
+    evil = GDP(1.0, relation="add-remove", assumptions=(shown,))
     plain = make(
         names=filler, flags=("f",), status=status, facts=(("f", "f" * 40),), guarantee=statement, simulated=True
     )

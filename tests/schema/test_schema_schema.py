@@ -213,7 +213,8 @@ def test_a_data_file_in_place_of_a_schema_is_not_quoted(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(SchemaError) as caught:
             Schema.from_toml(path)
-        assert not any(secret in str(caught.value) for secret in ("4711", "1234", "31", "line 1", "column 1"))
+        said = str(caught.value).replace(str(tmp_path), "")  # the path of a test holds numbers of its own
+        assert not any(secret in said for secret in ("4711", "1234", "31", "line 1", "column 1"))
 
 
 # practice records -----------------------------------------------------------------------------------------------------

@@ -371,3 +371,16 @@ def test_a_stream_is_read_once():
     assert (once == read(whole, SCHEMA).aggregate(Gram(Plain(NAMES)))[0]).all()
     assert "was read already" in str(raised(lambda: source.aggregate(Gram(Plain(NAMES)))))
     assert read(whole, SCHEMA).rereadable
+
+
+def test_a_first_line_that_may_be_a_record_is_never_shown(tmp_path: Path) -> None:
+    path = tmp_path / "records.csv"
+    path.write_text("4711,32.5,N\n12,3,S\n")
+    schema = Schema({"age": Numeric(0, 100)})
+    with pytest.raises(SourceError) as missing:
+        read(path, schema).check(["age"])
+    with pytest.raises(SchemaError) as draft:
+        Schema.draft(path)
+    for error in (missing, draft):
+        said = str(error.value).replace(str(tmp_path), "")
+        assert "4711" not in said and "32.5" not in said and "may be a record" in said

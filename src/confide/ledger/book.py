@@ -70,6 +70,7 @@ class Ledger:
         'add-remove'
         """
         _check_dataset(dataset)
+        _check_text("note", note)
         currency = currency_of(budget)
         full = budget if budget.complete else budget.resolve("add-remove")
         relation = full.relation or ""
@@ -258,6 +259,7 @@ class Ledger:
                 "an amendment needs a reason, which stays in the book; for instance "
                 "book.amend(GDP(3.0), reason='board decision 12')"
             )
+        _check_text("reason", reason)
         currency = currency_of(budget)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
@@ -296,7 +298,15 @@ class Ledger:
         return Account.of(row)
 
 
+def _check_text(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise PlanError(f"{name} must be text that UTF-8 can write, got {text!r}") from None
+
+
 def _absolute(path: str | Path) -> Path:
+    _check_text("path", str(path))
     return Path(path).expanduser().absolute()
 
 

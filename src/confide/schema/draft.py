@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,7 +129,29 @@ def _header(path: Path) -> list[str]:
         fields = []
     if not fields:
         raise SchemaError(f"{str(path)!r} has no readable header line; its first line must name the columns, in UTF-8")
+    if may_be_a_record(fields):
+        raise SchemaError(
+            f"the first line of {str(path)!r} holds numbers, so it may be a record and is not shown; "
+            "a CSV file begins with a line that names its columns"
+        )
     return fields
+
+
+def may_be_a_record(names: Sequence[str]) -> bool:
+    """Whether the first line of a file without types may be a record, which no message and no draft may show.
+
+    >>> may_be_a_record(["age", "region"]), may_be_a_record(["31", "N"])
+    (False, True)
+    """
+    return any(_is_number(name) for name in names)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
 
 
 def _arrow_kind(dtype: pa.DataType) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.schema import Schema
+from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import run
 from confide.sources.coding import columns_behind
 from confide.sources.parts import Part, guarded
@@ -108,6 +109,8 @@ def _check_column(part: Part, name: str) -> None:
     found = part.names.count(name)
     if not found:
         listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
+        if may_be_a_record(part.names):
+            listed = "a first line with numbers, which may be a record and is not shown"
         raise SourceError(
             f"{part.place} has no column {name!r}; it has {listed or 'no columns'}. "
             "Name the schema's columns as the data do, or rename the column in the data"
