@@ -2,7 +2,7 @@
 
     python benchmarks/ledger.py [--processes 64] [--charges 100] [--fits 1000] [--kills 200]
 
-The bars of core.md 4: processes that charge at once are granted exactly what fits and none is lost; after `kill -9`
+Asked: processes that charge at once are granted exactly what fits and none is lost; after `kill -9`
 at random points of a release loop every published release has its charge, the sum is within the budget, and the book
 opens and verifies.
 """

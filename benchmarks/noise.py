@@ -2,7 +2,7 @@
 
     python benchmarks/noise.py [draws]
 
-One core, best of five. The bars of core.md 3.2: 5e6 draws a second at every scale from 10 to 1e15, set-up below 30 ms.
+One core, best of five. Asked: 5e6 draws a second at every scale from 10 to 1e15, set-up below 30 ms.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_calibrated_mu_of_gdp_is_its_own():
 
 
 def test_statement_and_calibration_differ():
-    """protocol.md rule 7: charging ApproxDP(1, 1e-6) by its own conversion costs 27 times the mu^2 of the release."""
+    """Charging ApproxDP(1, 1e-6) by its own conversion costs 27 times the mu^2 of the release."""
     stated, calibrated = ApproxDP(1.0, 1e-6).to_gdp(), calibrate_gaussian(ApproxDP(1.0, 1e-6))
     assert stated.mu == pytest.approx(1.232035385344900972855673, rel=2e-11, abs=0)
     assert calibrated == pytest.approx(0.2367043806634357096481234, rel=2e-11, abs=0)

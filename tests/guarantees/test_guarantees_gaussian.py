@@ -21,7 +21,7 @@ EPSILONS = st.floats(0, 60)
 
 def test_relative_error_at_random_points():
     worst = worst_errors(random_points(400, seed=20))
-    assert max(worst.values()) < 2e-12, worst  # core.md asks for 1e-9; the slack of statements is 1e-11
+    assert max(worst.values()) < 2e-12, worst  # asked: 1e-9; the slack of statements is 1e-11
 
 
 @pytest.mark.parametrize("mu", [1e-4, 1e-2, 1.0, 7.0, 50.0])

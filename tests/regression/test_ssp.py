@@ -18,7 +18,7 @@ import confide as cf
 from confide.mechanisms import ResidualRows, WeightedRows
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, leaves
-from confide.regression.normal_equations import Line, NoisyMoments, fit
+from confide.regression.normal_equations import Line, Meat, NoisyMoments, fit
 from confide.testing import ZeroNoise, codes_of
 
 FORMULA = "y ~ a + b + c"
@@ -423,3 +423,62 @@ def test_robust_covers_under_unequal_variances_where_classical_fails() -> None:
 def test_impossible_settings_are_refused(settings_: dict[str, object], match: str) -> None:
     with pytest.raises(cf.PlanError, match=match):
         cf.regression.SSP(FORMULA, **settings_)
+
+
+# what a noisy meat must not do -----------------------------------------------------------------------------------------
+
+
+def test_the_meat_is_scaled_up_to_unclipped_residuals_and_never_down() -> None:
+    meat = Meat(np.diag([100.0, 40.0]), 2.0)
+    np.testing.assert_allclose(meat.unclipped(50.0).values, meat.values)
+    doubled = meat.unclipped(200 / 0.94)
+    np.testing.assert_allclose(doubled.values, 2 * meat.values)
+    assert doubled.sd == pytest.approx(4.0)
+    np.testing.assert_allclose(meat.unclipped(1e9).values, 4 * meat.values)
+    assert Meat(np.diag([-3.0, 1.0]), 2.0).unclipped(1.0).values[1, 1] == pytest.approx(1.0)
+
+
+def test_joint_tests_keep_their_size_under_a_noisy_meat() -> None:
+    """At 5 %, 120 runs: more than 15 rejections would have probability below 1e-3; the plain Wald test has size .15 to .24 here."""
+    d, rejected, alone = 8, 0, 0
+    schema = cf.Schema({**{f"x{j}": cf.Numeric(0, 1) for j in range(d)}, "y": cf.Numeric(-4, d + 4)})
+    formula = "y ~ " + " + ".join(f"x{j}" for j in range(d))
+    for r in range(120):
+        g = np.random.default_rng(r)
+        x = g.uniform(size=(1_000, d))
+        data = cf.read(np.column_stack([x, x.sum(axis=1) + g.standard_normal(1_000)]), schema)
+        result = cf.linear_regression(formula, data, privacy=cf.GDP(10.0), ledger=None, noise=SimulatedNoise(r))
+        rejected += result.wald_test(np.eye(d + 1)[1:], np.ones(d)).pvalue < 0.05
+        alone += result.wald_test(np.eye(d + 1)[1:2], [1.0]).pvalue < 0.05
+    assert rejected <= 15 and alone <= 15
+
+
+def test_a_single_restriction_is_the_t_test() -> None:
+    result = cf.infer(release(cf.regression.SSP(FORMULA), records(5_000, 18)))
+    assert result.wald_test("a = 0").pvalue == pytest.approx(result.pvalues["a"], rel=1e-9)
+
+
+def test_levels_without_an_intercept_are_identified() -> None:
+    g = np.random.default_rng(19)
+    schema = cf.Schema({"region": cf.Categorical(["N", "S", "W"]), "y": cf.Numeric(-5, 10)})
+    frame = pd.DataFrame({"region": g.choice(["N", "S", "W"], 8_000)})
+    frame["y"] = frame.region.map({"N": 1.0, "S": 3.0, "W": 0.0}) + g.standard_normal(8_000)
+    made = cf.release(
+        cf.regression.SSP("y ~ 0 + region"), cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(3)
+    )
+    result = cf.infer(made)
+    assert result.status == "ok"
+    assert np.abs((result.params.to_numpy() - [1, 3, 0]) / result.bse.to_numpy()).max() < 5
+
+
+def test_a_subset_says_which_covariance_it_has() -> None:
+    made = release(cf.regression.SSP(FORMULA), records(5_000, 20))
+    assert "subset_classical" in cf.infer(made, cf.Question(subset=["a"])).flags
+    assert "subset_classical" not in cf.infer(made).flags
+
+
+@pytest.mark.parametrize("bounds", [(-1e299, 1e299), (1e-300, 2e-300)])
+def test_units_without_finite_variances_are_refused_in_the_plan(bounds: tuple[float, float]) -> None:
+    schema = cf.Schema({"a": cf.Numeric(*bounds), "y": cf.Numeric(0, 1)})
+    with pytest.raises(cf.PlanError, match="other units"):
+        cf.plan(cf.regression.SSP("y ~ a"), schema, cf.GDP(1.0))

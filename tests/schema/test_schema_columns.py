@@ -21,7 +21,7 @@ STEPS = st.integers(min_value=2, max_value=MAX_STEPS)
 
 
 def reference(column: Numeric | Integer, value: float) -> int:
-    """core.md, section 2, in Python floats: the same IEEE operations one by one, the last clamp included."""
+    """The coding formula in Python floats: the same IEEE operations one by one, the last clamp included."""
     scale = (column.steps - 1) / (column.high - column.low)
     if not math.isfinite(value):
         if column.on_missing == "drop":

@@ -14,7 +14,7 @@ from confide.errors import PrivacyError
 
 __all__ = ["SLACK", "float_up", "sqrt_down", "sqrt_up"]
 
-# Relative slack of every transcendental result that states or meets a guarantee (core.md 3.1). The measured relative
+# Relative slack of every transcendental result that states or meets a guarantee. The measured relative
 # error of gaussian_delta is below 1e-12 and that of the inverses below 1e-13, so that 1e-11 covers each several
 # times over.
 SLACK = 1e-11

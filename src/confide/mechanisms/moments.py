@@ -220,12 +220,19 @@ class ClippedResponse:
 
     def __call__(self, codes: Codes) -> Codes:
         own = len(self.design.columns)
-        rows, keep = _scaled(self.design, codes[:own])
+        terms, keep = self.design.codes(codes[:own])
         clipped = np.asarray(codes[own:] > 0).any(axis=0)
         if self.edges:
-            clipped = np.logical_or(clipped, np.abs(rows[-1]) >= 1.0)
+            response = terms[-1]
+            clipped = clipped | (response <= 0) | (response >= self.design.response.steps - 1)
         with np.errstate(all="ignore"):
-            weight = _leverage(rows, len(self.design.terms))
+            weight = np.ones(terms.shape[1])
+            square = np.empty(terms.shape[1])
+            for term, row in zip(self.design.terms, terms[:-1], strict=True):
+                np.multiply(row, 2.0 / (term.steps - 1), out=square)
+                square -= 1.0
+                square *= square
+                weight += square
             np.divide(self.cap, weight, out=weight)
             np.minimum(weight, 1.0, out=weight)
             weight *= float(self.unit)

@@ -18,7 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Integers `low <= 2^bits e^-x <= high`, `x >= 0` and exact; they differ by a few units.
 
-    Source: core.md 3.2: reduce below 2^-8 by halving, alternating series, square back.
+    Reduce below 2^-8 by halving, alternating series, square back.
 
     >>> exp_bounds(Fraction(1), 8)  # 256 / e = 94.18
     (94, 95)

@@ -2,7 +2,7 @@
 
 The half line is cut into cells of width w = 2^k, sigma/w in [16, 32). A try picks cell c with probability proportional
 to the density at its left end and a uniform place r in it, and is accepted with probability e^(-A r (r + 2c)), where
-A = w^2 / (2 sigma^2). Everything here is a public function of sigma^2 alone. Source: core.md 3.1 and 3.2.
+A = w^2 / (2 sigma^2). Everything here is a public function of sigma^2 alone.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _described(sigma2: object, value: Fraction | None) -> str:
 def variance(sigma2: object) -> float:
     """The variance of N(0, sigma2) rounded to the nearest integer, in squared grid steps.
 
-    sigma2 + 1/12 plus a series that is below 2e-8 from sigma = 1 on. Source: core.md 3.1.
+    sigma2 + 1/12 plus a series that is below 2e-8 from sigma = 1 on.
     Errors: PrivacyError, as `SecureNoise.grid_gaussian`.
 
     >>> round(variance(1), 9)

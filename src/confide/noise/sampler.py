@@ -12,7 +12,7 @@ The error of the float64 e for e^-x, x = A r (r + 2c), in units of 2^-53, for th
     exp_small, e <= 1:                                                3.6
 Together < 6.6 units < 2^-50.2; `law.margin` is made for 2^-48. Let b = accept_bits, u = floor(2^b U) and
 d = floor(2^b e) - u. If d > margin, then 2^b e^-x > u + 1 > 2^b U: accept. If d < -margin, then 2^b e^-x < u <= 2^b U:
-reject. Source: core.md 3.2.
+reject.
 """
 
 from __future__ import annotations

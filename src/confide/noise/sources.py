@@ -32,7 +32,7 @@ class _GridNoise:
         q + round(N) = round(q + N) is post-processing of the Gaussian mechanism.
         Errors: PrivacyError when sigma2 is not positive and finite, or its root is 2^57 steps or more, or size is
         negative or no integer.
-        Source: core.md 3.1 and 3.2; Dong, Roth, Su 2022, Theorem 2.
+        Source: Dong, Roth, Su 2022, Theorem 2.
 
         >>> SimulatedNoise(7).grid_gaussian(10**6, 3).dtype
         dtype('int64')
@@ -45,7 +45,7 @@ class _GridNoise:
 class SecureNoise(_GridNoise):
     """Noise that protects: from cryptographic words that nobody can repeat, fork-safe, shared safely by threads.
 
-    Never seeded; pickling and copying raise PrivacyError. Source: core.md 3.
+    Never seeded; pickling and copying raise PrivacyError.
 
     >>> SecureNoise().grid_gaussian(1.0, 4).shape
     (4,)

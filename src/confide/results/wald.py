@@ -2,7 +2,7 @@
 
 W = (R b - r)' (R V R')^{-1} (R b - r) / rank. Restrictions are first put in units of standard errors, so that what
 counts as redundant does not depend on the units of the data.
-Source: Greene, Econometric Analysis, section 5.4; binagg.md 4.1, joint tests.
+Source: Greene, Econometric Analysis, section 5.4.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Design:
     def of(cls, formula: str, schema: Schema, *, term_bounds: Mapping[str, Any] | None = None) -> Design:
         """The design of a formula over a schema.
 
-        formula: "y ~ a + b" with the operations of protocol.md, rule 16 (see `formula`); term_bounds: public bounds of
+        formula: "y ~ a + b" (see `confide.schema.formula` for the operations); term_bounds: public bounds of
         derived terms or factors, {"log(income)": (0, 14)}, in place of interval arithmetic: values outside count as the
         nearest bound. A derived value that is not finite is missing: the record is dropped if any column of the term
         has the rule "drop", else the value is the middle of the term's bounds.

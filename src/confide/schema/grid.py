@@ -7,7 +7,7 @@ formula, one IEEE operation per step, in this order:
     x = double(v); missing = null, NaN or +-inf  -> on_missing
     c = rint((min(max(x, low), high) - low) * s)        0 <= c <= steps - 1;  decode: low + c/s
 
-Codes are float64 arrays that hold exact integers; -1 stands for "missing, drop the record". Source: core.md, section 2.
+Codes are float64 arrays that hold exact integers; -1 stands for "missing, drop the record".
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Provenance:
     """The origin of bounds or levels: "public" (with its text), "private" (a receipt), "lab" (marks everything made
     from it).
 
-    Raises `SchemaError` for another kind, or for "private" without the receipt. Source: protocol.md, rule 17.
+    Raises `SchemaError` for another kind, or for "private" without the receipt.
 
     >>> Provenance("public", "answer scale of the questionnaire").kind
     'public'
