@@ -266,3 +266,10 @@ def test_arguments_of_another_type_get_typed_errors(book: cf.Ledger, wrong: Any)
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=wrong)
         with pytest.raises(cf.PrivacyError, match="SimulatedNoise"):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=None, noise=wrong)
+
+
+def test_infer_repeats_no_statement_that_the_spends_exceed() -> None:
+    release = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None)
+    cheap = replace(release, guarantees=(cf.GDP(0.01, relation="add-remove"),))
+    with pytest.raises(cf.ReleaseError, match="altered"):
+        cf.infer(cf.Release.from_json(cheap.to_json()))

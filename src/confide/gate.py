@@ -110,6 +110,10 @@ def infer(release: Release, question: Question | None = None) -> Result:
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"
         )
+    if not statements_hold(release.plan.event, release.guarantees):
+        raise ReleaseError(
+            "the release states a guarantee that its own spends exceed: the file was altered; ask for the original"
+        )
     return method.infer(release, question)
 
 

@@ -11,6 +11,7 @@ the batch it came in.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from math import floor, sqrt
 from typing import ClassVar
@@ -83,8 +84,26 @@ def _leverage(rows: Codes, features: int) -> Codes:
     return total
 
 
+class _CodedRows(ABC):
+    """What rows of 20-bit integers share; |m|_1 <= sqrt(width) |m|_2."""
+
+    design: Design
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def l1(self) -> int:
+        return floor(sqrt(self.width) * (1 << _BITS)) + 1
+
+
 @dataclass(frozen=True)
-class WeightedRows:
+class WeightedRows(_CodedRows):
     """One record as sqrt(w) (z, sqrt(g2) t) in integer steps, w = min(1, cap/|z|^2): its Gram matrix holds A, b and q.
 
     z = (1, x~) has d + 1 entries, t is the response; w(|z|^2 + g2 t^2) <= cap + g2 for every record because |z| >= 1, |t| <= 1.
@@ -98,16 +117,8 @@ class WeightedRows:
     l2_squared: int = field(default=_BOUND, init=False)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
     def width(self) -> int:
         return len(self.design.terms) + 2
-
-    @property
-    def l1(self) -> int:
-        return floor(sqrt(self.width) * (1 << _BITS)) + 1
 
     @property
     def steps(self) -> int:
@@ -134,7 +145,7 @@ class WeightedRows:
 
 
 @dataclass(frozen=True)
-class ResidualRows:
+class ResidualRows(_CodedRows):
     """One record as w r z in integer steps, r = clip(t - z'theta, -1, 1): its Gram matrix is the meat of a robust covariance.
 
     |w z| <= sqrt(cap) and |r| <= 1 for every record and any theta, so the bound holds for the theta of an earlier noisy output.
@@ -147,16 +158,8 @@ class ResidualRows:
     l2_squared: int = field(default=_BOUND, init=False)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
     def width(self) -> int:
         return len(self.design.terms) + 1
-
-    @property
-    def l1(self) -> int:
-        return floor(sqrt(self.width) * (1 << _BITS)) + 1
 
     @property
     def steps(self) -> int:

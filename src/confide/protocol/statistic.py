@@ -10,6 +10,7 @@ and are flushed to Python integers before 2^(62-2b) rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -77,8 +78,28 @@ class _Partial:
             self.rows = 0
 
 
+class _ExactSum(ABC):
+    """What every exact sum shares: it begins at zeros, merges by adding, and ends as Python integers."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]: ...
+
+    def zero(self) -> _Partial:
+        return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
+
+    def merge(self, a: _Partial, b: _Partial) -> _Partial:
+        a.flush()
+        b.flush()
+        return _Partial(a.part, a.total + b.total)
+
+    def value(self, state: _Partial) -> NDArray[Any]:
+        state.flush()
+        return state.total
+
+
 @dataclass(frozen=True)
-class Gram:
+class Gram(_ExactSum):
     """The exact Gram matrix sum m m' of a record map, shape (width, width), symmetric.
 
     Sensitivity in the Frobenius norm: |m m'|_F = |m|^2, so its square is l2_squared^2 under add-remove. Under substitute the
@@ -105,9 +126,6 @@ class Gram:
         # |a| <= isqrt(l2_squared) <= 2^b
         return max(isqrt(self.map.l2_squared) - 1, 0).bit_length()
 
-    def zero(self) -> _Partial:
-        return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
-
     def update(self, state: _Partial, codes: Codes) -> _Partial:
         rows = self.map(codes)
         block = 1 << max(53 - 2 * self._bits, 0)
@@ -120,18 +138,9 @@ class Gram:
             state.rows += piece.shape[1]
         return state
 
-    def merge(self, a: _Partial, b: _Partial) -> _Partial:
-        a.flush()
-        b.flush()
-        return _Partial(a.part, a.total + b.total)
-
-    def value(self, state: _Partial) -> NDArray[Any]:
-        state.flush()
-        return state.total
-
 
 @dataclass(frozen=True)
-class Total:
+class Total(_ExactSum):
     """The exact sum of a record map, shape (width,).
 
     Squared sensitivity in the Euclidean norm: l2_squared under add-remove. Under substitute |u - v|^2 <= 4 l2_squared in
@@ -153,9 +162,6 @@ class Total:
             factor = 4 if not self.nonnegative else (1 if self.map.width == 1 else 2)
         return Fraction(self.map.l2_squared * factor)
 
-    def zero(self) -> _Partial:
-        return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
-
     def update(self, state: _Partial, codes: Codes) -> _Partial:
         rows = self.map(codes)
         limit = max((1 << 62) // max(isqrt(self.map.l2_squared) + 1, 1), 1)
@@ -166,15 +172,6 @@ class Total:
             state.part += piece.astype(np.int64).sum(axis=1)
             state.rows += piece.shape[1]
         return state
-
-    def merge(self, a: _Partial, b: _Partial) -> _Partial:
-        a.flush()
-        b.flush()
-        return _Partial(a.part, a.total + b.total)
-
-    def value(self, state: _Partial) -> NDArray[Any]:
-        state.flush()
-        return state.total
 
 
 def _gram(rows: Codes) -> NDArray[np.int64]:
