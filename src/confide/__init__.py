@@ -11,28 +11,35 @@ Three steps: plan (public facts), release (records, through one door), infer (th
 ['Intercept', 'x']
 """
 
-from confide import noise, regression, testing
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from confide._version import __version__
-from confide.errors import (
-    BudgetExceeded,
-    ConfideError,
-    LedgerBusy,
-    NoConversion,
-    NoResult,
-    PlanError,
-    PrivacyError,
-    ReleaseError,
-    SchemaError,
-    SourceError,
-)
-from confide.gate import infer, plan, release, verify
-from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
-from confide.ledger import Ledger
-from confide.one_call import linear_regression
-from confide.protocol import Plan, Question, Release
-from confide.registry import methods, register
-from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema
-from confide.sources import read
+
+if TYPE_CHECKING:
+    from confide import noise, regression, testing
+    from confide.errors import (
+        BudgetExceeded,
+        ConfideError,
+        LedgerBusy,
+        NoConversion,
+        NoResult,
+        PlanError,
+        PrivacyError,
+        ReleaseError,
+        SchemaError,
+        SourceError,
+    )
+    from confide.gate import infer, plan, release, verify
+    from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+    from confide.ledger import Ledger
+    from confide.one_call import linear_regression
+    from confide.protocol import Plan, Question, Release
+    from confide.registry import methods, register
+    from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema
+    from confide.sources import read
 
 __all__ = [
     "GDP",
@@ -72,3 +79,54 @@ __all__ = [
     "testing",
     "verify",
 ]
+
+_ROOMS = ("noise", "regression", "testing")
+_HOMES = {
+    "ApproxDP": "confide.guarantees",
+    "BudgetExceeded": "confide.errors",
+    "Categorical": "confide.schema",
+    "ConfideError": "confide.errors",
+    "Design": "confide.schema",
+    "GDP": "confide.guarantees",
+    "Integer": "confide.schema",
+    "Ledger": "confide.ledger",
+    "LedgerBusy": "confide.errors",
+    "NoConversion": "confide.errors",
+    "NoResult": "confide.errors",
+    "Numeric": "confide.schema",
+    "Plan": "confide.protocol",
+    "PlanError": "confide.errors",
+    "PrivacyError": "confide.errors",
+    "Provenance": "confide.schema",
+    "PureDP": "confide.guarantees",
+    "Question": "confide.protocol",
+    "Release": "confide.protocol",
+    "ReleaseError": "confide.errors",
+    "Schema": "confide.schema",
+    "SchemaError": "confide.errors",
+    "SourceError": "confide.errors",
+    "ZCDP": "confide.guarantees",
+    "infer": "confide.gate",
+    "linear_regression": "confide.one_call",
+    "methods": "confide.registry",
+    "plan": "confide.gate",
+    "read": "confide.sources",
+    "register": "confide.registry",
+    "release": "confide.gate",
+    "verify": "confide.gate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: `confide --help` must not wait for pandas, scipy and polars."""
+    if name in _ROOMS:
+        return import_module(f"confide.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'confide' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
