@@ -41,22 +41,17 @@ def run() -> list[dict[str, Any]]:
     for n, d in ((500, 2), (1_000, 5), (5_000, 5), (20_000, 10)):
         for law in ("uniform", "skewed", "rare"):
             for r2 in (0.02, 0.3, 0.8):
-                s2 = (
-                    float(np.var(_features(np.random.default_rng(1), 200_000, d, law).sum(axis=1) / np.sqrt(d)))
-                    * (1 - r2)
-                    / r2
-                )
+                signal = _features(np.random.default_rng(1), 200_000, d, law).sum(axis=1) / np.sqrt(d)
+                centre, s2 = float(signal.mean()), float(signal.var()) * (1 - r2) / r2
                 reach = 5 * np.sqrt(s2 / (1 - r2)) + 0.2
-                schema = cf.Schema(
-                    {**{f"x{j}": cf.Numeric(-1, 1) for j in range(d)}, "y": cf.Numeric(-reach - 1, reach - 1)}
-                )
+                schema = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(d)}, "y": cf.Numeric(-reach, reach)})
                 formula = "y ~ " + " + ".join(f"x{j}" for j in range(d))
                 truth, hits = _truth(d, law, s2), []
                 for r in track(range(200), description=f"R squared n={n} d={d} {law} {r2}", transient=True):
                     generator = np.random.default_rng((n, d, r))
                     x = _features(generator, n, d, law)
-                    y = x.sum(axis=1) / np.sqrt(d) + np.sqrt(s2) * generator.standard_normal(n)
-                    data = cf.read(np.column_stack([x, y - 1 * (law == "skewed")]), schema)
+                    y = x.sum(axis=1) / np.sqrt(d) - centre + np.sqrt(s2) * generator.standard_normal(n)
+                    data = cf.read(np.column_stack([x, y]), schema)
                     result = cf.linear_regression(
                         formula, data, privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(r)
                     )

@@ -51,12 +51,8 @@ def _round_within(rows: Codes) -> Codes:
 
 
 def _squared_norm(rows: Codes) -> Codes:
-    norm: Codes = rows[0] * rows[0]
-    square = np.empty_like(norm)
-    for row in rows[1:]:
-        np.multiply(row, row, out=square)
-        norm += square
-    return norm
+    """sum m^2 of each column. Exact in any order for integers whose squares add up to at most 2^53; beyond, far above the bound."""
+    return np.asarray(np.einsum("ij,ij->j", rows, rows))
 
 
 def _scaled(design: Design, codes: Codes) -> tuple[Codes, NDArray[np.bool_] | None]:
