@@ -482,3 +482,11 @@ def test_units_without_finite_variances_are_refused_in_the_plan(bounds: tuple[fl
     schema = cf.Schema({"a": cf.Numeric(*bounds), "y": cf.Numeric(0, 1)})
     with pytest.raises(cf.PlanError, match="other units"):
         cf.plan(cf.regression.SSP("y ~ a"), schema, cf.GDP(1.0))
+
+
+def test_a_table_without_records_hints_at_what_drops_them() -> None:
+    frame = records(5_000, 21).astype({"b": str}).assign(b=lambda f: f.b.str.replace(".", ","))
+    lost = cf.infer(release(cf.regression.SSP(FORMULA), frame))
+    assert lost.status != "ok" and "few_records" in lost.flags
+    assert "decimal commas" in " ".join(lost.summary().split())
+    assert "few_records" not in cf.infer(release(cf.regression.SSP(FORMULA), records(5_000, 21))).flags

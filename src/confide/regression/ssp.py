@@ -280,7 +280,7 @@ class SSP:
             noise_variance=numbers.noise,
             status=state[0],
             reason=state[1],
-            flags=(*flags, *numbers.flags, *(("subset_classical",) if self.cov == "robust" and meat is None else ())),
+            flags=(*flags, *numbers.flags, *_remarks(moments, subset=self.cov == "robust" and meat is None)),
             requested=release.plan.requested,
             guarantee=release.charged,
             target=f"linear regression of {design.response.name} on {', '.join(names)}",
@@ -324,6 +324,12 @@ class _Numbers:
     @classmethod
     def unknown(cls, k: int) -> _Numbers:
         return cls(np.full(k, nan), np.full((k, k), nan), np.full(k, nan))
+
+
+def _remarks(moments: NoisyMoments, *, subset: bool) -> tuple[str, ...]:
+    """Flags that depend on the question and on noisy numbers: a count within three sds of 0 hints at records that all dropped."""
+    few = moments.count < 3 * moments.sd_gram
+    return (*(("subset_classical",) if subset else ()), *(("few_records",) if few else ()))
 
 
 def _trusted(fitted: Fit, matrix: Array, meat: Meat | None) -> tuple[Meat | None, float]:

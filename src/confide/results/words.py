@@ -29,6 +29,8 @@ _FLAG_WORDS = {
     "them; the estimates describe the clipped response",
     "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "
     "moved to them (clipping_check=False)",
+    "few_records": "the noisy count of complete records does not stand above its noise; if there are more, look for what "
+    "drops them: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
     "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
