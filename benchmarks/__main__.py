@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-NAMES = ("acceptance", "r_squared", "speed", "noise", "ledger")
+NAMES = ("acceptance", "r_squared", "speed", "noise", "ledger", "audit", "audit_power", "float_attacks", "quantile")
 
 
 def main() -> None:

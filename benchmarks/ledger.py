@@ -2,6 +2,8 @@
 
     python benchmarks/ledger.py [--processes 64] [--charges 100] [--fits 1000] [--kills 200]
 
+On SQLite, and on PostgreSQL when CONFIDE_POSTGRES names a server (a URL whose role may create schemas).
+
 Asked: processes that charge at once are granted exactly what fits and none is lost; after `kill -9`
 at random points of a release loop every published release has its charge, the sum is within the budget, and the book
 opens and verifies.
@@ -18,10 +20,13 @@ import select
 import signal
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from confide.errors import BudgetExceeded, LedgerBusy
 from confide.guarantees import GDP
@@ -33,11 +38,15 @@ _PLAN = "0" * 64
 _RELEASES, _SECONDS = 6, 0.02
 
 
+#: Gives a fresh place for a book.
+Places = Callable[[], str | Path]
+
+
 def _statement(mu: float) -> tuple[GDP]:
     return (GDP(mu, relation="add-remove"),)
 
 
-def _charges(path: Path, count: int, mu: float, start: Event, results: SimpleQueue[Any]) -> None:
+def _charges(path: str | Path, count: int, mu: float, start: Event, results: SimpleQueue[Any]) -> None:
     book = Ledger.open(path)
     start.wait()
     granted, refused, busy, longest = [], 0, 0, 0.0
@@ -53,12 +62,13 @@ def _charges(path: Path, count: int, mu: float, start: Event, results: SimpleQue
     results.put((granted, refused, busy, longest))
 
 
-def contention(folder: Path, processes: int, charges: int, fits: int) -> dict[str, Any]:
+def contention(kind: str, places: Places, processes: int, charges: int, fits: int) -> dict[str, Any]:
     """Exactly `fits` of processes x charges are granted, in an unbroken chain."""
     mu = 2.0**-6
-    book = Ledger.create(folder / "contention.db", dataset="bench", budget=GDP(((fits + 0.999) * mu**2) ** 0.5))
+    place = places()
+    book = Ledger.create(place, dataset="bench", budget=GDP(((fits + 0.999) * mu**2) ** 0.5))
     start, results = _FORK.Event(), _FORK.SimpleQueue()
-    workers = [_FORK.Process(target=_charges, args=(book.path, charges, mu, start, results)) for _ in range(processes)]
+    workers = [_FORK.Process(target=_charges, args=(place, charges, mu, start, results)) for _ in range(processes)]
     for worker in workers:
         worker.start()
     time.sleep(1.0)
@@ -72,7 +82,7 @@ def contention(folder: Path, processes: int, charges: int, fits: int) -> dict[st
     refused, busy = sum(outcome[1] for outcome in outcomes), sum(outcome[2] for outcome in outcomes)
     found = book.verify()
     return {
-        "check": f"{processes} processes x {charges} charges, budget for {fits}: exactly {fits} granted",
+        "check": f"{kind}: {processes} processes x {charges} charges, budget for {fits}: exactly {fits} granted",
         "passed": granted == list(range(2, fits + 2)) and busy == 0 and found.ok,
         "granted": len(granted),
         "refused": refused,
@@ -84,7 +94,7 @@ def contention(folder: Path, processes: int, charges: int, fits: int) -> dict[st
     }
 
 
-def _release_loop(path: Path, mu: float, out: int) -> None:
+def _release_loop(path: str | Path, mu: float, out: int) -> None:
     book = Ledger.open(path)
     os.write(out, b"ready\n")
     while True:
@@ -98,13 +108,14 @@ def _release_loop(path: Path, mu: float, out: int) -> None:
         book.receipt(paid, release_sha256=f"{paid.seq:064x}", version="bench")
 
 
-def kills(folder: Path, count: int, seed: int = 20240607) -> dict[str, Any]:
+def kills(kind: str, places: Places, count: int, seed: int = 20240607) -> dict[str, Any]:
     """After each of `count` kills: published releases have their charges, the total fits, the book verifies.
 
     The budget is for 4 releases a kill, amended for each kill, so that some kills fall on refusals.
     """
     moments, mu = random.Random(seed), 2.0**-8
-    book = Ledger.create(folder / "kills.db", dataset="bench", budget=GDP((4 * mu**2) ** 0.5))
+    place = places()
+    book = Ledger.create(place, dataset="bench", budget=GDP((4 * mu**2) ** 0.5))
     published: dict[int, str] = {}
     failures: list[str] = []
     unfinished = refusals = 0
@@ -112,10 +123,10 @@ def kills(folder: Path, count: int, seed: int = 20240607) -> dict[str, Any]:
         if number:
             book.amend(GDP((4 * (number + 1) * mu**2) ** 0.5), reason=f"kill {number}")
         book.close()
-        text, refused = _run_and_kill(book.path, mu, moments.randrange(_RELEASES), moments.uniform(0.0, _SECONDS))
+        text, refused = _run_and_kill(place, mu, moments.randrange(_RELEASES), moments.uniform(0.0, _SECONDS))
         refusals += refused
         published.update(text)
-        book = Ledger.open(book.path)
+        book = Ledger.open(place)
         found, state = book.verify(heads=published.values()), book.show()
         charged = {row.seq: row.hash for row in state.rows if row.kind == "charge"}
         failures += found.problems
@@ -123,7 +134,7 @@ def kills(folder: Path, count: int, seed: int = 20240607) -> dict[str, Any]:
         failures += [f"kill {number}: over the budget"] * (state.units["spent_amount"] > state.units["limit_amount"])
         unfinished = state.unfinished
     return {
-        "check": f"kill -9 at {count} random points of a release loop",
+        "check": f"{kind}: kill -9 at {count} random points of a release loop",
         "passed": not failures,
         "failures": failures[:5],
         "published": len(published),
@@ -132,7 +143,7 @@ def kills(folder: Path, count: int, seed: int = 20240607) -> dict[str, Any]:
     }
 
 
-def _run_and_kill(path: Path, mu: float, releases: int, after: float) -> tuple[dict[int, str], bool]:
+def _run_and_kill(path: str | Path, mu: float, releases: int, after: float) -> tuple[dict[int, str], bool]:
     reader, writer = os.pipe()
     loop = _FORK.Process(target=_release_loop, args=(path, mu, writer))
     loop.start()
@@ -140,7 +151,10 @@ def _run_and_kill(path: Path, mu: float, releases: int, after: float) -> tuple[d
     text = b""
     while text.count(b"\n") < 1 + releases and b"refused" not in text:
         select.select([reader], [], [], 60)
-        text += os.read(reader, 65536)
+        said = os.read(reader, 65536)
+        if not said:  # the loop failed; its traceback is on the screen
+            break
+        text += said
     time.sleep(after)
     assert loop.pid is not None
     os.kill(loop.pid, signal.SIGKILL)
@@ -153,9 +167,9 @@ def _run_and_kill(path: Path, mu: float, releases: int, after: float) -> tuple[d
     return {int(seq): digest for seq, digest in done}, "refused" in lines
 
 
-def alone(folder: Path, count: int = 1000) -> dict[str, Any]:
+def alone(kind: str, places: Places, count: int = 1000) -> dict[str, Any]:
     """Durable charges a second of one process, and the time to verify them."""
-    book = Ledger.create(folder / "alone.db", dataset="bench", budget=GDP(8.0))
+    book = Ledger.create(places(), dataset="bench", budget=GDP(8.0))
     begun = time.perf_counter()
     for _ in range(count):
         book.charge(_statement(2.0**-8), method="bench 1", plan_sha256=_PLAN)
@@ -163,18 +177,56 @@ def alone(folder: Path, count: int = 1000) -> dict[str, Any]:
     begun = time.perf_counter()
     found = book.verify()
     return {
-        "check": f"{count} charges by one process",
+        "check": f"{kind}: {count} charges by one process",
         "passed": found.ok,
         "charges_per_second": round(count / seconds),
         "verify_ms_per_entry": round(1e3 * (time.perf_counter() - begun) / found.rows, 3),
     }
 
 
-def run(processes: int = 64, charges: int = 100, fits: int = 1000, kill: int = 200) -> list[dict[str, Any]]:
-    """All checks in order, each in a fresh book."""
+@contextmanager
+def _files() -> Iterator[Places]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        return [alone(folder), contention(folder, processes, charges, fits), kills(folder, kill)]
+        yield lambda: folder / f"{len(list(folder.iterdir()))}.db"
+
+
+@contextmanager
+def _schemas(url: str) -> Iterator[Places]:
+    """Schemas of their own on a server, dropped at the end."""
+    import psycopg
+
+    made: list[str] = []
+
+    def fresh() -> str:
+        made.append(f"bench_{os.getpid()}_{len(made)}")
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute(f'CREATE SCHEMA "{made[-1]}"')
+        return f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={made[-1]}')}"
+
+    try:
+        yield fresh
+    finally:
+        with psycopg.connect(url, autocommit=True) as server:
+            for schema in made:
+                server.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+def run(processes: int = 64, charges: int = 100, fits: int = 1000, kill: int = 200) -> list[dict[str, Any]]:
+    """All checks on each database, each in a fresh book; prints what it finds."""
+    server = os.environ.get("CONFIDE_POSTGRES", "").replace("postgresql+psycopg://", "postgresql://")
+    stores = [("SQLite", _files()), *([("PostgreSQL", _schemas(server))] if server else [])]
+    checks: tuple[tuple[Callable[..., dict[str, Any]], tuple[int, ...]], ...]
+    checks = ((alone, ()), (contention, (processes, charges, fits)), (kills, (kill,)))
+    rows = []
+    for kind, opened in stores:
+        with opened as places:
+            for check, sizes in checks:
+                rows.append(check(kind, places, *sizes))
+                print(json.dumps(rows[-1]), flush=True)
+    if not server:
+        print("PostgreSQL: not measured, CONFIDE_POSTGRES names no server", flush=True)
+    return rows
 
 
 def main() -> None:
@@ -184,8 +236,7 @@ def main() -> None:
     options.add_argument("--fits", type=int, default=1000)
     options.add_argument("--kills", type=int, default=200)
     given = options.parse_args()
-    for row in run(given.processes, given.charges, given.fits, given.kills):
-        print(json.dumps(row), flush=True)
+    run(given.processes, given.charges, given.fits, given.kills)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 import confide as cf
+from benchmarks.rival import python_of_diffprivlib
 from confide.protocol import Gram
 
 ROWS = int(os.environ.get("CONFIDE_BENCH_ROWS", "10000000"))
@@ -32,7 +33,6 @@ FILE = Path("out/bench/speed.parquet")
 NAMES = [*(f"x{j}" for j in range(D)), "y"]
 FORMULA = "y ~ " + " + ".join(NAMES[:-1])
 SCHEMA = cf.Schema({**{name: cf.Numeric(0, 1) for name in NAMES[:-1]}, "y": cf.Numeric(-5, 20)})
-OTHER = Path(".venv-diffprivlib")
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,8 @@ for line in sys.stdin:
 
 
 def against_diffprivlib(runs: int = 9) -> list[dict[str, Any]]:
-    """diffprivlib 0.6.6 lives in an environment of its own, beside scikit-learn 1.7."""
-    python = OTHER / "bin/python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(OTHER)], check=True)
-        subprocess.run(
-            [str(python), "-m", "pip", "install", "-q", "diffprivlib==0.6.6", "scikit-learn==1.7.*"], check=True
-        )
+    """SSP and diffprivlib on the same arrays, one after the other, warm."""
+    python = python_of_diffprivlib()
     table = records(1_000_000, 7)
     frame = table.to_pandas()
     x, y = FILE.parent / "x.npy", FILE.parent / "y.npy"
@@ -174,7 +169,7 @@ def against_diffprivlib(runs: int = 9) -> list[dict[str, Any]]:
     np.save(y, frame["y"].to_numpy())
     times: dict[str, list[float]] = {"diffprivlib": [], "robust": [], "classical": []}
     with subprocess.Popen(
-        [str(python), "-c", _RIVAL, str(x), str(y)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [python, "-c", _RIVAL, str(x), str(y)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as rival:
         assert rival.stdin is not None and rival.stdout is not None
         for r in range(runs + 1):

@@ -273,3 +273,47 @@ def test_infer_repeats_no_statement_that_the_spends_exceed() -> None:
     cheap = replace(release, guarantees=(cf.GDP(0.01, relation="add-remove"),))
     with pytest.raises(cf.ReleaseError, match="altered"):
         cf.infer(cf.Release.from_json(cheap.to_json()))
+
+
+# what is refused with words that help ---------------------------------------------------------------------------------
+
+
+def test_a_table_is_no_source() -> None:
+    frame = pd.DataFrame({"a": [1.0], "y": [2.0]})
+    for call in (
+        lambda: cf.release(cf.regression.SSP("y ~ a"), frame, cf.GDP(1.0), ledger=None),
+        lambda: cf.linear_regression("y ~ a", frame, privacy=cf.GDP(1.0), ledger=None),
+    ):
+        with pytest.raises(
+            cf.PlanError, match=r"data must come from cf.read, got DataFrame; write cf.read\(frame, schema\)"
+        ):
+            call()
+
+
+def test_what_linear_regression_lacks_or_does_not_know_is_a_typed_error() -> None:
+    with pytest.raises(cf.PrivacyError, match=r"privacy=cf.GDP\(1.0\)"):
+        cf.linear_regression("y ~ a", source(), ledger=None)
+    with pytest.raises(cf.PlanError, match=r"ledger=cf.Ledger.open\(.*ledger=None"):
+        cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0))
+    with pytest.raises(
+        cf.PlanError, match=r"no option 'covv' \(did you mean 'cov'\?\); its options are privacy, ledger"
+    ):
+        cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, covv="robust")
+
+
+def test_infer_takes_a_question_and_says_how() -> None:
+    release = cf.release(cf.regression.SSP("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
+    with pytest.raises(cf.PlanError, match=r"write cf.infer\(release, cf.Question\(subset=\['a'\]\)\)"):
+        cf.infer(release, subset=["a"])
+    with pytest.raises(cf.PlanError, match="a question has the fields subset"):
+        cf.infer(release, colour="red")
+    with pytest.raises(cf.PlanError, match=r"must be a cf.Question or None, got list"):
+        cf.infer(release, ["a"])
+    with pytest.raises(cf.PlanError, match="infer takes a release, got str"):
+        cf.infer("release.json")
+
+
+def test_a_pure_request_of_a_gaussian_method_names_methods_that_exist() -> None:
+    pure = [method.name for method in cf.methods() if method.native == "PureDP"]
+    with pytest.raises(cf.NoConversion, match=", ".join(pure) or "no method here has a pure guarantee"):
+        cf.plan(cf.regression.SSP("y ~ a"), source().schema, cf.PureDP(1.0))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -201,7 +202,7 @@ def test_predict_is_the_line_without_clipping() -> None:
     model = regressor().fit(X, y)
     far = pd.DataFrame({"age": [1e6, np.nan, 20], "income": [-1e6, 3, np.inf]})
     prediction = model.predict(far)
-    assert prediction[0] == model.intercept_ + 1e6 * (model.coef_[0] - model.coef_[1])
+    assert prediction[0] == pytest.approx(model.intercept_ + 1e6 * (model.coef_[0] - model.coef_[1]), rel=1e-12)
     assert np.isnan(prediction[1])
     assert np.isinf(prediction[2])
 
@@ -684,3 +685,9 @@ def test_confide_does_not_load_scikit_learn_and_says_what_is_missing() -> None:
         done.stdout
         == 'confide.sklearn needs scikit-learn 1.6 or newer; install it with: pip install "confide[sklearn]"\n'
     )
+
+
+def test_learned_preprocessing_is_warned_of_in_the_help_and_the_readme() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    for text in (str(PrivateRegressor.__doc__), readme):
+        assert "StandardScaler" in text and "FunctionTransformer" in text

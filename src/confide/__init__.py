@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import noise, regression, testing
+    from confide import audit, guarantees, mechanisms, noise, regression, testing
     from confide.errors import (
         BudgetExceeded,
         ConfideError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SourceError,
     )
     from confide.gate import infer, plan, release, verify
-    from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+    from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
     from confide.ledger import Ledger
     from confide.one_call import linear_regression
     from confide.protocol import Plan, Question, Release
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GDP",
+    "RDP",
     "ZCDP",
     "ApproxDP",
     "BudgetExceeded",
@@ -66,9 +67,13 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SourceError",
+    "TradeOff",
     "__version__",
+    "audit",
+    "guarantees",
     "infer",
     "linear_regression",
+    "mechanisms",
     "methods",
     "noise",
     "plan",
@@ -80,7 +85,7 @@ __all__ = [
     "verify",
 ]
 
-_ROOMS = ("noise", "regression", "testing")
+_ROOMS = ("audit", "guarantees", "mechanisms", "noise", "regression", "testing")
 _HOMES = {
     "ApproxDP": "confide.guarantees",
     "BudgetExceeded": "confide.errors",
@@ -100,11 +105,13 @@ _HOMES = {
     "Provenance": "confide.schema",
     "PureDP": "confide.guarantees",
     "Question": "confide.protocol",
+    "RDP": "confide.guarantees",
     "Release": "confide.protocol",
     "ReleaseError": "confide.errors",
     "Schema": "confide.schema",
     "SchemaError": "confide.errors",
     "SourceError": "confide.errors",
+    "TradeOff": "confide.guarantees",
     "ZCDP": "confide.guarantees",
     "infer": "confide.gate",
     "linear_regression": "confide.one_call",

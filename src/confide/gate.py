@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import threading
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from confide import registry
 from confide._version import __version__
-from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SourceError
-from confide.guarantees import Guarantee
+from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError, ReleaseError, SourceError
+from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, statements_hold
-from confide.protocol.plan import checked_privacy
+from confide.protocol.allowance import checked_privacy
 
 __all__ = ["Check", "infer", "plan", "release", "verify"]
 
@@ -43,6 +43,7 @@ def plan(
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]
     request = _resolved(checked_privacy(privacy), ledger)
+    _check_kind(method, request)
     made = method.plan(schema, request, n=n)
     check_plan(made, request)
     return made
@@ -56,12 +57,14 @@ def release(
     ledger: Ledger | None,
     noise: Noise | None = None,
     n: int | None = None,
+    charge_delta: float | None = None,
 ) -> Release:
     """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
 
     method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
     ledger: a budget book; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
-    `cf.noise.SimulatedNoise(seed)`, with ledger=None.
+    `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a method that states a trade-off function alone is
+    charged, as GDP(mu(charge_delta), charge_delta).
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
     facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
@@ -80,11 +83,17 @@ def release(
         raise PrivacyError(
             "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
         )
+    _check_data(source)
     made, planned = _planned(method, source, privacy, ledger, n)
     _check_source(source, planned, ledger)
     if ledger is None:
         return _draw(made, source, planned, noise, "no ledger was charged")
-    charge = ledger.charge(planned.guarantees, method=f"{made.name} {made.version}", plan_sha256=planned.sha256)
+    charge = ledger.charge(
+        planned.guarantees,
+        method=f"{made.name} {made.version}",
+        plan_sha256=planned.sha256,
+        charge_delta=charge_delta,
+    )
     done = _draw(
         made,
         source,
@@ -99,11 +108,12 @@ def release(
     return done
 
 
-def infer(release: Release, question: Question | None = None) -> Result:
+def infer(release: Release, question: Question | None = None, **others: Any) -> Result:
     """The result of a release: the same numbers each time for one release and question. No record is needed.
 
-    Raises `PlanError` when the method that made the release is not installed here.
+    Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question.
     """
+    _check_question(release, question, others)
     method = registry.make(release.plan.method.name, **release.plan.method.parameters)
     if method.version != release.plan.method.version:
         raise PlanError(
@@ -190,6 +200,49 @@ def _check_ledger(ledger: Ledger | None) -> None:
         raise PlanError(
             f"ledger must be an open book or None, got {type(ledger).__name__}; "
             'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
+
+
+def _check_data(source: Any) -> None:
+    """A table is no source: its records have no schema, and pandas frames have an `aggregate` of their own."""
+    if not all(hasattr(source, name) for name in ("schema", "rereadable", "aggregate", "check")):
+        raise PlanError(
+            f"data must come from cf.read, got {type(source).__name__}; write cf.read(frame, schema) and give what it returns"
+        )
+
+
+def _check_kind(method: Any, request: Guarantee) -> None:
+    """Refuse a pure guarantee of a Gaussian method with the names of the methods that can give one."""
+    if isinstance(request, PureDP) and getattr(method, "native", "") == "GDP":
+        pure = [info.name for info in registry.methods() if info.native == "PureDP"]
+        other = (
+            f", or a method with a pure guarantee: {', '.join(pure)}"
+            if pure
+            else "; no method here has a pure guarantee"
+        )
+        raise NoConversion(
+            f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
+            f"ApproxDP({request.epsilon!r}, 1e-06), GDP(1.0) or ZCDP(0.5){other}"
+        )
+
+
+def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None:
+    if not isinstance(release, Release):
+        raise PlanError(
+            f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
+        )
+    if question is not None and not isinstance(question, Question):
+        raise PlanError(
+            f"a question must be a cf.Question or None, got {type(question).__name__}; write "
+            "cf.infer(release, cf.Question(subset=['age']))"
+        )
+    if others:
+        name, value = next(iter(others.items()))
+        known = [field.name for field in fields(Question)]
+        call = f"{name}={value!r}" if name in known else "subset=['age']"
+        raise PlanError(
+            f"infer takes a release and a question, got {', '.join(others)}; a question has the fields {', '.join(known)}; "
+            f"write cf.infer(release, cf.Question({call}))"
         )
 
 

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from confide import gate
+from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Noise, Source
+from confide.protocol.allowance import checked_privacy
 from confide.regression import SSP, LinearEstimates
+from confide.schema.schema import near_match
 
 __all__ = ["linear_regression"]
+
+_OWN = ("privacy", "ledger", "noise", "n")
+_LEFT_OUT: Any = object()  # None means: charge no ledger
 
 
 def linear_regression(
     formula: str,
     data: Source,
     *,
-    privacy: Guarantee,
-    ledger: Ledger | None,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = _LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
     **settings: Any,
 ) -> LinearEstimates:
     """Plan, release and infer a linear regression; `settings` are those of `confide.regression.SSP`.
 
-    The release itself is not kept: to publish it, call `confide.release` and `confide.infer`. Errors are theirs.
+    privacy and ledger have no default: whoever wants no ledger writes ledger=None. The release itself is not kept: to
+    publish it, call `confide.release` and `confide.infer`. Errors are theirs.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
@@ -34,5 +42,18 @@ def linear_regression(
     >>> result.status
     'ok'
     """
+    checked_privacy(privacy)
+    if ledger is _LEFT_OUT:
+        raise PlanError(
+            "ledger was left out: say which budget book is charged, or that none is; write "
+            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
+    known = tuple(field.name for field in fields(SSP) if field.init and field.name != "formula")
+    for name in settings:
+        if name not in known:
+            raise PlanError(
+                f"linear_regression has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
+                f'{", ".join((*_OWN, *known))}; write linear_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)'
+            )
     method = SSP(formula, **settings)
     return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))

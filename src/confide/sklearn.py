@@ -63,6 +63,10 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     a search makes by them come from the records that they are given, without noise: use them with public records only.
     The R squared that may be published is `result_.rsquared`.
 
+    No step of a pipeline before this one may be fitted on the private records: what a `StandardScaler`, an imputer, an
+    encoder or a feature selection learns from them goes into every later number, outside the guarantee, and cannot be
+    noticed here. Scaling is not needed, the declared bounds do it; use `FunctionTransformer` with public constants.
+
     Parameters
     ----------
     method : a regression method such as `confide.regression.SSP("y ~ a + log(b)")`, whose formula names columns; None

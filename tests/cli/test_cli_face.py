@@ -58,6 +58,8 @@ def test_all_commands_are_here():
         "ledger amend",
         "verify",
         "methods",
+        "audit",
+        "curve",
     }
 
 
@@ -67,7 +69,7 @@ def test_every_command_has_json_purpose_example_and_says_what_is_public(path):
     assert any("--json" in parameter.opts for parameter in command.params)
     purpose = command.help.split("\n\n")[0]
     assert "\n" not in purpose.strip()
-    assert re.search("public|published|schema alone", command.help)
+    assert re.search("public|published|schema alone|no record", command.help)
     assert [line[: len(path)] for line in examples(command.help)] == [list(path)]
     shown = good(*path, "--help").out
     assert "Usage:" in shown
@@ -109,7 +111,7 @@ def test_every_example_works(survey):
         "methods",
     ]
     by_path = {" ".join(path): examples(command.help)[0] for path, command in commands()}
-    assert set(by_path) == {*order, "schema draft"}
+    assert set(by_path) == {*order, "schema draft", "audit", "curve"}
     for name in order:
         good(*by_path[name])
     Path("schema.toml").unlink()
@@ -262,7 +264,7 @@ def test_ctrl_c_in_a_process(planned):
     code = f"{wait}from confide.cli import main; main()"
     words = ["release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json"]
     child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert b"cost" in child.stdout.readline()
+    assert b"will charge" in child.stdout.readline()
     assert child.stdout.readline() == b"inside\n"
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)

@@ -13,7 +13,6 @@ from confide.cli import door
 from confide.errors import PlanError
 from confide.ledger import Ledger
 from confide.regression import SSP
-from confide.schema import Schema
 
 
 def plan_of(method: str) -> tuple[str, ...]:
@@ -101,7 +100,7 @@ def test_an_unexpected_error_in_a_reader_withholds_its_class(survey, monkeypatch
     def fail(*_, **__):
         raise UnicodeError("SENTINEL")
 
-    monkeypatch.setattr(Schema, "draft", fail)
+    monkeypatch.setattr("confide.schema.draft.draft", fail)
     done = run("schema", "draft", "survey.csv")
     assert done.code == 2
     assert "UnicodeError" not in done.err

@@ -65,7 +65,7 @@ def test_a_newer_format_says_so(released):
 def test_regress_is_the_three_steps_in_one(book):
     done = good(*REGRESS, "--ledger", "book.db", "-o", "release.json", "--report", "report.html", "--plot", "plot.png")
     lines = done.out.splitlines()
-    assert lines[0].startswith("cost: GDP(mu=1, add-remove), charged to dataset 'survey'")
+    assert lines[0].startswith("will charge GDP(mu=1, add-remove) to dataset 'survey'")
     table = good("infer", "release.json").out.rstrip("\n")
     assert table in done.out
     assert "region[T.South]" in table

@@ -31,7 +31,7 @@ def test_plan_prints_its_table_and_charges_nothing(book):
     assert entries() == []
     facts = good(*PLAN, "--n", "2000", "--json").json
     assert facts["plan_sha256"] == plan.sha256
-    assert sum(spend["mu"] ** 2 for spend in facts["spends"]) == pytest.approx(1, abs=1e-12)
+    assert sum(spend["guarantee"]["mu"] ** 2 for spend in facts["spends"]) == pytest.approx(1, abs=1e-12)
     assert facts["forecast"]["2,000"]["age"] > 0
     assert facts["rows_per_unit"] == 1
 
@@ -64,7 +64,9 @@ def test_a_formula_that_cannot_work_is_a_plan_error(survey, formula):
 
 def test_release_charges_once_writes_and_verifies(planned):
     done = good(*RELEASE, "-o", "release.json")
-    assert "cost: GDP(mu=1, add-remove)" in done.out
+    assert "will charge GDP(mu=1, add-remove) to dataset 'survey'" in done.out
+    assert "charged GDP(mu=1, add-remove) to dataset 'survey', entry 2" in done.out
+    assert "released before" not in done.err
     release = Release.load("release.json")
     assert release.sha256 in done.out
     assert not release.simulated

@@ -101,7 +101,7 @@ SUBSTITUTE = {"relation": "substitute"}
     ("parts", "message"),
     [
         ((), r"at least one guarantee, got none; write for instance compose\(GDP\(1\.0\)"),
-        ((GDP(1.0), 1.0), "a guarantee is PureDP, ApproxDP, ZCDP or GDP, got float"),
+        ((GDP(1.0), 1.0), "a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got float"),
         ((GDP(1.0), PureDP(1.0)), r"one kind, got GDP and PureDP; convert first.*\.to_gdp\(\)"),
         ((GDP(1.0), ZCDP(1.0)), r"one kind, got GDP and ZCDP; convert first.*\.to_zcdp\(\)"),
         (

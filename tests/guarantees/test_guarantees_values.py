@@ -271,7 +271,7 @@ def _edited(**changes):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (None, "'type' is one of PureDP, ApproxDP, ZCDP, GDP"),
+        (None, "'type' is one of PureDP, ApproxDP, ZCDP, GDP, RDP, TradeOff"),
         ([], "'type' is one of"),
         ({}, "'type' is one of"),
         (_edited(type="Magic"), "'type' is one of"),
@@ -305,7 +305,10 @@ def test_files_that_are_refused(data, message):
         (lambda: guarantees.gaussian_epsilon(0.5, -1.0), "^mu must be above 0"),
         (lambda: guarantees.gaussian_mu(-1.0, 1e-6), r"^epsilon must be at least 0, got -1\.0; write for instance"),
         (lambda: guarantees.gaussian_mu(1.0, 2.0), "^delta must be above 0 and below 1"),
-        (lambda: guarantees.calibrate_gaussian(1.0), "^a guarantee is PureDP, ApproxDP, ZCDP or GDP, got float"),
+        (
+            lambda: guarantees.calibrate_gaussian(1.0),
+            "^a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got float",
+        ),
         (lambda: guarantees.pure_mu(0.0), "^epsilon is 0"),
         (lambda: guarantees.pure_epsilon(math.inf), "^mu must be finite"),
         (lambda: GDP(1.0).detection_limit(0.0), "^false_alarm must be above 0 and below 1"),

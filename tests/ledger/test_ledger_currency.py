@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import pytest
@@ -12,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.errors import BudgetExceeded, NoConversion, PrivacyError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
+from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, calibrate_gaussian
+from confide.guarantees.curves import Curve, gaussian, laplace, symmetric_laplace
+from confide.ledger import Ledger
 from confide.ledger.account import Account
-from confide.ledger.currency import CURRENCIES, Approximate, Currency, currency_of
+from confide.ledger.chain import charge_delta_of
+from confide.ledger.currency import CURRENCIES, Approximate, Currency, checked_delta, currency_of
 from confide.ledger.decision import choose
 from confide.ledger.units import ZERO, Price
 
@@ -160,19 +164,38 @@ def test_an_approximate_budget_holds_what_the_curve_allows() -> None:
     assert curve(1.0, mu * mpmath.sqrt(granted)) <= 1e-6 < curve(1.0, mu * mpmath.sqrt(granted + 1))
 
 
-def test_delta_and_curve_share_an_approximate_budget() -> None:
-    book = account(ApproxDP(1.0, 1e-6), Price(0, round(0.5e-6 * 2**60)))
-    mu = calibrate_gaussian(ApproxDP(1.0, 0.5e-6))
-    assert choose(book, (full(GDP(mu * (1 - 1e-6))),))
+def test_the_curve_and_the_deltas_have_their_own_parts_of_an_approximate_budget() -> None:
+    """A tenth of delta for releases with a delta, the rest for the curve, fixed in advance: any other split is no filter."""
+    spent = Price(2**20, 0)
+    mu = calibrate_gaussian(ApproxDP(1.0, 0.9e-6))
+    for part in (spent, Price(2**20, round(0.09e-6 * 2**60))):
+        book = account(ApproxDP(1.0, 1e-6), part)
+        assert choose(book, (full(GDP(mu * (1 - 1e-5))),))
+        with pytest.raises(BudgetExceeded):
+            choose(book, (full(GDP(mu * (1 + 1e-6))),))
+    book = account(ApproxDP(1.0, 1e-6), spent)
+    assert choose(book, (full(GDP(1e-3, 0.99e-7)),))
     with pytest.raises(BudgetExceeded):
-        choose(book, (full(GDP(mu * (1 + 1e-6))),))
+        choose(book, (full(GDP(1e-3, 1.01e-7)),))
+
+
+def test_alone_in_its_book_a_release_may_use_the_whole_pair_and_then_nothing_fits() -> None:
+    book = account(ApproxDP(1.0, 1e-6))
+    whole = full(GDP(calibrate_gaussian(ApproxDP(1.0, 1e-6)) * (1 - 1e-8)))
+    decided = choose(book, (whole,))
+    assert decided
+    with pytest.raises(BudgetExceeded):
+        choose(replace(book, spent=book.currency.price(whole)), (full(GDP(1e-4)),))
+    mixed = full(GDP(calibrate_gaussian(ApproxDP(1.0, 0.5e-6)) * (1 - 1e-6), 0.4e-6))
+    assert choose(book, (mixed,))
 
 
 def test_far_outside_the_curve_nothing_is_granted_by_accident() -> None:
     with pytest.raises(BudgetExceeded):
         choose(account(ApproxDP(3000.0, 0.5)), (full(GDP(60.0)),))
     assert APPROXIMATE.fits(Price(2**40, 1), Price(1, 0))  # mu = 2^-20 at epsilon = 1: delta underflows, one unit
-    assert not APPROXIMATE.fits(Price(2**40, 1), Price(1, 1))
+    assert not APPROXIMATE.fits(Price(2**40, 0), Price(1, 0))
+    assert not APPROXIMATE.fits(Price(2**40, 9), Price(0, 1))  # a tenth of nine units is none
 
 
 @settings(max_examples=60, deadline=None)
@@ -245,3 +268,112 @@ def test_the_error_carries_its_numbers_as_text() -> None:
     assert caught.value.spent == caught.value.remaining == "mu = 0.707107, mu^2 = 0.5, delta = 0"
     assert "privacy=GDP(0.7071)" in str(caught.value)
     assert "book.amend(GDP(...), reason='...')" in str(caught.value)
+
+
+MU_1 = float(kink(1.0))  # mu(epsilon) at epsilon = 1
+LOCAL = TradeOff(laplace(1.0))
+# The whole table: guarantee, (amount, delta) in the GDP, ZCDP and PureDP book, None where the book refuses.
+TABLE: list[tuple[Guarantee, tuple[float, float] | None, float | None, float | None]] = [
+    (GDP(0.5), (0.25, 0.0), 0.125, None),
+    (GDP(0.5, 1e-6), (0.25, 1e-6), None, None),
+    (PureDP(1.0), (MU_1**2, 0.0), 0.5, 1.0),
+    (ApproxDP(1.0, 1e-6), (MU_1**2, 1e-6), None, None),
+    (ZCDP(0.125), None, 0.125, None),
+    (RDP((2.0, 8.0), (0.1, 0.4)), None, None, None),
+    (LOCAL, (float("nan"), 1e-6), None, None),  # mu(delta')^2 is checked by itself
+]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]))
+def test_every_cell_of_the_table(row: tuple[Guarantee, tuple[float, float] | None, float | None, float | None]) -> None:
+    statement, in_gdp, in_zcdp, in_pure = row
+    costs = {"GDP": in_gdp, "ZCDP": in_zcdp, "PureDP": in_pure}
+    budgets = {"GDP": GDP(3.0, 1e-5), "ZCDP": ZCDP(3.0), "PureDP": PureDP(3.0)}
+    for name, cost in costs.items():
+        book = account(budgets[name])
+        if cost is None:
+            with pytest.raises(NoConversion) as caught:
+                choose(book, (full(statement),), 1e-6)
+            works = "to_approx(delta=1e-6)" if isinstance(statement, RDP) else "open a dataset's book with a budget in"
+            assert works in str(caught.value)
+            continue
+        amount, delta = cost if isinstance(cost, tuple) else (cost, 0.0)
+        price = choose(book, (full(statement),), 1e-6).price
+        if amount == amount:
+            assert abs(price.amount - amount * 2**40) <= 1 + 1e-8 * price.amount
+        assert 0 <= delta * 2**60 - price.delta + 1 <= 2
+    if in_gdp is None:  # what a refused guarantee can do: state an (epsilon, delta) as well
+        also = full(statement).to_approx(delta=1e-6)
+        assert choose(account(GDP(3.0, 1e-5)), (full(statement), also)).statement == also
+
+
+@pytest.mark.parametrize("request_", [ApproxDP(1.0, 1e-6), ZCDP(0.02)], ids=str)
+def test_a_native_gaussian_is_charged_as_such_whatever_was_asked_for(request_: Guarantee) -> None:
+    """The last row of the table: requested ApproxDP or ZCDP, native Gaussian; GDP book mu^2, ZCDP book mu^2/2, else refused."""
+    native = full(GDP(calibrate_gaussian(request_)))
+    assert isinstance(native, GDP)
+    statements = (native, full(request_))
+    assert choose(account(GDP(3.0)), statements).price == Price(GAUSSIAN.price(native).amount, 0)
+    half = Fraction(native.mu) ** 2 / 2
+    assert abs(choose(account(ZCDP(3.0)), statements).price.amount - half * 2**40) <= 2**11
+    with pytest.raises(NoConversion):
+        choose(account(PureDP(3.0)), statements)
+
+
+@pytest.mark.parametrize(
+    ("budget", "curve", "deltas"),
+    [
+        (GDP(3.0, 1e-5), laplace(1.0), (1e-7, 1e-6, 3e-6)),
+        (ApproxDP(8.0, 1e-4), laplace(1.0), (1e-6,)),
+        (GDP(3.0, 1e-5), symmetric_laplace(2, 1.0), (1e-6,)),
+    ],
+    ids=str,
+)
+def test_a_trade_off_function_is_charged_at_the_callers_delta(
+    budget: Guarantee, curve: Curve, deltas: tuple[float, ...]
+) -> None:
+    statement = full(TradeOff(curve))
+    for delta in deltas:
+        chosen = choose(account(budget), (statement,), delta)
+        assert chosen.statement == statement
+        assert isinstance(chosen.counted, GDP)
+        assert chosen.price.delta == int(Fraction(delta) * 2**60)
+        counted = gaussian(chosen.counted.mu)
+        for epsilon in (-2.0, -0.5, 0.0, 0.3, 1.0, 2.5):  # what the book counts bounds what the curve gives away
+            assert float(statement.curve.delta(epsilon)) <= float(counted.delta(epsilon)) + delta + 1e-12
+    with pytest.raises(NoConversion, match=r"charge_delta=1e-6"):
+        choose(account(budget), (statement,))
+
+
+def test_the_cheapest_statement_may_be_a_trade_off_function_or_not() -> None:
+    curve, pure = full(TradeOff(laplace(1.0))), full(PureDP(1.0))
+    assert choose(account(GDP(3.0, 1e-5)), (pure, curve), 1e-6).price.amount <= GAUSSIAN.price(pure).amount
+    assert choose(account(GDP(3.0)), (pure, curve), 1e-6).statement == pure  # no delta to spend
+    assert choose(account(PureDP(3.0)), (pure, curve), 1e-6).statement == pure
+    assert choose(account(GDP(3.0)), (pure, curve)).statement == pure
+
+
+def test_a_refused_trade_off_function_is_told_what_fits() -> None:
+    with pytest.raises(BudgetExceeded, match=r"what fits: a trade-off function that is GDP\(.*at its charge_delta"):
+        choose(account(GDP(0.3, 1e-5)), (full(LOCAL),), 1e-6)
+
+
+@pytest.mark.parametrize("delta", [-1e-6, 1.0, 2.0, float("nan"), 2.0**-61, "1e-6", True])
+def test_an_impossible_charge_delta_is_refused(delta: object) -> None:
+    with pytest.raises(PrivacyError, match="for instance charge_delta=1e-6"):
+        choose(account(GDP(3.0, 1e-5)), (full(GDP(1.0)),), delta)  # type: ignore[arg-type]
+
+
+def test_a_book_with_trade_off_functions_verifies(place: str | Path) -> None:
+    book = Ledger.create(place, dataset="survey", budget=GDP(5.0, 1e-4))
+    local, pure = full(LOCAL), full(PureDP(0.5))
+    for statements, delta in (((local,), 1e-6), ((local, pure), 3e-7), ((pure,), None), ((local,), 2.0**-60)):
+        paid = book.charge(statements, method="toy 1", plan_sha256="0" * 64, charge_delta=delta)
+        receipt = book.receipt(paid, release_sha256=f"{paid.seq:064x}", version="test")
+        assert receipt.guarantee == paid.statement
+    found = book.verify()
+    assert found.ok, found.problems
+    rows = [row for row in book.show().rows if row.kind == "charge"]
+    assert [row.note for row in rows][2] == ""
+    assert charge_delta_of(rows[0].note) == checked_delta(1e-6)
+    assert book.verify(heads=[receipt]).ok

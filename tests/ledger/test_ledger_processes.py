@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ from ledger_workers import (
 from confide.errors import BudgetExceeded, LedgerBusy, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.ledger.store import Store
+from confide.ledger.places import store_of
 
 UNIT = 2**38  # what GDP(0.5) costs
 
@@ -37,13 +37,28 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "book.db"
+def book(place: str | Path) -> Ledger:
+    return Ledger.create(place, dataset="survey", budget=GDP(2.0))
 
 
 @pytest.fixture
-def book(path: Path) -> Ledger:
+def in_file(path: Path) -> Ledger:
     return Ledger.create(path, dataset="survey", budget=GDP(2.0))
+
+
+@contextmanager
+def locked(place: str | Path) -> Iterator[Callable[[], None]]:
+    """Another program holds the lock of the dataset, until what is given is called."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield lambda: other.execute("COMMIT") and None
+    else:
+        import psycopg
+
+        with psycopg.connect(place) as session:
+            session.execute("SELECT 1 FROM budget WHERE dataset = 'survey' FOR UPDATE")
+            yield session.commit
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +67,12 @@ def processes() -> multiprocessing.context.ForkContext:
 
 
 def test_eight_processes_are_granted_exactly_what_fits(
-    path: Path, processes: multiprocessing.context.ForkContext
+    place: str | Path, processes: multiprocessing.context.ForkContext
 ) -> None:
     fits, mu = 61, 2.0**-4
-    book = Ledger.create(path, dataset="survey", budget=GDP(((fits + 0.999) * mu**2) ** 0.5))
+    book = Ledger.create(place, dataset="survey", budget=GDP(((fits + 0.999) * mu**2) ** 0.5))
     start, results = processes.Event(), processes.Queue()
-    workers = [processes.Process(target=try_charges, args=(str(path), 25, mu, start, results)) for _ in range(8)]
+    workers = [processes.Process(target=try_charges, args=(str(place), 25, mu, start, results)) for _ in range(8)]
     for worker in workers:
         worker.start()
     start.set()
@@ -71,17 +86,17 @@ def test_eight_processes_are_granted_exactly_what_fits(
     assert book.verify().ok
 
 
-def test_kill_9_at_random_points(path: Path, processes: multiprocessing.context.ForkContext) -> None:
+def test_kill_9_at_random_points(place: str | Path, processes: multiprocessing.context.ForkContext) -> None:
     """After each kill the book opens and verifies, and every published release has its charge."""
     moments, waited_for = random.Random(20240607), 0
-    Ledger.create(path, dataset="survey", budget=GDP(2.0))
+    Ledger.create(place, dataset="survey", budget=GDP(2.0))
     published: dict[int, str] = {}
     for _ in range(15):
         releases = moments.randrange(6)
         waited_for += releases
         reader, writer = os.pipe()
         with closing(os.fdopen(reader, "rb", buffering=0)) as lines:
-            loop = processes.Process(target=release_loop, args=(str(path), 2.0**-8, writer))
+            loop = processes.Process(target=release_loop, args=(str(place), 2.0**-8, writer))
             loop.start()
             os.close(writer)
             text = b""
@@ -96,7 +111,7 @@ def test_kill_9_at_random_points(path: Path, processes: multiprocessing.context.
                 text += chunk
         done = [line.split(b" ") for line in text.split(b"\n")[1:-1] if line != b"refused"]
         published.update((int(seq), digest.decode()) for seq, digest in done)
-        book = Ledger.open(path, dataset="survey")
+        book = Ledger.open(place, dataset="survey")
         found = book.verify(heads=published.values())
         assert found.ok, found.problems
         state = book.show()
@@ -106,10 +121,12 @@ def test_kill_9_at_random_points(path: Path, processes: multiprocessing.context.
     assert len(published) >= waited_for > 30  # the loop did run
 
 
-def test_many_processes_may_create_in_one_file(path: Path, processes: multiprocessing.context.ForkContext) -> None:
+def test_many_processes_may_create_in_one_file(
+    place: str | Path, processes: multiprocessing.context.ForkContext
+) -> None:
     start, results = processes.Event(), processes.Queue()
     names = [f"set {number % 6}" for number in range(8)]
-    workers = [processes.Process(target=create_dataset, args=(str(path), name, start, results)) for name in names]
+    workers = [processes.Process(target=create_dataset, args=(str(place), name, start, results)) for name in names]
     for worker in workers:
         worker.start()
     start.set()
@@ -119,8 +136,8 @@ def test_many_processes_may_create_in_one_file(path: Path, processes: multiproce
     failed = [text for _, text in outcomes if text]
     assert len(failed) == 2, failed
     assert all(text.startswith("PlanError") and "never overwritten" in text for text in failed)
-    assert Ledger.datasets(path) == tuple(sorted(set(names)))
-    assert all(Ledger.open(path, dataset=name).verify().ok for name in names)
+    assert Ledger.datasets(place) == tuple(sorted(set(names)))
+    assert all(Ledger.open(place, dataset=name).verify().ok for name in names)
 
 
 def test_threads_share_a_book(book: Ledger) -> None:
@@ -170,8 +187,8 @@ def test_a_fork_loses_no_charge_when_the_parent_closes_first(book: Ledger) -> No
     assert book.verify().ok
 
 
-def test_a_fork_waits_for_a_transaction_of_another_thread(path: Path, book: Ledger) -> None:
-    store = Store(path, 5.0)
+def test_a_fork_waits_for_a_transaction_of_another_thread(place: str | Path, book: Ledger) -> None:
+    store = store_of(place, 5.0)
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -199,13 +216,12 @@ def test_a_process_forked_behind_pythons_back_is_refused(book: Ledger, monkeypat
     assert book.show().units["spent_amount"] == UNIT
 
 
-def test_a_lock_that_stays_is_busy_after_the_timeout(path: Path, book: Ledger) -> None:
-    impatient = Ledger.open(path, timeout=0.2)
+def test_a_lock_that_stays_is_busy_after_the_timeout(place: str | Path, book: Ledger) -> None:
+    impatient = Ledger.open(place, timeout=0.2)
     paid = charge(impatient, gdp(0.5))
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with locked(place) as release:
         begun = time.monotonic()
-        with pytest.raises(LedgerBusy, match=r"locked by another process.*0\.2 s.*nothing was charged"):
+        with pytest.raises(LedgerBusy, match=r"locked by another (process|session).*0\.2 s.*nothing was charged"):
             charge(impatient, gdp(0.5))
         assert 0.15 < time.monotonic() - begun < 20
         with pytest.raises(LedgerBusy, match=r"charge 2 .* stays, unfinished: .*the receipt was not written"):
@@ -216,21 +232,20 @@ def test_a_lock_that_stays_is_busy_after_the_timeout(path: Path, book: Ledger) -
         assert impatient.show().units["spent_amount"] == UNIT
         with pytest.raises(BudgetExceeded):
             charge(impatient, gdp(3.0))
-        other.execute("ROLLBACK")
+        release()
     assert charge(impatient, gdp(0.5)).seq == 3
     assert impatient.receipt(paid, release_sha256=release_digest(1), version="test").charge_seq == 2
 
 
-def test_the_lock_is_taken_before_anything_is_read(path: Path, book: Ledger) -> None:
+def test_the_lock_is_taken_before_anything_is_read(place: str | Path, book: Ledger) -> None:
     """A writer that read first would fail at once, or decide on a total that another process has moved since."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with locked(place) as release:
         done: list[int] = []
         waiting = threading.Thread(target=lambda: done.append(charge(book, gdp(0.5)).seq))
         waiting.start()
         time.sleep(0.2)
         assert not done
-        other.execute("COMMIT")
+        release()
         waiting.join(10)
     assert done == [2]
 
@@ -249,17 +264,17 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     yield lambda: monkeypatch.setattr(sqlite3, "connect", connecting)
 
 
-def test_a_full_disk_charges_nothing_and_says_so(path: Path, book: Ledger, full: Callable[[], None]) -> None:
-    charge(book, gdp(0.5))
-    book.close()
+def test_a_full_disk_charges_nothing_and_says_so(path: Path, in_file: Ledger, full: Callable[[], None]) -> None:
+    charge(in_file, gdp(0.5))
+    in_file.close()
     full()
     small = 0
     with pytest.raises(LedgerBusy, match=r"the disk is full.*nothing was charged"):
         while True:
-            charge(book, gdp(2.0**-10))
+            charge(in_file, gdp(2.0**-10))
             small += 1
-    assert book.verify().ok
-    assert book.show().units["spent_amount"] == UNIT + small * 2**20
+    assert in_file.verify().ok
+    assert in_file.show().units["spent_amount"] == UNIT + small * 2**20
 
 
 def test_a_failure_while_committing_is_not_called_uncharged(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +289,7 @@ def test_a_failure_while_committing_is_not_called_uncharged(book: Ledger, monkey
     book.preview((gdp(0.5),))
     monkeypatch.setattr(DefaultDialect, "do_commit", failing)
     with pytest.raises(LedgerBusy, match="take it as charged if"), monkeypatch.context() as patch:
-        patch.setattr(Ledger, "preview", lambda *_: None)
+        patch.setattr(Ledger, "preview", lambda *_, **__: None)
         charge(book, gdp(0.5))
     monkeypatch.undo()
     assert book.verify().ok
@@ -340,21 +355,21 @@ def test_a_lost_lock_is_an_error_and_not_a_fork_of_the_chain(book: Ledger, monke
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_a_book_that_is_dropped_leaves_no_connection_for_a_fork(path: Path, book: Ledger) -> None:
+def test_a_book_that_is_dropped_leaves_no_connection_for_a_fork(path: Path, in_file: Ledger) -> None:
     import gc
 
     def open_files() -> int:
         links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
         return sum(str(link).startswith(str(path)) for link in links)
 
-    book.close()
+    in_file.close()
     assert open_files() == 0
     gc.disable()
     try:
         charge(Ledger.open(path), gdp(0.5))
         Ledger.datasets(path)
         assert open_files() == 0
-        charge(book, gdp(0.5))
+        charge(in_file, gdp(0.5))
         assert open_files() > 0
         assert in_child(lambda: str(open_files())) == "0"
     finally:

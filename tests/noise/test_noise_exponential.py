@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import mpmath
@@ -11,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.noise.exponential import _COEFFICIENTS, _EXP_TABLE, EXP_SMALL_ERROR, exp_bounds, exp_small
+from confide.noise.exponential import (
+    _COEFFICIENTS,
+    _EXP_TABLE,
+    _EXP_WHOLES,
+    EXP_SMALL_ERROR,
+    EXP_WIDE_ERROR,
+    exp_bounds,
+    exp_small,
+    exp_wide,
+)
 
 UNIT = Fraction(1, 2**53)
 
@@ -41,9 +51,10 @@ def test_integer_bounds_hold_e_to_the_minus_x_and_are_close(x: Fraction, bits: i
 
 
 def test_table_holds_the_nearest_doubles() -> None:
-    assert len(_EXP_TABLE) == 128
-    for q, entry in enumerate(_EXP_TABLE):
-        exact = as_fraction(exact_exp(Fraction(q, 64), 300))
+    assert (len(_EXP_TABLE), len(_EXP_WHOLES)) == (64, 32)
+    entries = [(Fraction(q, 64), entry) for q, entry in enumerate(_EXP_TABLE)]
+    for x, entry in [*entries, *((Fraction(q), entry) for q, entry in enumerate(_EXP_WHOLES))]:
+        exact = as_fraction(exact_exp(x, 300))
         distance = abs(Fraction(float(entry)) - exact)
         assert distance <= abs(Fraction(float(np.nextafter(entry, 2.0))) - exact)
         assert distance <= abs(Fraction(float(np.nextafter(entry, 0.0))) - exact)
@@ -70,24 +81,33 @@ def test_the_error_budget_of_exp_small_adds_up_in_rational_arithmetic() -> None:
     assert series < Fraction(42, 100) * UNIT
     # Table entry and last product: (1 + series + horner)(1 + u)(1 + u) - 1.
     assert (1 + series + horner) * (1 + UNIT) ** 2 - 1 < EXP_SMALL_ERROR
+    assert (1 + EXP_SMALL_ERROR) * (1 + UNIT) ** 2 - 1 < EXP_WIDE_ERROR
 
 
-@pytest.mark.parametrize("top", [2.0**-40, 2.0**-6, 0.58, 2.0])
+@pytest.mark.parametrize("top", [2.0**-40, 2.0**-6, 0.58, 1.0])
 def test_exp_small_keeps_its_error_bound(top: float) -> None:
-    rng = np.random.default_rng(11)
-    x = rng.uniform(0, top, 4_000)
-    edges = np.arange(128) / 64
-    x = np.concatenate([x, edges, np.nextafter(edges[1:], 0), np.nextafter(edges, 3)])
-    x = x[x < 2]
-    worst = max(
+    worst = worst_error(exp_small, top, 1)
+    assert UNIT / 4 < worst < EXP_SMALL_ERROR  # the comparison is not with itself
+
+
+@pytest.mark.parametrize("top", [1.0, 31.0])
+def test_exp_wide_keeps_its_error_bound(top: float) -> None:
+    assert UNIT / 4 < worst_error(exp_wide, top, 31) < EXP_WIDE_ERROR
+
+
+def worst_error(function: Callable[[np.ndarray], np.ndarray], top: float, end: int) -> Fraction:
+    x = np.random.default_rng(11).uniform(0, top, 4_000)
+    edges = np.arange(64 * end) / 64
+    x = np.concatenate([x, edges, np.nextafter(edges[1:], 0), np.nextafter(edges, 40)])
+    x = x[x < end]
+    return max(
         abs(Fraction(e) / as_fraction(exact_exp(Fraction(v), 150)) - 1)
-        for v, e in zip(x.tolist(), exp_small(x).tolist(), strict=True)
+        for v, e in zip(x.tolist(), function(x).tolist(), strict=True)
     )
-    assert worst < EXP_SMALL_ERROR
-    assert worst > UNIT / 4  # the comparison is not with itself
 
 
-def test_exp_small_leaves_its_argument_alone_and_is_one_at_zero() -> None:
+@pytest.mark.parametrize("function", [exp_small, exp_wide])
+def test_arguments_are_left_alone_and_the_value_at_zero_is_one(function: Callable[[np.ndarray], np.ndarray]) -> None:
     x = np.array([0.0, 0.25])
-    assert exp_small(x)[0] == 1.0
+    assert function(x)[0] == 1.0
     assert x.tolist() == [0.0, 0.25]

@@ -1,224 +1,168 @@
-"""The sampler, try by try: float64 against exact arithmetic, settlement against mpmath on words written for it."""
+"""From standard draws to integers: the product by limbs against rationals, each draw against exact arithmetic."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.noise.exact import LAWS, parameter, take
 
-from confide.noise import sampler
-from confide.noise.exponential import exp_bounds
-from confide.noise.laws import GaussianLaw, gaussian_law
+from confide.errors import PrivacyError
+from confide.noise import SimulatedNoise, sampler
+from confide.noise.exponential import EXP_WIDE_ERROR, exp_bounds
+from confide.noise.laws import Scales
+from confide.noise.standard import Draws, StandardLaw, standard_law
+from confide.noise.uniform import LazyUniform
 from confide.noise.words import SimulatedWords
 
 Script = Callable[[list[int]], object]
-TOP = 2**64
-SCALES = [Fraction(1, 2), Fraction(3), Fraction(17), Fraction(1000), Fraction(10) ** 9, Fraction(3, 2) ** 90]
+SCALES = [Fraction(1, 10**9), Fraction(1, 2), Fraction(3), Fraction(1000), Fraction(10) ** 9, Fraction(3, 2) ** 90]
+SCALES += [Fraction(2**57) - Fraction(1, 3), Fraction(2**36), Fraction(2**36) - Fraction(1, 2**60)]
 
 
-def law_parts(law: GaussianLaw, cells: int) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
-    rate = mpmath.mpf(law.rate.numerator) / law.rate.denominator
-    total = (1 + mpmath.jtheta(3, 0, mpmath.exp(-rate))) / 2
-    sums = [mpmath.exp(-rate) * 0]
-    for c in range(cells):
-        sums.append(sums[-1] + mpmath.exp(-rate * c * c) / total)
-    return rate, sums[1:]
-
-
-def digits(value: mpmath.mpf, bits: int) -> int:
-    return int(mpmath.floor(value * mpmath.mpf(2) ** bits))
-
-
-def acceptance(law: GaussianLaw, cell: int, place: int, place_bits: int) -> mpmath.mpf:
-    rate = mpmath.mpf(law.rate.numerator) / law.rate.denominator
-    r = mpmath.mpf(place) / mpmath.mpf(2) ** place_bits
-    return mpmath.exp(-rate * r * (r + 2 * cell))
-
-
-@pytest.mark.parametrize("scale", SCALES, ids=float)
-def test_float64_decides_every_try_as_exact_arithmetic_does(scale: Fraction) -> None:
-    law = GaussianLaw(scale**2)
-    tries = 3_000
-    block = SimulatedWords(5).take(3 * tries)
-    whole = sampler._block(law, _Once(block), tries)
-    first, place, last = block.reshape(3, tries).tolist()
-    one_by_one = [sampler.settle(law, _Once(np.empty(0)), a, b, c) for a, b, c in zip(first, place, last, strict=True)]
-    assert whole.tolist() == [value for value in one_by_one if value is not None]
-    assert 0.965 < len(whole) / tries < 0.995
-
-
-class _Once:
-    """One block, and then nothing: a try that asked for more words would fail."""
-
-    def __init__(self, block: np.ndarray) -> None:
-        self.block = block
-
+class NoWords:
     def take(self, count: int) -> np.ndarray:
-        assert count == len(self.block)
-        return self.block
+        raise AssertionError("more words were asked for")
 
 
-@pytest.mark.parametrize("scale", SCALES, ids=float)
-def test_the_error_of_the_float_acceptance_is_below_its_bound(scale: Fraction) -> None:
-    """|e - e^-x| < 6.6 * 2^-53 at the real r that the 64 bits begin, at both ends, over all cells of the table."""
-    law = GaussianLaw(scale**2)
-    rng = np.random.default_rng(3)
-    cells = np.concatenate([np.arange(len(law.thresholds)), rng.integers(0, len(law.thresholds), 1_200)]).astype(
-        np.int64
-    )
-    place = rng.integers(0, TOP, len(cells), dtype=np.uint64)
-    place[: len(law.thresholds) : 2] = TOP - 1
-    place[-20:-10] = TOP - 1
-    place[-10:] = 0
-    floors = _floors(law, cells, place)
-    worst = 0.0
-    for cell, bits, floor in zip(cells.tolist(), place.tolist(), floors.tolist(), strict=True):
-        for end in (bits, bits + 1):
-            low, high = exp_bounds(sampler._exponent(law, cell, end, 64), 128)
-            worst = max(worst, abs(floor - low / 2**66), abs(floor - high / 2**66))
-    assert worst < 6.6 * 2**9 + 1
-    assert worst < law.margin / 4
-    assert worst > 2**7  # float64 is at work here
-
-
-def _floors(law: GaussianLaw, cells: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """floor(2^62 e), found as the u at which acceptance ends, by bisection: only through what `_accept` answers."""
-    low, high = np.zeros(len(cells), dtype=np.uint64), np.full(len(cells), 2**62, dtype=np.uint64)
-    for _ in range(63):
-        middle = low + (high - low) // np.uint64(2)
-        accepted, _ = sampler._accept(law, cells, place, middle << np.uint64(2))
-        low, high = np.where(accepted, middle, low), np.where(accepted, high, middle)
-    return high.astype(np.int64)
-
-
-def first_draw(law: GaussianLaw, script: Script, first: int, place: int, last: int, more: list[int]) -> tuple[int, int]:
-    """The first draw when the first try has the given words and all others give 0; how many further words it took."""
-    tries = sampler.tries_for(1)
-    words = script(
-        [first, *[0] * (tries - 1), place, *[0] * (tries - 1), last, *[0] * (tries - 1), *more],
-    )
-    value = int(sampler.draw(law, words, 1)[0])  # type: ignore[arg-type]
-    return value, sum(words.asked[1:])  # type: ignore[attr-defined]
-
-
-BIG = Fraction(2) ** 80  # sigma = 2^40: k = 36, so that a draw shows its cell
-REJECTED = 0  # the next try of the script gives 0
-
-
-@pytest.mark.parametrize("cell", [0, 1, 20, 100, 130])
-@pytest.mark.parametrize("step", [-1, 0, 1])
-def test_a_cell_word_on_a_threshold_is_settled_by_the_next_words(cell: int, step: int, scripted: Script) -> None:
-    law = GaussianLaw(BIG)
-    with mpmath.workprec(500):
-        _, sums = law_parts(law, cell + 1)
-        all_digits = digits(sums[cell], 192)
-    word, second, third = all_digits >> 128, (all_digits >> 64) % TOP, all_digits % TOP
-    assert word == int(law.thresholds[cell])
-    place = 5 << 50
-    if step:
-        value, taken = first_draw(law, scripted, word, place, 0, [second + step])
-        assert taken == 1
-        expected_cell = cell if step < 0 else cell + 1
-    else:  # the second word does not decide either
-        value, taken = first_draw(law, scripted, word, place, 0, [second, third + 1])
-        assert taken == 2
-        expected_cell = cell + 1
-    assert value == law.magnitude(expected_cell, place)
-    assert value >> law.shift == expected_cell
-
-
-def test_one_below_a_threshold_is_not_settled(scripted: Script) -> None:
-    law = GaussianLaw(BIG)
-    for cell in (0, 3, 80):
-        for step in (-1, 1):
-            value, taken = first_draw(law, scripted, int(law.thresholds[cell]) + step, 0, 0, [])
-            assert (value >> law.shift, taken) == (cell if step < 0 else cell + 1, 0)
-
-
-def test_cells_beyond_the_table_are_drawn_with_their_probability(scripted: Script) -> None:
-    law = GaussianLaw(BIG)
-    last = len(law.thresholds)
-    with mpmath.workprec(700):
-        _, sums = law_parts(law, last + 60)
-        for cell in (last + 1, last + 50):
-            between = digits((sums[cell - 1] + sums[cell]) / 2, 256)
-            more = [(between >> 128) % TOP, (between >> 64) % TOP, between % TOP]
-            assert between >> 192 == TOP - 1
-            value, taken = first_draw(law, scripted, TOP - 1, 1 << 63, 1, more)  # odd last word: minus
-            assert value == -law.magnitude(cell, 1 << 63)
-            assert 1 <= taken <= 3
-
-
-@pytest.mark.parametrize("cell", [0, 1, 40, 120])
-@pytest.mark.parametrize("place", [1, 12345 << 40, TOP - 1])
-@pytest.mark.parametrize("sign", [0, 1])
-def test_a_uniform_near_the_boundary_is_settled(cell: int, place: int, sign: int, scripted: Script) -> None:
-    law = GaussianLaw(BIG)
-    word = int(law.thresholds[cell]) - 1
-    value = -law.magnitude(cell, place) if sign else law.magnitude(cell, place)
-    with mpmath.workprec(400):
-        # r lies in [place, place + 1) / 2^64, over which 2^62 e^-x falls by less than 1.
-        top = digits(acceptance(law, cell, place, 64), 62)
-        bottom = digits(acceptance(law, cell, place + 1, 64), 62)
-    for uniform, drawn in ((bottom - 3, value), (bottom - law.margin + 9, value), (top + 3, REJECTED)):
-        if uniform < 2**62:
-            assert first_draw(law, scripted, word, place, uniform << 2 | sign, []) == (drawn, 0)
-
-
-@pytest.mark.parametrize("cell", [0, 1, 40, 120])
-@pytest.mark.parametrize("place", [1 << 30, 12345 << 40, TOP - 1])
-@pytest.mark.parametrize("step", [-1, 1])
-def test_a_uniform_on_the_boundary_takes_two_more_words(cell: int, place: int, step: int, scripted: Script) -> None:
-    """r and U get 64 more bits each; U is put just under and just over e^-x at that longer r."""
-    law = GaussianLaw(BIG)
-    word = int(law.thresholds[cell]) - 1
-    longer = place << 64 | TOP // 3
-    with mpmath.workprec(500):
-        exact = digits(acceptance(law, cell, longer, 128), 126)
-    uniform = exact + 4 * step
-    value, taken = first_draw(law, scripted, word, place, (uniform >> 64) << 2, [longer % TOP, uniform % TOP])
-    assert taken == 2
-    assert value == (law.magnitude(cell, place) if step < 0 else REJECTED)
-
-
-def test_undecided_twice_takes_four_words(scripted: Script) -> None:
-    law = GaussianLaw(BIG)
-    cell, place = 30, 77 << 50
-    longest = place << 128 | (TOP // 5) << 64 | TOP // 7
-    with mpmath.workprec(700):
-        exact = digits(acceptance(law, cell, longest, 192), 190)
-    for step in (-9, 9):
-        uniform = exact + step
-        more = [(longest >> 64) % TOP, (uniform >> 64) % TOP, longest % TOP, uniform % TOP]
-        value, taken = first_draw(law, scripted, int(law.thresholds[cell]) - 1, place, (uniform >> 128) << 2, more)
-        assert taken == 4
-        assert value == (law.magnitude(cell, place) if step < 0 else REJECTED)
-
-
-@pytest.mark.parametrize("bits", [(64, 62), (16, 14), (12, 4)])
-@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(2) ** 40])
-def test_however_few_bits_decide_the_same_digits_give_the_same_draw(
-    bits: tuple[int, int], scale: Fraction, scripted: Script
+@settings(max_examples=400, deadline=None)
+@given(
+    scale=st.sampled_from(SCALES) | st.fractions(Fraction(1, 1000), 2**57 - 1),
+    squared=st.booleans(),
+    cell=st.integers(0, 511),
+    place=st.integers(0, 2**64 - 1) | st.sampled_from([0, 2**64 - 1, 2**32 - 1, 2**32, 2**63]),
+)
+def test_the_product_by_limbs_is_short_by_less_than_the_gap(
+    scale: Fraction, squared: bool, cell: int, place: int
 ) -> None:
-    """A law that decides by fewer bits, given the digits of the full words as its further words, must agree with it."""
-    full, short = GaussianLaw(scale**2), GaussianLaw(scale**2, cell_bits=bits[0], accept_bits=bits[1])
-    a, b = bits
-    for first, place, last in SimulatedWords(8).take(3 * 400).reshape(400, 3).tolist():
-        expected = sampler.settle(full, scripted([]), first, place, last)  # type: ignore[arg-type]
-        # The short law reads the top bits of the first word; the rest of its digits come as further words.
-        rest_of_first = (first << a) % TOP
-        cell_words = [rest_of_first, 0] if short.settle_cell(first >> (64 - a), a) is None else []
-        rest_of_uniform = ((last >> 2) << (2 + b)) % TOP
-        script = scripted([*cell_words[:1], 1 << 63, rest_of_uniform])
-        got = sampler.settle(short, script, first, place, last)  # type: ignore[arg-type]
-        assert got == expected
+    scales = Scales([scale**2 if squared else scale], None, squared=squared)
+    draws = Draws(np.array([cell], np.uint64), np.array([place], np.uint64), np.array([False]), {})
+    steps, fraction = sampler.product(draws, scales.fixed, 0)
+    found = Fraction((int(steps[0]) << 32) + int(fraction[0]), 2**32)
+    gap = Fraction(int(sampler.gap(scales.fixed, 64)[0]), 2**32)
+    lowest = scale * (cell + Fraction(place, 2**64)) / 16
+    highest = scale * (cell + Fraction(place + 1, 2**64)) / 16
+    assert found <= lowest
+    assert highest < found + gap
+    assert gap < Fraction(1, 2**22) or scale > 2**35
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 100, 16_000, 16_384, 50_000])
-def test_words_are_taken_three_per_try_and_in_blocks_that_fit_the_size(size: int) -> None:
+@pytest.mark.parametrize("law", ["grid_gaussian", "grid_laplace", "discrete_laplace"])
+@pytest.mark.parametrize("scale", SCALES, ids=float)
+def test_every_magnitude_is_that_of_exact_arithmetic(law: str, scale: Fraction) -> None:
+    standard = standard_law("half normal" if law == "grid_gaussian" else "exponential")
+    drawn = standard.draw(SimulatedWords(21), 2_000)
+    scales = Scales.read(parameter(law, scale), 2_000, squared=law == "grid_gaussian")
+    half = 0 if law == "discrete_laplace" else sampler.HALF
+    found = sampler._magnitudes(SimulatedWords(22), drawn, scales, np.arange(2_000), 64, half)
+    checked = 0
+    for index, magnitude in enumerate(found.tolist()):
+        exact = scale * Fraction(drawn.digits(index, 64)[0], 2**68)
+        nearest = math.floor(exact + (Fraction(1, 2) if half else 0))
+        end = scale * Fraction(drawn.digits(index, 64)[0] + 1, 2**68)
+        if nearest == math.floor(end + (Fraction(1, 2) if half else 0)):
+            assert magnitude == nearest
+            checked += 1
+        else:  # the digits to come decide
+            assert magnitude in (nearest, nearest + 1)
+    assert checked > 1_990
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("scale", [Fraction(16), Fraction(15, 7), Fraction(2) ** 40, Fraction(7, 5) ** 50], ids=float)
+def test_a_draw_on_a_boundary_is_settled_by_the_next_digits(
+    squared: bool, rounded: bool, scale: Fraction, scripted: Script
+) -> None:
+    """The digits of a boundary itself, and the words that put the draw just under and just over it."""
+    given_scale = scale**2 if squared else scale
+    boundary = 5 + (Fraction(1, 2) if rounded else 0)
+    long = math.floor(boundary * 16 / scale * 2**192)  # 16 z at the boundary
+    for step in (-1, 1):
+        digits = long + 2 * step
+        script = scripted([(digits >> 64) % 2**64, digits % 2**64])
+        value = sampler.settle(script, digits >> 128, 64, given_scale, squared, rounded)  # type: ignore[arg-type]
+        below = 5 if rounded else 4
+        assert value == (below if step < 0 else below + 1)
+        # A dyadic boundary is told from below it by one word, and from above it by none.
+        assert len(script.asked) == 2 or scale in (16, 2**40)  # type: ignore[attr-defined]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    scale=st.fractions(Fraction(1, 1000), 2**57 - 1),
+    digits=st.integers(0, 2**80),
+    squared=st.booleans(),
+    rounded=st.booleans(),
+)
+def test_settling_agrees_with_rational_arithmetic(scale: Fraction, digits: int, squared: bool, rounded: bool) -> None:
+    value = sampler.settle(SimulatedWords(3), digits, 72, scale**2 if squared else scale, squared, rounded)
+    half = Fraction(1, 2) if rounded else 0
+    assert math.floor(scale * digits / 2**76 + half) <= value <= math.floor(scale * (digits + 1) / 2**76 + half)
+
+
+def test_settled_digits_go_into_the_rounding() -> None:
+    """A try that was settled by more digits of r is rounded by all of them, not by the first 64 and new ones."""
+    drawn = Draws(np.array([3], np.uint64), np.array([0], np.uint64), np.array([False]), {0: (3, 2**99, 100)})
+    scales = Scales.read(16, 1, squared=False)
+    assert drawn.digits(0, 64) == ((3 << 100) + 2**99, 100)
+    assert sampler._magnitudes(NoWords(), drawn, scales, np.arange(1), 64, sampler.HALF).tolist() == [4]
+    assert sampler._magnitudes(NoWords(), drawn, scales, np.arange(1), 64, 0).tolist() == [3]
+
+
+def test_a_draw_beyond_64_bits_is_refused_and_never_wrapped() -> None:
+    far = Draws(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.array([False]), {0: (16 * 65, 0, 64)})
+    scales = Scales.read(2**57 - 1, 1, squared=False)
+    with pytest.raises(PrivacyError, match="use fewer grid steps"):
+        sampler._magnitudes(NoWords(), far, scales, np.arange(1), 64, 0)
+    near = Draws(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.array([False]), {0: (16 * 63, 0, 64)})
+    assert sampler._magnitudes(NoWords(), near, scales, np.arange(1), 64, 0).tolist() == [63 * (2**57 - 1)]
+
+
+@pytest.mark.parametrize(
+    "sigma2", [Fraction(1, 10**400), Fraction(1, 9), Fraction(1), Fraction(10), Fraction(10**6, 7), Fraction(10) ** 30]
+)
+def test_the_gaussian_test_decides_as_exact_arithmetic_does(sigma2: Fraction) -> None:
+    scales = Scales.read(sigma2, 3_000, squared=True)
+    proposal = scales.map(lambda s2: Fraction(math.isqrt(math.floor(s2)) + 1), squared=False)
+    magnitudes = np.abs(SimulatedNoise(4).grid_laplace(proposal.values[0], 3_000))
+    accept = sampler._GaussianAccept(scales, proposal, 31)(SimulatedWords(6), magnitudes, np.arange(3_000))
+    uniforms = (SimulatedWords(6).take(3_000) >> np.uint64(33)).tolist()
+    for magnitude, uniform, decided in zip(magnitudes.tolist(), uniforms, accept.tolist(), strict=True):
+        exponent = sampler.gaussian_exponent(magnitude, sigma2, proposal.values[0])
+        assert sampler.settle_accept(LazyUniform(SimulatedWords(1), uniform, 31), exponent) == decided
+
+
+def test_the_error_of_the_float_in_the_gaussian_test_is_below_its_bound() -> None:
+    """|e - e^-x| < 9.4 * 2^-53, over sigma and |Y|, x by the same operations."""
+    from confide.noise.exponential import exp_wide
+
+    rng = np.random.default_rng(8)
+    worst = Fraction(0)
+    for _ in range(1_500):
+        sigma2 = Fraction(float(10 ** rng.uniform(-2, 30)))
+        proposal = Fraction(math.isqrt(math.floor(sigma2)) + 1)
+        y = int(rng.exponential() * proposal)
+        exact = sampler.gaussian_exponent(y, sigma2, proposal)
+        if exact > 30:
+            continue
+        x = np.array([y], dtype=np.int64) - float(sigma2 / proposal)
+        x *= x
+        x *= float(1 / (2 * sigma2))
+        low, high = exp_bounds(exact, 160)
+        e = Fraction(float(exp_wide(x)[0]))
+        worst = max(worst, abs(e - Fraction(low, 2**160)), abs(e - Fraction(high, 2**160)))
+    assert EXP_WIDE_ERROR / 20 < worst < Fraction(94, 10) / 2**53 < Fraction(1, 2**49)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("size", [0, 1, 2, 100, 15_360, 50_000])
+def test_draws_have_the_size_asked_and_blocks_are_bounded(law: str, size: int) -> None:
     asked: list[int] = []
 
     class Counted(SimulatedWords):
@@ -226,17 +170,32 @@ def test_words_are_taken_three_per_try_and_in_blocks_that_fit_the_size(size: int
             asked.append(count)
             return super().take(count)
 
-    draws = sampler.draw(gaussian_law(Fraction(10) ** 6), Counted(3), size)
+    scales = Scales.read(9, size, squared=law.endswith("gaussian"))
+    draws = getattr(sampler, law)(Counted(3), scales, size)
     assert draws.shape == (size,)
     assert draws.dtype == np.int64
-    assert all(count % 3 == 0 and count <= 3 * sampler.BLOCK for count in asked)
-    assert sum(asked) / 3 < 1.05 * size + 60
-    if asked:
-        assert asked[0] == 3 * sampler.tries_for(size)
+    assert all(count <= 2 * 16_384 for count in asked)
 
 
-def test_how_many_words_are_taken_does_not_depend_on_the_scale() -> None:
-    """At equal mantissas of sigma: the place of the binary point is all that differs."""
-    draws = [sampler.draw(GaussianLaw(Fraction(4) ** j), SimulatedWords(4), 40_000) for j in (4, 30, 50)]
+@pytest.mark.parametrize("law", ["grid_gaussian", "grid_laplace"])
+def test_how_many_words_are_taken_does_not_depend_on_the_scale(law: str) -> None:
+    """The standard draw is the same for every scale: only the place of the binary point differs."""
+    draws = [take(SimulatedNoise(4), law, Fraction(2) ** j, 40_000) for j in (4, 30, 50)]
     assert (np.abs(draws[1] - (draws[2] >> 20)) <= 1).all()
     assert (np.abs(draws[0] - (draws[1] >> 26)) <= 1).all()
+
+
+@pytest.mark.parametrize("law", ["grid_gaussian", "grid_laplace"])
+def test_an_array_of_scales_takes_the_words_that_one_scale_takes(law: str) -> None:
+    scales = [Fraction(1, 3), Fraction(10) ** 12, Fraction(5)] * 10_000
+    each = getattr(SimulatedNoise(4), law)([parameter(law, s) for s in scales], 30_000)
+    for scale, column in zip(scales, range(3), strict=False):
+        alone = take(SimulatedNoise(4), law, scale, 30_000)
+        assert each[column::3].tolist() == alone[column::3].tolist()
+
+
+def test_a_law_for_tests_with_few_bits_is_the_law_of_the_library_with_all() -> None:
+    full = StandardLaw("exponential", cell_bits=32, accept_bits=31, place_bits=64)
+    ours = sampler.grid_laplace(SimulatedWords(2), Scales.read(50, 1_000, squared=False), 1_000)
+    same = sampler.grid_laplace(SimulatedWords(2), Scales.read(50, 1_000, squared=False), 1_000, full)
+    assert ours.tolist() == same.tolist()

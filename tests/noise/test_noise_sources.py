@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.noise.exact import LAWS
 
 import confide.noise as room
 from confide.errors import PrivacyError
@@ -18,26 +19,50 @@ BIG = Fraction(10) ** 18
 
 
 def test_only_these_names_are_public() -> None:
-    assert sorted(room.__all__) == ["SecureNoise", "SimulatedNoise", "keyed_generator", "variance"]
+    assert sorted(room.__all__) == [
+        "SecureNoise",
+        "SimulatedNoise",
+        "discrete_gaussian_variance",
+        "discrete_laplace_variance",
+        "keyed_generator",
+        "laplace_variance",
+        "variance",
+    ]
     assert SecureNoise.simulated is False
     assert SimulatedNoise.simulated is True
 
 
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("noise", [SecureNoise(), SimulatedNoise(3)], ids=lambda noise: type(noise).__name__)
 @pytest.mark.parametrize("size", [0, 1, 5, 20_000, np.int64(3)])
 def test_draws_are_int64_of_the_size_asked_and_may_be_written_to(
-    noise: SecureNoise | SimulatedNoise, size: int
+    law: str, noise: SecureNoise | SimulatedNoise, size: int
 ) -> None:
-    draws = noise.grid_gaussian(BIG, size)
+    draws = getattr(noise, law)(10**9, size)
     assert draws.shape == (size,)
     assert draws.dtype == np.int64
     draws += 1
 
 
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("size", [-1, 1.0, True, None, "3", (2, 3), np.float64(2)])
-def test_a_bad_size_is_refused(size: object) -> None:
-    with pytest.raises(PrivacyError, match=r"size is .*grid_gaussian\(sigma2, 100\)"):
-        SimulatedNoise(1).grid_gaussian(1, size)  # type: ignore[arg-type]
+def test_a_bad_size_is_refused(law: str, size: object) -> None:
+    with pytest.raises(PrivacyError, match=rf"size is .*{law}\(\w+, 100\)"):
+        getattr(SimulatedNoise(1), law)(1, size)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_each_law_states_its_guarantee_with_sensitivity_and_source(law: str) -> None:
+    text = " ".join(str(getattr(SecureNoise, law).__doc__ or getattr(SimulatedNoise, law).__doc__).split())
+    for part in ("Guarantee: ", "one record changes by at most D", "Errors: PrivacyError", "Source: ", ">>> "):
+        assert part in text
+    claims = {
+        "grid_gaussian": ("mu-GDP",),
+        "grid_laplace": ("PureDP(", "trade-off curve of the real Laplace"),
+        "discrete_gaussian": ("is ZCDP(D^2 / (2 sigma2)), and no more is claimed", "not D/sigma-GDP"),
+        "discrete_laplace": ("PureDP(", "no more is claimed"),
+    }
+    assert all(claim in text for claim in claims[law])
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None, "7", (1, 2)])
@@ -64,11 +89,19 @@ def test_same_seed_same_calls_same_numbers() -> None:
     assert noise.grid_gaussian(1, 8).tolist() == FROZEN_1
     assert noise.grid_gaussian(Fraction(10**30, 3), 3).tolist() == FROZEN_2
     assert noise.spawn(2).grid_gaussian(100, 6).tolist() == FROZEN_3
+    for law, frozen in FROZEN_LAWS.items():
+        assert getattr(SimulatedNoise(7), law)([4, Fraction(10**12, 7), 0.1, 10**16], 4).tolist() == frozen
 
 
-FROZEN_1 = [0, 0, 0, -1, 0, 1, 0, 1]
-FROZEN_2 = [158607852182963, 772828810188089, 170153090459127]
-FROZEN_3 = [-4, -5, 7, 13, -5, -7]
+FROZEN_1 = [0, 0, 0, 1, 0, -1, 0, 1]
+FROZEN_2 = [-998962896927410, 387272054702006, 431055780975227]
+FROZEN_3 = [-3, -5, -7, 13, -5, -7]
+FROZEN_LAWS = {
+    "grid_gaussian": [0, -34953, 0, 62820318],
+    "grid_laplace": [0, -13211084504, 0, 5657031830524025],
+    "discrete_gaussian": [-1, -34953, 0, 56570318],
+    "discrete_laplace": [0, -13211084504, 0, 5657031830524024],
+}
 
 
 def test_rekey_neither_restarts_nor_changes_simulated_noise() -> None:

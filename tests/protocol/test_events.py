@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import sqrt
+from math import exp, sinh, sqrt, tanh
 
 import pytest
 
 from confide.errors import PlanError, PrivacyError, ReleaseError
-from confide.guarantees import GDP, PureDP
-from confide.protocol import Either, Opaque, PerPath, Select, Spend, Test, Together, fold, leaves, mu_squared, paths
+from confide.guarantees import GDP, ZCDP, PureDP
+from confide.protocol import (
+    LAWS,
+    Cost,
+    Either,
+    Opaque,
+    PerPath,
+    Select,
+    Spend,
+    Test,
+    Together,
+    exact_cost,
+    fold,
+    leaves,
+    mu_squared,
+    paths,
+)
 from confide.protocol.events import event_from_dict, event_to_dict
 
 
@@ -62,8 +77,17 @@ def test_fold_takes_the_bound_of_a_path_and_of_an_opaque_release() -> None:
     assert fold(Test(OPAQUE, OPAQUE), "add-remove").epsilon == 1.0
     with pytest.raises(PlanError, match="Opaque"):
         fold(Select(spend("a"), "poisson"), "add-remove")
-    with pytest.raises(PrivacyError):
-        fold(Together((spend("a"), OPAQUE)), "add-remove")
+
+
+def test_unlike_guarantees_meet_in_a_kind_that_both_convert_into() -> None:
+    both = fold(Together((spend("a"), OPAQUE)), "add-remove")
+    assert isinstance(both, GDP)
+    assert both.mu == pytest.approx(sqrt(1 + PureDP(0.5).to_gdp().mu ** 2), rel=1e-9)
+    rho = Opaque("r", ZCDP(0.25, relation="add-remove"), "a proof")
+    assert fold(Together((spend("a"), rho)), "add-remove") == ZCDP(0.75, relation="add-remove")
+    leaking = Opaque("t", GDP(1.0, 1e-6, relation="add-remove"), "a proof")
+    with pytest.raises(PlanError, match="no proved statement covers"):
+        fold(Together((leaking, rho)), "add-remove")
 
 
 def test_paths_are_the_branches() -> None:
@@ -73,6 +97,32 @@ def test_paths_are_the_branches() -> None:
     assert [leaf.name for leaf in leaves(tree)] == ["a", "b", "c", "d"]
 
 
+def other(law: str, sensitivity: int, scale: Fraction) -> Spend:
+    return Spend("o", law, Fraction(sensitivity), LAWS[law].norms[0], scale, Fraction(1), (1,))
+
+
+def test_every_law_states_its_own_kind_exactly() -> None:
+    third = Fraction(1, 3)
+    assert fold(other("grid_laplace", 2, 2 / third), "add-remove").epsilon >= third
+    assert exact_cost(other("discrete_laplace", 2, 2 / third)) == Cost(PureDP, third)
+    assert exact_cost(other("discrete_gaussian", 2, Fraction(6))) == Cost(ZCDP, third)
+    assert exact_cost(other("exponential", 5, third)) == Cost(PureDP, third)
+    assert exact_cost(Together((spend("a"), other("discrete_gaussian", 2, Fraction(6))))) == Cost(ZCDP, Fraction(5, 6))
+    assert exact_cost(Together((spend("a"), other("grid_laplace", 1, Fraction(1))))) is None
+
+
 def test_a_law_without_gaussian_cost_is_refused() -> None:
     with pytest.raises(PrivacyError, match="grid_gaussian"):
-        _ = Spend("a", "grid_laplace", Fraction(1), "l1", Fraction(1), Fraction(1), (1,)).mu_squared
+        _ = other("grid_laplace", 1, Fraction(1)).mu_squared
+    with pytest.raises(PrivacyError, match="laws are"):
+        _ = Spend("a", "cauchy", Fraction(1), "l1", Fraction(1), Fraction(1), (1,)).exact_cost
+
+
+@pytest.mark.parametrize("law", ["grid_laplace", "discrete_laplace"])
+@pytest.mark.parametrize("scale", [Fraction(1, 5), Fraction(1), Fraction(30)])
+def test_variances_are_those_of_the_law(law: str, scale: Fraction) -> None:
+    s, total = float(scale), 0.0
+    for k in range(1, 3000):
+        mass = exp(-k / s) * (sinh(1 / (2 * s)) if law == "grid_laplace" else tanh(1 / (2 * s)))
+        total += 2 * k * k * mass
+    assert LAWS[law].variance(scale) == pytest.approx(total, rel=1e-10)

@@ -398,15 +398,15 @@ def test_intervals_cover_under_equal_variances(cov: str) -> None:
 
 def test_robust_covers_under_unequal_variances_where_classical_fails() -> None:
     frames = []
-    for r in range(100):
-        frame = records(8_000, 300 + r, sd=0.0)
+    for r in range(200):
+        frame = records(3_000, 300 + r, sd=0.0)
         g = np.random.default_rng(r)
-        frame["y"] += (0.1 + 3.5 * frame.a.sub(0.5).abs() / 2.5) * g.standard_normal(len(frame))
+        frame["y"] += np.where(frame.a.sub(0.5).abs() > 2, 4.0, 0.1) * g.standard_normal(len(frame))
         frames.append(frame)
     truth = [1.5, 2, -0.5, 3]
     robust = _hits(cf.regression.SSP(FORMULA), frames, truth)[:, 1]
     classical = _hits(cf.regression.SSP(FORMULA, cov="classical"), frames, truth)[:, 1]
-    assert consistent(robust, 0.93, 0.98)
+    assert consistent(robust, 0.93, 0.99)
     assert classical.mean() < robust.mean()
     assert not consistent(classical, 0.95, 1.0)
 
@@ -490,3 +490,64 @@ def test_a_table_without_records_hints_at_what_drops_them() -> None:
     assert lost.status != "ok" and "few_records" in lost.flags
     assert "decimal commas" in " ".join(lost.summary().split())
     assert "few_records" not in cf.infer(release(cf.regression.SSP(FORMULA), records(5_000, 21))).flags
+
+
+# what is said beside the numbers --------------------------------------------------------------------------------------
+
+SURVEY = cf.Schema(
+    {
+        "age": cf.Numeric(0, 100),
+        "hours": cf.Numeric(0, 60, on_missing="midpoint"),
+        "children": cf.Integer(0, 8, on_missing=0),
+        "region": cf.Categorical(["N", "S", "W", "E"]),
+        "y": cf.Numeric(0, 10),
+    }
+)
+
+
+def test_the_forecast_has_two_digits_and_one_number_for_interchangeable_levels() -> None:
+    plan = cf.plan(cf.regression.SSP("y ~ age + region + age:region"), SURVEY, cf.GDP(1.0), n=2_000)
+    found = plan.forecast["2,000"]
+    assert all(value == float(f"{value:.2g}") for value in found.values())
+    assert len({found[f"region[T.{level}]"] for level in "SWE"}) == 1
+    assert len({found[f"age:region[T.{level}]"] for level in "SWE"}) == 1
+    assert "order of magnitude" in plan.summary() and "simulated" in plan.summary()
+
+
+def test_the_table_says_what_the_count_is_and_what_happens_to_missing_values() -> None:
+    data = cf.read(SURVEY.sample(2_000, seed=1), SURVEY)
+    table = cf.linear_regression(
+        "y ~ age + hours + children", data, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
+    )
+    text = " ".join(table.summary().split())
+    assert "Missing: records dropped for age, y; midpoint for hours; 0 for children" in text
+    assert "it is not the number of records" in text
+
+
+def test_nothing_is_to_be_read_from_a_table_that_is_not_identified() -> None:
+    data = cf.read(SURVEY.sample(3, seed=1), SURVEY)
+    formula = "y ~ age + hours + children + region"
+    tables = (
+        cf.linear_regression(formula, data, privacy=cf.GDP(0.1), ledger=None, noise=SimulatedNoise(seed))
+        for seed in range(20)
+    )
+    table = next(table for table in tables if table.status == "not_identified")
+    assert dict(table.facts)["Clipped responses"] == dict(table.facts)["R-squared (weighted)"] == "-"
+    (row,) = [line for line in table.summary().splitlines() if line.startswith("age")]
+    assert set(row.split()[1:]) == {"-"}
+
+
+def test_a_factor_in_a_subset_stands_for_its_levels() -> None:
+    data = cf.read(SURVEY.sample(2_000, seed=1), SURVEY)
+    release = cf.release(cf.regression.SSP("y ~ age + region"), data, cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
+    assert cf.infer(release, cf.Question(subset=("region",))).names == (
+        "Intercept", "region[T.S]", "region[T.W]", "region[T.E]",
+    )  # fmt: skip
+    with pytest.raises(cf.PlanError, match="all levels of a factor at once: region"):
+        cf.infer(release, cf.Question(subset=("wealth",)))
+
+
+def test_a_bare_power_is_noted_and_one_inside_of_I_is_not() -> None:
+    noted = cf.plan(cf.regression.SSP("y ~ age + age**2"), SURVEY, cf.GDP(1.0))
+    assert noted.warnings == ("age**2 is read as the power I(age ** 2); in R it would mean age alone",)
+    assert cf.plan(cf.regression.SSP("y ~ age + I(age ** 2)"), SURVEY, cf.GDP(1.0)).warnings == ()

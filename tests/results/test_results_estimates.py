@@ -232,12 +232,18 @@ def test_json_keeps_every_bit(make: Maker):
     assert data["df"] == 241.7 and data["distribution"] == "t"
 
 
+def bare(stated: dict) -> dict:
+    return {key: value for key, value in stated.items() if key not in ("text", "numbers")}
+
+
 def test_json_says_what_holds(make: Maker):
     result = make(flags=("y_clipping",), simulated=True)
     data = strict(result.to_json())
-    assert guarantee_from_dict({k: v for k, v in data["guarantee"].items() if k != "text"}) == result.guarantee
-    assert guarantee_from_dict({k: v for k, v in data["requested"].items() if k != "text"}) == result.requested
+    assert guarantee_from_dict(bare(data["guarantee"])) == result.guarantee
+    assert guarantee_from_dict(bare(data["requested"])) == result.requested
     assert data["guarantee"]["text"] == str(result.guarantee)
+    assert data["guarantee"]["numbers"] == {"mu": 0.25, "delta": 0.0}
+    assert data["requested"]["numbers"] == {"epsilon": 1.0, "delta": 1e-6}
     assert (data["status"], data["reason"], data["flags"]) == ("ok", "", ["y_clipping"])
     assert (data["covers"], data["target"]) == (result.covers, result.target)
     assert data["relation"] == "add-remove"

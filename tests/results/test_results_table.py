@@ -66,16 +66,47 @@ def test_every_number_of_the_frame_is_in_its_row(make: Maker):
     assert set(lines) == set(NAMES)
     for name, row in frame.iterrows():
         coef, se, t, p, low, high, share = lines[str(name)]
+        digits = len(se.partition(".")[2])
+        assert 10 <= round(row.se * 10**digits) <= 100, "two digits of the standard error"
+        half = 0.5 * 10**-digits
         for shown, exact, most in (
-            (coef, row.estimate, 5e-5),
-            (se, row.se, 5e-5),
+            (coef, row.estimate, half),
+            (se, row.se, half),
             (t, row.t, 5e-4),
-            (low, row.low, 5e-5),
-            (high, row.high, 5e-5),
+            (low, row.low, half),
+            (high, row.high, half),
         ):
             assert abs(float(shown) - exact) <= most * 1.001
         assert p == "<0.001" if row.p < 0.001 else abs(float(p) - row.p) <= 5.1e-4
         assert abs(float(share.rstrip("%")) / 100 - row.privacy_share) <= 5.1e-4
+
+
+@pytest.mark.parametrize("status", ["not_identified", "uninformative", "no_reply"])
+def test_what_must_not_be_interpreted_is_a_dash(make: Maker, status, tmp_path):
+    result = make(status=status)
+    (row,) = [line for line in result.summary().splitlines() if line.startswith("educ")]
+    assert row.split()[1:] == ["-"] * 7
+    assert "Df" not in result.summary()
+    for page in (result._repr_html_(), result.report(tmp_path / "r.html").read_text()):
+        assert "<svg" not in page
+        assert all(f">{value:.4g}" not in page for value in result.estimates)
+
+
+def test_a_weak_table_has_estimates_and_dashes(make: Maker):
+    (row,) = [line for line in make(status="weak").summary().splitlines() if line.startswith("educ")]
+    assert row.split()[2:] == ["-"] * 6 and float(row.split()[1])
+
+
+def test_the_legend_stands_below_the_table_and_in_the_report(make: Maker, tmp_path):
+    result = make(legend=(("Weighted count", "a sum of weights"),))
+    assert "Weighted count: a sum of weights" in unwrapped(result.summary())
+    assert "<strong>Weighted count:</strong> a sum of weights" in result.report(tmp_path / "r.html").read_text()
+
+
+def test_the_guarantee_is_said_as_epsilon_and_delta_too(make: Maker, tmp_path):
+    mu = GDP(1.0, relation="add-remove")
+    for text in (unwrapped(make(guarantee=mu).summary()), make(guarantee=mu).report(tmp_path / "r.html").read_text()):
+        assert "GDP(mu=1, add-remove), at most (4.89, 1e-6)" in text
 
 
 def test_wide_characters_keep_the_columns_in_line(make: Maker):

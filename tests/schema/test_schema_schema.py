@@ -172,7 +172,10 @@ ROW = 'columns.x = { kind = "numeric", low = 0, high = 1 }\n'
         ("columns.x = 3", "column 'x': the kind must be one of numeric, integer, categorical"),
         ("columns.x = { low = 0, high = 1 }", "the kind must be one of"),
         ('columns.x = { kind = "real", low = 0, high = 1 }', r"got 'real'; write kind = \"numeric\" in \[columns.x\]"),
-        ('columns.x = { kind = "numeric", low = 0, hihg = 1, high = 2 }', r"no entry 'hihg' \(did you mean 'high'\?\)"),
+        (
+            'columns.x = { kind = "numeric", low = 0, hihg = 1, high = 2 }',
+            r"unknown key 'hihg' \(did you mean 'high'\?\)",
+        ),
         ('columns.x = { kind = "integer", low = 0, high = 1, steps = 3 }', "integer column has no entry 'steps'"),
         ('columns.x = { kind = "numeric", low = 3, high = 1 }', r"column 'x': Numeric: low must be below high"),
         (
@@ -341,7 +344,9 @@ def test_a_csv_file_gives_its_header_alone(tmp_path: Path, zipped: bool) -> None
     path.write_bytes(gzip.compress(content) if zipped else content)
     text = Schema.draft(path)
     assert "4711" not in text and "secret" not in text
-    assert Schema.from_toml(fill(text)).names == ("age", "odd, name")
+    with pytest.raises(SchemaError, match=r'\[columns.age\] lacks kind: write kind = "numeric" or kind = "integer"'):
+        Schema.from_toml(fill(text))
+    assert Schema.from_toml(fill(text).replace('kind = "?"', 'kind = "integer"')).names == ("age", "odd, name")
     assert text.count("left out: a column whose name is blank") == 2
 
 
@@ -374,3 +379,32 @@ def test_a_parquet_files_statistics_are_not_read(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "s.parquet", write_statistics=True)
     text = Schema.draft(tmp_path / "s.parquet")
     assert not any(secret in text for secret in ("1234", "8765", "qqq", "zzz"))
+
+
+def test_a_misspelled_key_is_named_before_what_it_leaves_missing() -> None:
+    with pytest.raises(SchemaError, match=r"unknown key 'lower' \(did you mean 'low'\?\)"):
+        Schema.from_toml('columns.x = { kind = "numeric", lower = 0, high = 1 }')
+
+
+def test_bounds_in_the_wrong_order_give_the_lines_of_the_file() -> None:
+    with pytest.raises(SchemaError, match=r"write in \[columns.x\] the lines low = 1 and high = 5"):
+        Schema.from_toml('columns.x = { kind = "integer", low = 5, high = 1 }')
+    with pytest.raises(SchemaError, match=r'the lines levels = \["north", "south"\]'):
+        Schema.from_toml('columns.x = { kind = "categorical", levels = ["a"] }')
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_header_in_one_field_hints_at_its_delimiter(tmp_path: Path, mark: str) -> None:
+    from confide.errors import SourceError
+    from confide.schema.draft import draft
+    from confide.sources import read
+
+    path = tmp_path / "s.csv"
+    path.write_text(f"age{mark}region\n1{mark}N\n")
+    schema = Schema({"age": Integer(0, 9)})
+    for verb, error in ((lambda: draft(path), SchemaError), (lambda: read(path, schema), SourceError)):
+        with pytest.raises(error, match="delimiter=") as caught:
+            verb()
+        assert repr(mark) in str(caught.value) and "region" not in str(caught.value)
+    assert "[columns.region]" in draft(path, delimiter=mark)
+    read(path, schema, delimiter=mark).check(["age"])

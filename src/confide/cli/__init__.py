@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import analysis, ledger, methods, schema
+from confide.cli import analysis, audit, curve, ledger, methods, schema
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -95,6 +95,8 @@ app.command()(analysis.regress)
 app.add_typer(ledger.app, name="ledger")
 app.command("verify")(ledger.verify_release)
 app.command()(methods.methods)
+app.command()(curve.curve)
+app.command()(audit.audit)
 
 
 def main() -> None:

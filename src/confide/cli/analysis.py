@@ -18,13 +18,15 @@ from confide.cli.door import (
     question,
     release_facts,
     result_facts,
+    say_charged,
     say_cost,
     show_result,
     source_of,
 )
 from confide.cli.files import (
+    Drawings,
     Output,
-    check_drawings,
+    book_file,
     check_places,
     keep,
     load_plan,
@@ -33,12 +35,15 @@ from confide.cli.files import (
     put,
     reserve,
 )
+from confide.cli.hints import plan_command
 from confide.cli.options import (
     Alpha,
     Book,
     Cov,
+    Csv,
     Data,
     Dataset,
+    Delimiter,
     Delta,
     Epsilon,
     Force,
@@ -54,13 +59,14 @@ from confide.cli.options import (
     Seed,
     Settings,
     check_ledger,
+    delimiter_of,
     privacy,
 )
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
-    from confide.protocol import Release
+    from confide.protocol import Plan, Release
 
 __all__ = ["infer", "plan", "regress", "release"]
 
@@ -81,7 +87,7 @@ def plan(
     setting: Settings = None,
     n: Nominal = None,
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--ledger", metavar="BOOK", help="Take an open relation from this book, and see whether it fits."),
     ] = None,
     dataset: Dataset = None,
@@ -106,7 +112,8 @@ def plan(
     settings = options.settings(setting)
     if dataset is not None and ledger is None:
         raise Refused("--dataset names an account in a book: it goes with --ledger")
-    check_places({"-o": output}, {"the schema": schema, "the ledger": ledger})
+    check_places({"-o": output}, {"the schema": schema, "the ledger": book_file(ledger)})
+    session.book = ledger
     with reserve(output, force=force) as place:
         from confide import gate
 
@@ -114,6 +121,7 @@ def plan(
             found = load_schema(schema)
             book = open_book(ledger, dataset, found.dataset)
             planned = gate.plan(make(method, model, settings), found, requested, n=n, ledger=book)
+        _remember(session, planned, schema, ledger, dataset)
         session.say(planned.summary())
         if book is not None:
             book.preview(planned.guarantees)
@@ -136,6 +144,7 @@ def release(
     ledger: Book = None,
     no_ledger: NoLedger = False,
     dataset: Dataset = None,
+    delimiter: Delimiter = ",",
     simulate: Seed = None,
     force: Force = False,
     json: Json = False,
@@ -151,9 +160,11 @@ def release(
     confide release plan.json survey.csv --ledger book.db -o release.json
     """
     session: Session = ctx.obj
+    session.charging, session.book = True, ledger
     check_ledger(ledger, no_ledger, dataset, simulate)
     check_places(
-        {"-o": output}, {"the plan": plan, "the ledger": ledger, **{f"the data {path}": path for path in data}}
+        {"-o": output},
+        {"the plan": plan, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}},
     )
     with session.doing("reading the plan"):
         from confide.schema import Schema
@@ -164,24 +175,30 @@ def release(
         with session.doing("opening the ledger"):
             book = open_book(ledger, dataset, schema.dataset)
         with session.doing("opening the data", private=True):
-            source = source_of(data, schema)
-        say_cost(session, planned, book)
+            source = source_of(data, schema, delimiter_of(delimiter))
+        _remember(session, planned, None, ledger, dataset)
+        earlier = say_cost(session, planned, book)
         done = draw(session, planned, source, book, simulate)
         keep(session, place, done)
     _after(session, done, book, output)
     session.say(f"infer with: confide infer {output}")
-    session.answer({**release_facts(done), "wrote": output, "ledger": book_facts(book)})
+    session.answer({**release_facts(done), "released_before": earlier, "wrote": output, "ledger": book_facts(book)})
 
 
 def infer(
     ctx: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
     subset: Annotated[
-        str | None, typer.Option("--subset", metavar="A,B", help="Keep these coefficients only; the intercept stays.")
+        str | None,
+        typer.Option(
+            "--subset", metavar="A,B", help="Keep these coefficients only, by name or by factor; the intercept stays."
+        ),
     ] = None,
     alpha: Alpha = None,
     report: Report = None,
     plot: Plot = None,
+    csv: Csv = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Print the table of a release: estimates, intervals, tests.
@@ -194,16 +211,17 @@ def infer(
     confide infer release.json --subset age --report report.html
     """
     session: Session = ctx.obj
-    check_drawings(report, plot)
-    check_places({"--report": report, "--plot": plot}, {"the release": release})
+    drawings = Drawings(report, plot, csv)
+    check_places(drawings.places, {"the release": release})
+    drawings.check(force=force)
     from confide import gate
 
     with session.doing("reading the release"):
         loaded = load_release(release)
     with session.doing("infer"):
         result = gate.infer(loaded, question(subset))
-    show_result(session, result, alpha, report, plot)
-    session.answer({"result": result_facts(result, alpha), "report": report, "plot": plot} if session.json else {})
+    show_result(session, result, alpha, drawings)
+    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
 
 
 def regress(
@@ -236,6 +254,8 @@ def regress(
     ] = None,
     report: Report = None,
     plot: Plot = None,
+    csv: Csv = None,
+    delimiter: Delimiter = ",",
     simulate: Seed = None,
     force: Force = False,
     json: Json = False,
@@ -251,11 +271,13 @@ def regress(
       --ledger book.db -o age.json
     """
     session: Session = ctx.obj
+    session.charging, session.book = True, ledger
     requested = privacy(mu, rho, epsilon, delta, relation)
     check_ledger(ledger, no_ledger, dataset, simulate)
-    check_drawings(report, plot)
-    inputs = {"the schema": schema, "the ledger": ledger, **{f"the data {path}": path for path in data}}
-    check_places({"-o": output, "--report": report, "--plot": plot}, inputs)
+    drawings = Drawings(report, plot, csv)
+    inputs = {"the schema": schema, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}}
+    check_places({"-o": output, **drawings.places}, inputs)
+    drawings.check(force=force)
     with reserve(output, force=force) as place:
         from confide import gate
 
@@ -265,12 +287,13 @@ def regress(
             method = make("ssp", formula, {"cov": cov, "clipping_check": not no_clipping_check})
             planned = gate.plan(method, found, requested, n=n, ledger=book)
         with session.doing("opening the data", private=True):
-            source = source_of(data, found)
-        say_cost(session, planned, book)
+            source = source_of(data, found, delimiter_of(delimiter))
+        _remember(session, planned, schema, ledger, dataset)
+        earlier = say_cost(session, planned, book)
         if place is None and book is not None and not session.json:
             session.note("note: without -o the table is shown and the release itself is not kept")
         done = draw(session, planned, source, book, simulate)
-        _show_once(session, place, done, alpha, report, plot)
+        _show_once(session, place, done, alpha, drawings)
     _after(session, done, book, output)
     if session.json:
         session.answer(
@@ -279,16 +302,14 @@ def regress(
                 **release_facts(done),
                 "wrote": output,
                 "release": parse(done.to_json()) if output is None else None,
-                "report": report,
-                "plot": plot,
+                "released_before": earlier,
+                **vars(drawings),
                 "ledger": book_facts(book),
             }
         )
 
 
-def _show_once(
-    session: Session, place: Output | None, done: Release, alpha: float | None, report: Path | None, plot: Path | None
-) -> None:
+def _show_once(session: Session, place: Output | None, done: Release, alpha: float | None, drawings: Drawings) -> None:
     """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
     from confide import gate
 
@@ -296,7 +317,7 @@ def _show_once(
     try:
         with session.doing("infer"):
             result = gate.infer(done)
-        show_result(session, result, alpha, report, plot)
+        show_result(session, result, alpha, drawings)
     except BaseException:
         if place is None and session.charge == "made":
             session.last_resort(done.to_json())
@@ -309,5 +330,9 @@ def _after(session: Session, done: Release, book: Ledger | None, output: Path | 
         session.say("the mechanism gave no reply; that is a result, and its cost is spent")
     if output is not None:
         session.say(f"wrote {output} (sha256 {done.sha256})")
-    if book is not None:
-        session.say(f"left in dataset {book.dataset!r}: {book.show().remaining}")
+    say_charged(session, done, book)
+
+
+def _remember(session: Session, planned: Plan, schema: Path | None, ledger: str | None, dataset: str | None) -> None:
+    """How to ask for the same at another price, should the book refuse this one."""
+    session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confide.cli.files import Drawings
 from confide.cli.options import value_of
 from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, PlanError
@@ -25,10 +27,13 @@ __all__ = [
     "question",
     "release_facts",
     "result_facts",
+    "say_charged",
     "say_cost",
     "show_result",
     "source_of",
 ]
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 BANNER = """\
 !!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!
@@ -51,7 +56,7 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
     return registry.make(name, **{first: model}, **settings)
 
 
-def open_book(path: Path | None, dataset: str | None, named: str | None) -> Ledger | None:
+def open_book(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:
     """The book of the dataset that was asked for, else of the one that the schema names, else the only one there."""
     if path is None:
         return None
@@ -59,17 +64,17 @@ def open_book(path: Path | None, dataset: str | None, named: str | None) -> Ledg
 
     if dataset is None and named is not None and named not in (held := Ledger.datasets(path)):
         raise PlanError(
-            f"the schema names dataset {named!r}, and {path} holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
-            f"confide ledger init {path} --dataset {named} --mu ..., or correct the schema"
+            f"the schema names dataset {named!r}, and the book holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
+            "Ledger.create(path, dataset=..., budget=...), or correct the schema"
         )
     return Ledger.open(path, dataset=dataset or named)
 
 
-def source_of(data: Sequence[Path], schema: Any) -> Source:
+def source_of(data: Sequence[Path], schema: Any, delimiter: str) -> Source:
     """The records in one file or several, behind the schema's coding."""
     from confide.sources import read
 
-    return read(data[0] if len(data) == 1 else list(data), schema)
+    return read(data[0] if len(data) == 1 else list(data), schema, delimiter=delimiter)
 
 
 def draw(session: Session, plan: Plan, source: Source, book: Ledger | None, seed: int | None) -> Release:
@@ -108,13 +113,40 @@ def question(subset: str | None) -> Any:
 # what is shown --------------------------------------------------------------------------------------------------------
 
 
-def say_cost(session: Session, plan: Plan, book: Ledger | None) -> None:
-    """One line on what the release costs and who is charged, before anything happens."""
+def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
+    """Say what will be charged to whom, before anything happens, and whether this very plan was paid for before.
+
+    Returns the SHA-256 of its earlier releases, which stand in the book and are public.
+    """
     if book is None:
-        session.say(f"cost: {plan.guarantee}, charged to no ledger")
-    else:
-        left = book.show().remaining
-        session.say(f"cost: {plan.guarantee}, charged to dataset {book.dataset!r} of {book.path}; left before: {left}")
+        session.say(f"will charge no ledger (--no-ledger); the release costs {plan.guarantee}")
+        return []
+    state = book.show()
+    session.say(
+        f"will charge {plan.guarantee} to dataset {book.dataset!r} of {book.place}; left before: {state.remaining}"
+    )
+    same = [row for row in state.rows if row.plan_sha256 == plan.sha256]
+    earlier = [(found[0], row.seq) for row in same if row.kind == "receipt" and (found := _DIGEST.search(row.note))]
+    if earlier:
+        session.note(
+            f"note: this plan was released before: release {earlier[-1][0]}, entry {earlier[-1][1]}; another release of "
+            "it is charged again (further tables of the old one cost nothing: confide infer)"
+        )
+    elif same:
+        session.note(
+            f"note: this plan was charged before, as entry {same[-1].seq}, and no release of it was recorded; it is "
+            "charged again"
+        )
+    return [release for release, _ in earlier]
+
+
+def say_charged(session: Session, done: Release, book: Ledger | None) -> None:
+    """What was charged, once the release is safe: reading the book may fail, and nothing may be lost by it."""
+    if book is None:
+        return
+    receipt = book.find(done.sha256)
+    entry = f", entry {receipt.charge_seq}" if receipt is not None else ""
+    session.say(f"charged {done.charged} to dataset {book.dataset!r}{entry}; left: {book.show().remaining}")
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
@@ -132,7 +164,9 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "requested": plan.requested,
         "guarantees": plan.guarantees,
         "spends": [
-            _spend_facts(leaf) if isinstance(leaf, Spend) else {"name": leaf.name, "guarantee": leaf.guarantee}
+            _spend_facts(leaf, plan.relation)
+            if isinstance(leaf, Spend)
+            else {"name": leaf.name, "guarantee": leaf.guarantee}
             for leaf in leaves(plan.event)
         ],
         "passes": plan.passes,
@@ -144,14 +178,14 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _spend_facts(spend: Spend) -> dict[str, Any]:
+def _spend_facts(spend: Spend, relation: str) -> dict[str, Any]:
     return {
         "name": spend.name,
         "law": spend.law,
         "shape": spend.shape,
-        "mu": spend.cost,
+        "guarantee": spend.exact_cost.guarantee(relation),
         "sensitivity": float(spend.sensitivity * spend.step),
-        "sd": float(spend.scale * spend.step**2) ** 0.5,
+        "sd": spend.noise_sd,
     }
 
 
@@ -176,7 +210,7 @@ def book_facts(book: Ledger | None) -> dict[str, Any] | None:
         return None
     state = book.show()
     return {
-        "book": book.path,
+        "book": book.place,
         "dataset": state.dataset,
         "budget": state.budget,
         "spent": state.spent,
@@ -190,19 +224,38 @@ def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def show_result(session: Session, result: Any, alpha: float | None, report: Path | None, plot: Path | None) -> None:
-    """The table on stdout, the report and the plot in their files."""
+def show_result(session: Session, result: Any, alpha: float | None, drawings: Drawings) -> None:
+    """The table on stdout; the report, the plot and the table as CSV in their files."""
     with session.doing("showing the result"):
         text = result.summary(**_level(result.summary, alpha))
     session.say(text)
-    if report is not None:
+    if drawings.report is not None:
         with session.doing("writing the report"):
-            result.report(report, **_level(result.report, alpha))
-        session.say(f"wrote {report}")
-    if plot is not None:
+            result.report(drawings.report, **_level(result.report, alpha))
+        session.say(f"wrote {drawings.report}")
+    if drawings.plot is not None:
         with session.doing("drawing the plot"):
-            _save_plot(result.plot(**_level(result.plot, alpha)), plot)
-        session.say(f"wrote {plot}")
+            _save_plot(result.plot(**_level(result.plot, alpha)), drawings.plot)
+        session.say(f"wrote {drawings.plot}")
+    if drawings.csv is not None:
+        with session.doing("writing the table"):
+            _save_table(result, drawings.csv, alpha)
+        session.say(f"wrote {drawings.csv}")
+
+
+def _save_table(result: Any, path: Path, alpha: float | None) -> None:
+    """The table as CSV, with all digits; empty where there is no valid number."""
+    from confide.results.words import WITHOUT_NUMBERS
+
+    frame = result.to_frame(**_level(result.to_frame, alpha))
+    if result.status in WITHOUT_NUMBERS:
+        frame = frame.mask(frame.notna())
+    try:
+        frame.to_csv(path, index_label="name")
+    except OSError as error:
+        raise PlanError(
+            f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        ) from None
 
 
 def _save_plot(drawn: Any, path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from confide.schema import Schema
 
 __all__ = [
+    "Drawings",
     "Output",
-    "check_drawings",
+    "book_file",
     "check_places",
     "keep",
     "load_plan",
@@ -28,7 +30,7 @@ __all__ = [
     "reserve",
 ]
 
-_DRAWINGS = (".png", ".svg", ".pdf")
+_ENDINGS = {"--report": (".html", ".htm"), "--plot": (".png", ".svg", ".pdf"), "--csv": (".csv",)}
 
 
 class Output:
@@ -130,6 +132,11 @@ def keep(session: Session, output: Output | None, release: Release) -> None:
     session.kept = str(output.path)
 
 
+def book_file(ledger: str | None) -> Path | None:
+    """The file of a book; None for a book on a server, whose URL is no path."""
+    return None if ledger is None or "://" in ledger else Path(ledger)
+
+
 def check_places(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
     """Refuse an output that is an input or another output: --force on a ledger would be the end of it."""
     taken = {path.resolve(): name for name, path in inputs.items() if path is not None}
@@ -142,23 +149,39 @@ def check_places(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path |
         taken[place] = name
 
 
-def check_drawings(report: Path | None, plot: Path | None) -> None:
-    """What can be known about a report and a plot before anything is spent: their folders and the plot's kind."""
-    if plot is not None and plot.suffix.lower() not in _DRAWINGS:
-        raise Refused(f"--plot {plot} must end in {', '.join(_DRAWINGS)}")
-    for name, path in (("--report", report), ("--plot", plot)):
-        if path is None:
-            continue
-        folder = path.resolve().parent
-        if (
-            path.is_dir()
-            or not folder.is_dir()
-            or not os.access(folder, os.W_OK)
-            or (path.exists() and not os.access(path, os.W_OK))
-        ):
-            raise Refused(
-                f"{name} {path} cannot be written; give a file in a folder that exists and that you may write to"
-            )
+@dataclass(frozen=True)
+class Drawings:
+    """Where a result is to be written beside the table on stdout: the report, the plot, the table as CSV."""
+
+    report: Path | None = None
+    plot: Path | None = None
+    csv: Path | None = None
+
+    @property
+    def places(self) -> dict[str, Path | None]:
+        """Each by its option."""
+        return {"--report": self.report, "--plot": self.plot, "--csv": self.csv}
+
+    def check(self, *, force: bool) -> None:
+        """What can be known before anything is spent: endings, folders, and files that are there already."""
+        for name, path in self.places.items():
+            if path is None:
+                continue
+            if path.suffix.lower() not in _ENDINGS[name]:
+                raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
+            folder = path.resolve().parent
+            there = path.exists()
+            if (
+                path.is_dir()
+                or not folder.is_dir()
+                or not os.access(folder, os.W_OK)
+                or (there and not os.access(path, os.W_OK))
+            ):
+                raise Refused(
+                    f"{name} {path} cannot be written; give a file in a folder that exists and that you may write to"
+                )
+            if there and not force:
+                raise Refused(f"{path} exists; nothing was done; give another {name}, or --force to replace it")
 
 
 # inputs ---------------------------------------------------------------------------------------------------------------

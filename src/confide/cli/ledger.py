@@ -20,7 +20,10 @@ __all__ = ["app", "verify_release"]
 
 app = typer.Typer(no_args_is_help=True, help="The budget book: what may be spent on a dataset, and what was.")
 
-_Book = Annotated[Path, typer.Argument(metavar="BOOK", help="The file of the book.", show_default=False)]
+# Text and not a Path, which would turn the // of a URL into /. What is shown is `place`, which has no password in it.
+_Book = Annotated[
+    str, typer.Argument(metavar="BOOK", help="The book's file, or its postgresql:// URL.", show_default=False)
+]
 _Named = Annotated[str, typer.Option("--dataset", metavar="NAME", help="The dataset whose budget it is.")]
 
 
@@ -54,7 +57,7 @@ def init(
 
     with session.doing("opening the book"):
         opened = Ledger.create(book, dataset=dataset, budget=budget, note=note)
-    session.say(f"opened a budget for dataset {opened.dataset!r} in {book}")
+    session.say(f"opened a budget for dataset {opened.dataset!r} in {opened.place}")
     default = "" if relation is not None else " (the default: a bare budget means this; --relation says otherwise)"
     facts(
         session,
@@ -65,7 +68,7 @@ def init(
             ("trust", f"{opened.trust}: the keeper of the records adds the noise"),
         ],
     )
-    session.answer(_state(opened.show()) | {"book": book})
+    session.answer(_state(opened.show()) | {"book": opened.place})
 
 
 @app.command()
@@ -80,12 +83,15 @@ def show(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = 
     """
     session: Session = ctx.obj
     with session.doing("reading the book"):
-        states = [opened.show() for opened in _opened(book, dataset)]
+        books = _opened(book, dataset)
+        states = [opened.show() for opened in books]
     for place, state in enumerate(states):
         if place:
             session.say()
         _say_state(session, state)
-    session.answer({"book": book, "datasets": [_state(state) for state in states]})
+    session.answer(
+        {"book": next((opened.place for opened in books), ""), "datasets": [_state(state) for state in states]}
+    )
 
 
 @app.command()
@@ -101,14 +107,15 @@ def verify(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json 
     """
     session: Session = ctx.obj
     with session.doing("verifying the book"):
-        found = [(opened.dataset, opened.verify()) for opened in _opened(book, dataset)]
+        books = _opened(book, dataset)
+        found = [(opened.dataset, opened.verify()) for opened in books]
     for name, outcome in found:
         session.say(f"dataset {name!r}: {outcome}")
     ok = all(outcome.ok for _, outcome in found)
     session.answer(
         {
             "ok": ok,
-            "book": book,
+            "book": next((opened.place for opened in books), ""),
             "datasets": [
                 {
                     "dataset": name,
@@ -158,13 +165,13 @@ def amend(
         session,
         [("dataset", state.dataset), ("budget", state.budget), ("spent", state.spent), ("left", state.remaining)],
     )
-    session.answer(_state(state) | {"book": book})
+    session.answer(_state(state) | {"book": opened.place})
 
 
 def verify_release(
     ctx: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
-    ledger: Annotated[Path, typer.Option("--ledger", metavar="BOOK", help="The book that it was charged to.")],
+    ledger: Annotated[str, typer.Option("--ledger", metavar="BOOK", help="The book that it was charged to.")],
     dataset: Dataset = None,
     json: Json = False,
 ) -> None:
@@ -187,13 +194,19 @@ def verify_release(
         found = gate.verify(loaded, book)
     session.say(str(found))
     session.answer(
-        {"ok": found.ok, "lines": found.lines, "release_sha256": loaded.sha256, "book": ledger, "dataset": book.dataset}
+        {
+            "ok": found.ok,
+            "lines": found.lines,
+            "release_sha256": loaded.sha256,
+            "book": book.place,
+            "dataset": book.dataset,
+        }
     )
     if not found.ok:
         raise typer.Exit(1)
 
 
-def _opened(path: Path, dataset: str | None) -> list[Ledger]:
+def _opened(path: str, dataset: str | None) -> list[Ledger]:
     from confide.ledger import Ledger
 
     names = (dataset,) if dataset is not None else Ledger.datasets(path)

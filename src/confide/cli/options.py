@@ -18,8 +18,10 @@ __all__ = [
     "Alpha",
     "Book",
     "Cov",
+    "Csv",
     "Data",
     "Dataset",
+    "Delimiter",
     "Delta",
     "Epsilon",
     "Force",
@@ -35,6 +37,7 @@ __all__ = [
     "Seed",
     "Settings",
     "check_ledger",
+    "delimiter_of",
     "privacy",
     "value_of",
 ]
@@ -65,7 +68,7 @@ Relation = Annotated[
 ]
 
 Book = Annotated[
-    Path | None, typer.Option("--ledger", metavar="BOOK", help="The budget book to charge.", rich_help_panel=_LEDGER)
+    str | None, typer.Option("--ledger", metavar="BOOK", help="The budget book to charge.", rich_help_panel=_LEDGER)
 ]
 NoLedger = Annotated[
     bool, typer.Option("--no-ledger", help="Charge no book: nobody adds up what was spent.", rich_help_panel=_LEDGER)
@@ -114,8 +117,15 @@ Report = Annotated[
     Path | None, typer.Option("--report", metavar="FILE.html", help="Write one self-contained HTML page.")
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot: .png, .svg or .pdf.")]
+Csv = Annotated[
+    Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table with all digits, for a spreadsheet.")
+]
+Delimiter = Annotated[
+    str,
+    typer.Option("--delimiter", metavar="CHAR", help="What separates the fields of CSV files: ',' ';' or '\\t' (tab)."),
+]
 Cov = Annotated[str, typer.Option("--cov", metavar="robust|classical", help="Unequal or equal residual variances.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
 
 _THREE_WAYS = "--mu MU for GDP, --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA for ApproxDP)"
@@ -149,7 +159,7 @@ def privacy(
     return PureDP(epsilon, relation=relation) if delta is None else ApproxDP(epsilon, delta, relation=relation)
 
 
-def check_ledger(book: Path | None, no_ledger: bool, dataset: str | None, simulate: int | None) -> None:
+def check_ledger(book: str | None, no_ledger: bool, dataset: str | None, simulate: int | None) -> None:
     """Exactly one of --ledger and --no-ledger; what goes with one of them must not stand beside the other."""
     if (book is None) == (not no_ledger):
         raise Refused(
@@ -163,6 +173,15 @@ def check_ledger(book: Path | None, no_ledger: bool, dataset: str | None, simula
         raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
     if dataset is not None and book is None:
         raise Refused("--dataset names an account in a book: it goes with --ledger")
+
+
+def delimiter_of(text: str) -> str:
+    r"""The character that separates fields; a tab may be typed as \t, which shells hand on as two characters.
+
+    >>> delimiter_of("\\t") == delimiter_of("tab") == "\t", delimiter_of(";")
+    (True, ';')
+    """
+    return "\t" if text in ("\\t", "tab") else text
 
 
 def settings(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.files import check_places, load_schema, put, reserve
-from confide.cli.options import Force, Json
+from confide.cli.options import Delimiter, Force, Json, delimiter_of
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 
@@ -32,12 +32,14 @@ def draft(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; stdout when left out.")
     ] = None,
+    delimiter: Delimiter = ",",
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Write a first schema from a file's names and types; you fill in the bounds.
 
-    Reads metadata only, never a record. Bounds must come from public knowledge
+    Reads metadata only, never a record; a CSV file has no types, so its kinds are
+    yours to fill in as well. Bounds must come from public knowledge
     (an answer scale, a law of nature), not from the data.
 
     Example:
@@ -47,15 +49,15 @@ def draft(
     session: Session = ctx.obj
     check_places({"-o": output}, {"the data": data})
     with reserve(output, force=force) as place:
-        from confide.schema import Schema
+        from confide.schema.draft import draft as drafted
 
         with session.doing("drafting the schema", private=True):
-            text = Schema.draft(data)
+            text = drafted(data, delimiter=delimiter_of(delimiter))
         if place is None:
             session.say(text.rstrip("\n"))
         else:
             put(place, text)
-            session.say(f"wrote {output}: fill in the bounds, then run: confide schema check {output}")
+            session.say(f"wrote {output}: replace each '?', then run: confide schema check {output}")
     session.answer({"toml": text, "wrote": output})
 
 
@@ -67,6 +69,7 @@ def check(
         Path | None,
         typer.Option("--data", metavar="FILE", help="Also check that a file has these columns with fitting types."),
     ] = None,
+    delimiter: Delimiter = ",",
     json: Json = False,
 ) -> None:
     """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance.
@@ -85,7 +88,7 @@ def check(
         from confide.sources import read
 
         with session.doing("checking names and types", private=True):
-            read(data, found).check(found.names)
+            read(data, found, delimiter=delimiter_of(delimiter)).check(found.names)
     table(
         session,
         ("column", "kind", "low", "high", "steps", "levels", "missing", "provenance"),
@@ -100,7 +103,7 @@ def check(
             ("rows per unit", f"{found.rows_per_unit} (declared)"),
             ("dataset", found.dataset or "not named"),
             ("schema sha256", found.digest),
-            *([("data", f"{data}: names and types fit")] if data is not None else []),
+            *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
         ],
     )
     session.answer(
@@ -122,7 +125,7 @@ def sample(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write them: .parquet or .csv.")
     ],
-    n: Annotated[int, typer.Option("-n", help="How many.", min=0)] = 1000,
+    n: Annotated[int, typer.Option("-n", "--n", help="How many.", min=0)] = 1000,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same records.")] = 1,
     force: Force = False,
     json: Json = False,
@@ -146,6 +149,13 @@ def sample(
         put(place, practice)
     session.say(f"wrote {n} practice records to {output}")
     session.answer({"wrote": output, "records": n, "seed": seed})
+
+
+def _fits(data: Path) -> str:
+    """What a check of a file's metadata can have found."""
+    if data.name.lower().endswith((".csv", ".csv.gz")):
+        return "names fit; a CSV file has no types, so kinds were not checked"
+    return "names and types fit"
 
 
 def _file(frame: pd.DataFrame, suffix: str) -> bytes:

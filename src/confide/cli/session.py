@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -15,6 +16,7 @@ from typing import Any
 
 import typer
 
+from confide.cli.hints import for_command_line
 from confide.errors import BudgetExceeded, ConfideError, ReleaseError
 
 __all__ = ["Refused", "Session", "strict"]
@@ -35,14 +37,19 @@ class Session:
     """The state of one run, handed to every command as `ctx.obj`.
 
     json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
-    of that step. charge: "none", "possible" (inside the door, with a ledger) or "made". kept: where the release was
-    written. spoke: whether stdout has its JSON document.
+    of that step. charging: whether the command is one that
+    charges. charge: "none", "possible" (inside the door, with a
+    ledger) or "made". book: the ledger that was named. cheaper: the `confide plan` for another price, from its options.
+    kept: where the release was written. spoke: whether stdout has its JSON document.
     """
 
     json: bool = False
     step: str = "reading the command"
     private: bool = False
+    charging: bool = False
     charge: str = "none"
+    book: str | None = None
+    cheaper: Callable[[str], str] | None = None
     kept: str | None = None
     spoke: bool = False
 
@@ -135,17 +142,26 @@ class Session:
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
         if context is not None:
             message += f"\nsee: {context.command_path} --help"
+            self.charging = context.info_name in ("release", "regress")
         return self._fail("UsageError", message, 2)
 
     def _confide(self, error: ConfideError) -> int:
         # Behind the door whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
-        message = str(error) + (self._charge_words() if self.charge == "made" else "")
+        message = for_command_line(str(error), book=self.book)
+        if self.charge == "made":
+            message += self._charge_words()
         if isinstance(error, BudgetExceeded):
-            message += "; here: confide ledger amend BOOK --dataset NAME --mu ... --reason TEXT"
             totals = {"requested": error.requested, "spent": error.spent, "remaining": error.remaining}
-            return self._fail("BudgetExceeded", message, code, **totals)
+            return self._fail("BudgetExceeded", self._with_the_plan_that_fits(message), code, **totals)
         return self._fail(type(error).__name__, message, code)
+
+    def _with_the_plan_that_fits(self, message: str) -> str:
+        """The refusal with the whole command of a plan that would fit what is left, where something fits."""
+        fits = re.search(r"what fits: (--[^;]*)", message)
+        if fits is None or self.cheaper is None:
+            return message
+        return message.replace(fits[0], f"what fits: {self.cheaper(fits[1])}")
 
     def _unexpected(self, error: BaseException) -> int:
         """An error that nobody planned for. Its text may quote a record, and never leaves; neither does a traceback.
@@ -170,6 +186,10 @@ class Session:
         return f"; the charge was made and stays in the ledger{where}"
 
     def _fail(self, kind: str, message: str, code: int, **more: Any) -> int:
+        # A failure after the charge, and a book that may or may not have written it, tell their own story.
+        if self.charging and self.charge == "none" and code not in (5, 6):
+            message = message.replace("nothing was charged; ", "").removesuffix("; nothing was charged")
+            message += "; nothing was charged"
         # where nobody can be told, the code still stands
         with suppress(OSError):
             if self.json and not self.spoke:

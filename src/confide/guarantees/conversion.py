@@ -1,67 +1,101 @@
-"""Every proved way from one guarantee to another, to a sum of them, to a group, or to a noise level.
+"""Every proved way from one guarantee to another.
 
-A *statement* says what a release satisfies; converting it gives a weaker statement that is true as well (`to_gdp`,
-`to_zcdp`, `to_approx`, `compose`, `group`): numbers are rounded up. A *calibration* says how little noise a Gaussian
-release needs to meet a request (`calibrate_gaussian`): its mu is rounded down. The two differ: a release known to be
-only (1, 1e-6)-private states GDP(1.23, 1e-6), while a Gaussian release that shall be (1, 1e-6)-private must have mu =
-0.236.
+A *statement* says what a release satisfies; converting it gives a weaker statement that is true as well: numbers are
+rounded up. How much noise meets a request is another question (`calibration.py`): a release known to be only (1,
+1e-6)-private states GDP(1.23, 1e-6), while a Gaussian release that shall be (1, 1e-6)-private must have mu = 0.236.
 
-    from \\ to               GDP                      ZCDP                      ApproxDP
-    PureDP(eps)             mu(eps) [1]              eps^2/2 [2]               curve of randomised response [3]
-    ApproxDP(eps, delta)    mu(eps), delta [3]       none                      the same with a leak [3]
-    ZCDP(rho)               none                     itself                    best order [4]
-    GDP(mu, delta)          itself                   mu^2/2 if delta = 0       the Gaussian curve plus delta [1]
+    from \\ to         GDP               ZCDP              RDP                   ApproxDP                TradeOff
+    PureDP(eps)       mu(eps) [1]       eps^2/2 [2]       worst case [2, 5]     randomised response [3] the same
+    ApproxDP          mu(eps), delta[3] none              none                  the same, leaking [3]   the same
+    ZCDP(rho)         none              itself            a rho                 best order [4]          all orders [4]
+    RDP               none              none              itself                best order [4]          best orders [4]
+    GDP(mu, 0)        itself            mu^2/2            a mu^2/2              Gaussian curve [1]      the same
+    GDP(mu, delta)    itself            none              none                  that plus delta         the same
+    TradeOff(f)       at a delta [1]    none              none                  its curve               itself
+
+PureDP follows from itself, and from a TradeOff whose loss is bounded; from nothing else.
 
     [1] Dong, Roth, Su 2022: delta(eps; mu) is Corollary 2.13; mu(eps) = -2 Phi^-1(1/(1 + e^eps)) is where the curve of
-        randomised response, the worst case of epsilon-DP [3], touches a Gaussian curve.
+        randomised response, the worst case of epsilon-DP [3], touches a Gaussian curve. A trade-off function is above
+        G_mu - delta exactly when its privacy profile is below the Gaussian one plus delta.
     [2] Bun, Steinke 2016, Proposition 1.4.  [3] Kairouz, Oh, Viswanath 2015.  [4] Canonne, Kamath, Steinke 2020.
+    [5] Mironov 2017.
 
 All conversions keep relation, unit, trust and assumptions.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 from fractions import Fraction
-from math import exp, expm1, inf, log, nextafter
+from math import exp, inf, isfinite, log, nextafter
 from typing import Any
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.concentrated import zcdp_epsilon, zcdp_log_delta
-from confide.guarantees.gaussian import gaussian_epsilon, log_gaussian_delta, mu_bracket
+from confide.guarantees.gaussian import gaussian_epsilon, log_gaussian_delta
 from confide.guarantees.randomised_response import leak_delta, leak_epsilon, pure_mu
-from confide.guarantees.rounding import SLACK, float_up, sqrt_down, sqrt_up
-from confide.guarantees.validation import count, level, share
-from confide.guarantees.values import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees.renyi import DEFAULT_ORDERS, pure_renyi, rdp_epsilon, rdp_log_delta
+from confide.guarantees.rounding import SLACK, float_up
+from confide.guarantees.validation import level, orders_tuple, share
+from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 
-__all__ = ["calibrate_gaussian", "compose", "group", "how_to_change", "to_approx", "to_gdp", "to_zcdp"]
+__all__ = ["KINDS", "below_one", "labels_of", "not_a_guarantee", "to_approx", "to_gdp", "to_pure", "to_rdp"]
+__all__ += ["to_tradeoff", "to_zcdp", "up"]
 
+KINDS = (PureDP, ApproxDP, ZCDP, GDP, RDP, TradeOff)
 # Smallest delta that a conversion states: below it exp() enters the subnormal floats and its relative error is no
 # longer bounded.
 _SMALLEST_DELTA = 1e-300
 
 
-def to_gdp(g: Guarantee) -> GDP:
-    """The GDP statement that follows from a guarantee; `NoConversion` for ZCDP.
+def to_gdp(g: Guarantee, *, delta: float | None = None) -> GDP:
+    """The GDP statement that follows from a guarantee; `NoConversion` for ZCDP and RDP.
+
+    delta: for a TradeOff, which has a mu for each delta; no other kind takes it.
 
     >>> to_gdp(ApproxDP(1.0, 1e-6, relation="add-remove"))  # doctest: +ELLIPSIS
     GDP(1.23203..., 1e-06, relation='add-remove')
     """
+    if isinstance(g, TradeOff):
+        if delta is None:
+            raise NoConversion(
+                f"a trade-off function has a mu for each delta and no single one, got {g} without a delta; say which: "
+                "to_gdp(delta=1e-6), or to_gdp(delta=0.0) where mu exists without one"
+            )
+        chosen = share(delta, "delta", "to_gdp(delta=1e-6)", zero=True)
+        mu = float(g.curve.gdp(chosen))
+        if mu == 0:
+            raise PrivacyError(
+                f"at delta={chosen!r} {g} holds with every mu above 0, so there is no smallest one; give a smaller delta"
+            )
+        return GDP(mu, chosen, **labels_of(g))
+    if delta is not None and isinstance(g, KINDS):
+        raise PrivacyError(
+            f"{g} converts with the delta that it has; write to_gdp(), or for the mu at another delta "
+            f"to_tradeoff().to_gdp(delta={delta!r})"
+        )
     match g:
         case GDP():
             return g
         case PureDP(epsilon):
-            return GDP(_up(pure_mu(epsilon)), **_labels(g))
+            return GDP(up(pure_mu(epsilon)), **labels_of(g))
         case ApproxDP(epsilon, delta):
-            return GDP(_up(pure_mu(epsilon)), delta, **_labels(g))
+            return GDP(up(pure_mu(epsilon)), delta, **labels_of(g))
         case ZCDP():
             raise NoConversion(
                 f"there is no proved conversion ZCDP -> GDP, got {g}: mu = sqrt(2 rho) does not follow from a bound "
                 "on Renyi divergences; if the release is Gaussian, state it as GDP(...) at its source, else use a "
                 "ledger in ZCDP, or to_approx(delta=1e-6)"
             )
+        case RDP():
+            raise NoConversion(
+                f"there is no proved conversion RDP -> GDP, got {g}: a mu does not follow from bounds on Renyi "
+                "divergences; state the release as GDP(...) at its source if it is Gaussian, else use "
+                "to_approx(delta=1e-6), whose (epsilon, delta) a ledger in GDP takes"
+            )
         case _:
-            raise _not_a_guarantee(g, "to_gdp(GDP(1.0))")
+            raise not_a_guarantee(g, "to_gdp(GDP(1.0))")
 
 
 def to_zcdp(g: Guarantee) -> ZCDP:
@@ -74,7 +108,7 @@ def to_zcdp(g: Guarantee) -> ZCDP:
         case ZCDP():
             return g
         case PureDP(size) | GDP(size, 0.0):
-            return ZCDP(float_up(Fraction(size) ** 2 / 2), **_labels(g))
+            return ZCDP(float_up(Fraction(size) ** 2 / 2), **labels_of(g))
         case GDP():
             raise NoConversion(
                 f"there is no conversion GDP(mu, delta > 0) -> ZCDP, got {g}: with probability delta the Renyi "
@@ -86,8 +120,103 @@ def to_zcdp(g: Guarantee) -> ZCDP:
                 f"there is no conversion ApproxDP -> ZCDP, got {g}: with probability delta the Renyi divergence may "
                 "be infinite; use to_gdp() and a ledger in GDP, or ask for the release as ZCDP(rho)"
             )
+        case RDP():
+            raise NoConversion(
+                f"there is no conversion RDP -> ZCDP, got {g}: zCDP bounds every order above 1, and a Renyi curve only "
+                "those that it lists; state the release as ZCDP(rho) at its source, or use to_approx(delta=1e-6)"
+            )
+        case TradeOff():
+            raise NoConversion(
+                f"there is no conversion TradeOff -> ZCDP, got {g}: the Renyi divergences of a trade-off function may be "
+                f"infinite; {_through_pure(g, 'to_zcdp()')}"
+            )
         case _:
-            raise _not_a_guarantee(g, "to_zcdp(GDP(1.0))")
+            raise not_a_guarantee(g, "to_zcdp(GDP(1.0))")
+
+
+def to_pure(g: Guarantee) -> PureDP:
+    """The pure statement that follows from a guarantee: of a PureDP, or of a TradeOff whose loss is bounded.
+
+    >>> from confide.guarantees import laplace
+    >>> to_pure(TradeOff(laplace(1.0)))
+    PureDP(1.0)
+    """
+    match g:
+        case PureDP():
+            return g
+        case TradeOff(curve):
+            epsilon = curve.epsilon(0.0)
+            if isfinite(epsilon):
+                return PureDP(epsilon, **labels_of(g))
+            raise NoConversion(
+                f"there is no PureDP statement of {g}: its privacy loss is not bounded; use to_approx(delta=1e-6), or "
+                "to_gdp(delta=1e-6)"
+            )
+        case ApproxDP() | ZCDP() | GDP() | RDP():
+            kind = type(g).__name__
+            raise NoConversion(
+                f"there is no conversion {kind} -> PureDP, got {g}: {kind} allows any loss with some small probability; "
+                "use to_approx(delta=1e-6), or ask for the release as PureDP(epsilon) with Laplace noise"
+            )
+        case _:
+            raise not_a_guarantee(g, "to_pure(PureDP(1.0))")
+
+
+def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
+    """The Renyi curve that follows from a guarantee, numbers rounded up; `NoConversion` where a delta is in the way.
+
+    orders: above 1, strictly rising; by default 1.1 to 10.9 by tenths, 11 to 63, and powers of 2 to 1024. An RDP is cut
+    down to them, and must hold them all.
+
+    >>> to_rdp(ZCDP(0.5), (2, 4))
+    RDP((2.0, 4.0), (1.0, 2.0))
+    """
+    if isinstance(g, RDP) and orders is None:
+        return g
+    chosen = DEFAULT_ORDERS if orders is None else orders_tuple(orders, "to_rdp((2, 8, 32))")
+    match g:
+        case PureDP(epsilon):
+            # the exact bound is below order * epsilon^2/2, which rounding it up must not undo
+            halves = (float_up(Fraction(a) * Fraction(epsilon) ** 2 / 2) for a in chosen)
+            levels = [min(up(pure_renyi(a, epsilon)), half) for a, half in zip(chosen, halves, strict=True)]
+        case ZCDP(rho):
+            levels = [float_up(Fraction(a) * Fraction(rho)) for a in chosen]
+        case GDP(mu, 0.0):
+            levels = [float_up(Fraction(a) * Fraction(mu) ** 2 / 2) for a in chosen]
+        case RDP():
+            known = dict(zip(g.orders, g.epsilons, strict=True))
+            if not known.keys() >= set(chosen):
+                raise NoConversion(
+                    f"{g} bounds the orders that it lists and no others; ask for some of them: to_rdp(g.orders), or for "
+                    "the orders at the source of the release"
+                )
+            levels = [known[a] for a in chosen]
+        case GDP() | ApproxDP():
+            raise NoConversion(
+                f"there is no conversion {type(g).__name__} with a delta -> RDP, got {g}: with probability delta the "
+                "Renyi divergence may be infinite; use to_gdp() and compose in GDP, which adds deltas, or to_tradeoff()"
+            )
+        case TradeOff():
+            raise NoConversion(
+                f"there is no conversion TradeOff -> RDP, got {g}: the Renyi divergences of a trade-off function may be "
+                f"infinite; {_through_pure(g, 'to_rdp()')}"
+            )
+        case _:
+            raise not_a_guarantee(g, "to_rdp(GDP(1.0))")
+    return RDP(chosen, tuple(levels), **labels_of(g))
+
+
+def to_tradeoff(g: Guarantee) -> TradeOff:
+    """The trade-off function that a guarantee proves: exact for GDP, PureDP and ApproxDP, a bound for ZCDP and RDP.
+
+    >>> to_tradeoff(PureDP(1.0)).to_pure()
+    PureDP(1.0)
+    """
+    from confide.guarantees.curves import from_guarantee  # curves may be made from values, so they know these
+
+    if not isinstance(g, KINDS):
+        raise not_a_guarantee(g, "to_tradeoff(GDP(1.0))")
+    return g if isinstance(g, TradeOff) else TradeOff(from_guarantee(g), **labels_of(g))
 
 
 def to_approx(g: Guarantee, *, epsilon: float | None = None, delta: float | None = None) -> ApproxDP:
@@ -101,11 +230,11 @@ def to_approx(g: Guarantee, *, epsilon: float | None = None, delta: float | None
             "to_approx takes one of epsilon and delta and computes the other; write to_approx(delta=1e-6) or "
             "to_approx(epsilon=1.0)"
         )
-    if not isinstance(g, (PureDP, ApproxDP, ZCDP, GDP)):
-        raise _not_a_guarantee(g, "to_approx(GDP(1.0), delta=1e-6)")
+    if not isinstance(g, KINDS):
+        raise not_a_guarantee(g, "to_approx(GDP(1.0), delta=1e-6)")
     if epsilon is not None:
         kept = level(epsilon, "epsilon", "to_approx(epsilon=1.0)")
-        return ApproxDP(kept, _below_one(_delta_at(g, kept), f"{g} at epsilon={kept!r}"), **_labels(g))
+        return ApproxDP(kept, below_one(_delta_at(g, kept), f"{g} at epsilon={kept!r}"), **labels_of(g))
     chosen = share(delta, "delta", "to_approx(delta=1e-6)", zero=False)
     needed = _epsilon_at(g, chosen)
     if needed <= 0:
@@ -113,158 +242,7 @@ def to_approx(g: Guarantee, *, epsilon: float | None = None, delta: float | None
             f"at delta={chosen!r} {g} holds with every epsilon above 0, so there is no smallest one; give a smaller "
             "delta, or the epsilon: to_approx(epsilon=0.1)"
         )
-    return ApproxDP(needed, chosen, **_labels(g))
-
-
-def compose(*guarantees: Guarantee) -> Guarantee:
-    """The guarantee of several releases together, each of which may have been chosen after seeing the earlier ones.
-
-    PureDP, ApproxDP and ZCDP add; GDP takes the square root of the sum of squares of mu and adds deltas. Exact sums
-    are formed in fractions and rounded up once, so that the order does not matter. Levels must be fixed in advance;
-    assumptions are united. Raises `PrivacyError` unless all are of one kind with the same relation, unit and trust.
-
-    >>> compose(GDP(3.0), GDP(4.0, 1e-6))
-    GDP(5.0, 1e-06)
-    """
-    if not guarantees:
-        raise PrivacyError(
-            "compose takes at least one guarantee, got none; write for instance compose(GDP(1.0), GDP(0.5))"
-        )
-    _comparable(guarantees)
-    labels = _labels(guarantees[0]) | {"assumptions": tuple(text for g in guarantees for text in g.assumptions)}
-
-    def total(name: str) -> float:
-        return float_up(sum((Fraction(getattr(g, name)) for g in guarantees), Fraction(0)))
-
-    match guarantees[0]:
-        case PureDP():
-            return PureDP(total("epsilon"), **labels)
-        case ZCDP():
-            return ZCDP(total("rho"), **labels)
-        case ApproxDP():
-            return ApproxDP(total("epsilon"), _below_one(total("delta"), "the composition"), **labels)
-        case GDP():
-            squares = sum((Fraction(g.mu) ** 2 for g in guarantees if isinstance(g, GDP)), Fraction(0))
-            return GDP(sqrt_up(squares), _below_one(total("delta"), "the composition"), **labels)
-
-
-def group(g: Guarantee, k: int) -> Guarantee:
-    """The same release seen by a group of k units: what it promises when k of them change at once.
-
-    PureDP(k epsilon), ZCDP(k^2 rho) (Bun, Steinke 2016, Proposition 1.9), GDP(k mu) when delta = 0 (Dong, Roth, Su
-    2022, Theorem 2.14), ApproxDP(k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon))) (one unit after another).
-    Numbers are rounded up. Raises `NoConversion` for GDP with delta > 0, and `PrivacyError` where nothing is left.
-
-    >>> group(GDP(0.5, relation="substitute"), 4)
-    GDP(2.0, relation='substitute')
-    """
-    times = count(k, "k", "group(GDP(0.5), 4)")
-    labels = _labels(g) if isinstance(g, (PureDP, ApproxDP, ZCDP, GDP)) else {}
-    match g:
-        case _ if labels and times == 1:
-            return g
-        case PureDP(epsilon):
-            return PureDP(float_up(times * Fraction(epsilon)), **labels)
-        case ZCDP(rho):
-            return ZCDP(float_up(times**2 * Fraction(rho)), **labels)
-        case GDP(mu, 0.0):
-            return GDP(float_up(times * Fraction(mu)), **labels)
-        case GDP():
-            raise NoConversion(
-                f"there is no group conversion GDP(mu, delta > 0) -> k = {times} units, got {g}: no bound on the "
-                "grown delta is proved; convert first and group then: group(g.to_approx(epsilon=1.0), k)"
-            )
-        case ApproxDP(epsilon, delta):
-            grown = float_up(times * Fraction(epsilon))
-            # (e^(k eps) - 1)/(e^eps - 1), written so that nothing overflows before the bound itself is void.
-            steps = grown - epsilon
-            factor = exp(steps) * expm1(-grown) / expm1(-epsilon) if steps < 700 else inf
-            return ApproxDP(grown, _below_one(_up(delta * factor), f"{g} for k = {times} units"), **labels)
-        case _:
-            raise _not_a_guarantee(g, "group(GDP(0.5), 4)")
-
-
-def calibrate_gaussian(privacy: Guarantee) -> float:
-    """The largest mu such that every mu-GDP Gaussian release meets a request; rounded to the safe side.
-
-    A calibration, not a statement: GDP(mu) gives mu; ApproxDP the analytic Gaussian mechanism (Balle, Wang 2018), the
-    lower end of its bracket less 1e-11 relative; ZCDP(rho) the largest float with mu^2/2 <= rho. Raises `NoConversion`
-    for PureDP: no Gaussian noise gives it.
-
-    >>> calibrate_gaussian(ZCDP(0.5)), round(calibrate_gaussian(ApproxDP(1.0, 1e-6)), 6)
-    (1.0, 0.236704)
-    """
-    match privacy:
-        case GDP(mu):
-            return mu
-        case ApproxDP(epsilon, delta):
-            return mu_bracket(epsilon, delta)[0] * (1 - SLACK)
-        case ZCDP(rho):
-            return sqrt_down(2 * Fraction(rho))
-        case PureDP(epsilon):
-            raise NoConversion(
-                f"there is no Gaussian noise for PureDP, got {privacy}: any Gaussian release exceeds every epsilon "
-                f"with some probability; ask for ApproxDP({epsilon!r}, 1e-6), or for GDP or ZCDP, or use a method "
-                "with Laplace noise"
-            )
-        case _:
-            raise _not_a_guarantee(privacy, "calibrate_gaussian(GDP(1.0))")
-
-
-def how_to_change(g: Guarantee, relation: str) -> str:
-    """What to do about a guarantee that has another relation than the one needed; for messages."""
-    if g.relation == "substitute":
-        return (
-            "there is no conversion substitute -> add-remove, because replacing a record says nothing about one more "
-            "or one fewer; make the release with relation='add-remove'"
-        )
-    better = f"a method may prove better: ask it for the release with relation={relation!r}"
-    try:
-        doubled = group(g, 2)
-    except PrivacyError:
-        return f"a substitution is a removal and an addition, and no bound for two changes is proved for it; {better}"
-    return (
-        f"a substitution is a removal and an addition, so in general add-remove {_bare(g)} gives substitute "
-        f"{_bare(doubled)} (write {replace(doubled, relation=relation)!r}); {better}"
-    )
-
-
-def _comparable(guarantees: tuple[Guarantee, ...]) -> None:
-    """Refuse to add what has no common meaning, and say what to do instead."""
-    for g in guarantees:
-        if not isinstance(g, (PureDP, ApproxDP, ZCDP, GDP)):
-            raise _not_a_guarantee(g, "compose(GDP(1.0), GDP(0.5))")
-    first = guarantees[0]
-    for other in guarantees[1:]:
-        if other.relation != first.relation:
-            raise PrivacyError(
-                f"{first} and {other} have different relations and do not compose: {_relation_hint(first, other)}"
-            )
-        if other.unit != first.unit:
-            raise PrivacyError(
-                f"{first} and {other} protect different units, {first.unit!r} and {other.unit!r}, and do not compose: "
-                "no general conversion leads from one unit to another; state both for the same one, for instance "
-                f"unit={first.unit!r}"
-            )
-        if other.trust != first.trust:
-            raise PrivacyError(
-                f"{first} and {other} rest on different trust and do not compose: a local substitute statement also "
-                "holds centrally, so state it with trust='central', relation='substitute'; the reverse does not hold"
-            )
-    kinds = list(dict.fromkeys(type(g).__name__ for g in guarantees))
-    if len(kinds) > 1:
-        verb = "to_zcdp()" if "ZCDP" in kinds else "to_gdp()"
-        raise PrivacyError(
-            f"compose takes guarantees of one kind, got {' and '.join(kinds)}; convert first, for instance each with "
-            f".{verb}"
-        )
-
-
-def _relation_hint(first: Guarantee, other: Guarantee) -> str:
-    if first.relation is None or other.relation is None:
-        known = first.relation or other.relation
-        return f"one relation is left open where a complete one is needed; set it with .resolve({known!r})"
-    return how_to_change(first if first.relation == "add-remove" else other, "substitute")
+    return ApproxDP(needed, chosen, **labels_of(g))
 
 
 def _delta_at(g: Guarantee, epsilon: float) -> float:
@@ -274,15 +252,19 @@ def _delta_at(g: Guarantee, epsilon: float) -> float:
             return float_up(Fraction(_exp_up(log_gaussian_delta(epsilon, mu))) + Fraction(delta))
         case ZCDP(rho):
             return _exp_up(zcdp_log_delta(epsilon, rho))
+        case RDP(orders, epsilons):
+            return _exp_up(min(rdp_log_delta(epsilon, orders, epsilons), 0.0))
+        case TradeOff(curve):
+            return max(float(curve.delta(epsilon)), _SMALLEST_DELTA)
         case ApproxDP(known, delta):
-            return delta if epsilon >= known else _up(leak_delta(known, delta, epsilon))
+            return delta if epsilon >= known else up(leak_delta(known, delta, epsilon))
         case PureDP(known):
             if epsilon >= known:
                 raise PrivacyError(
                     f"{g} already says more than any delta at epsilon={epsilon!r}; keep it, or give the delta: "
                     "to_approx(delta=1e-6)"
                 )
-            return _up(leak_delta(known, 0.0, epsilon))
+            return up(leak_delta(known, 0.0, epsilon))
 
 
 def _epsilon_at(g: Guarantee, delta: float) -> float:
@@ -302,27 +284,56 @@ def _epsilon_at(g: Guarantee, delta: float) -> float:
         case ZCDP(rho):
             epsilon = zcdp_epsilon(log(delta), rho)
             return epsilon + SLACK * (epsilon + rho) if epsilon > 0 else 0.0
+        case RDP(orders, epsilons):
+            epsilon = rdp_epsilon(log(delta), orders, epsilons)
+            return epsilon + SLACK * (epsilon + 1 - log(delta)) if epsilon > 0 else 0.0
+        case TradeOff(curve):
+            epsilon = float(curve.epsilon(delta))
+            if isfinite(epsilon):
+                return epsilon
+            raise PrivacyError(
+                f"{g} holds for no delta as small as {delta!r}: its loss is infinite with a larger probability; give a "
+                "larger delta"
+            )
         case PureDP(known) | ApproxDP(known, _):
             return leak_epsilon(known, own, delta)
 
 
-def _labels(g: Guarantee) -> dict[str, Any]:
+def _through_pure(g: TradeOff, verb: str) -> str:
+    """What to do where Renyi divergences are asked of a trade-off function."""
+    if isfinite(g.curve.epsilon(0.0)):
+        return f"its loss is bounded, so use to_pure().{verb}"
+    return "use to_gdp(delta=1e-6) or to_approx(delta=1e-6), or state the release in the kind wanted at its source"
+
+
+def labels_of(g: Guarantee) -> dict[str, Any]:
+    """Relation, unit, trust and assumptions, to be handed on.
+
+    >>> labels_of(GDP(1.0))["unit"]
+    'record'
+    """
     return {"relation": g.relation, "unit": g.unit, "trust": g.trust, "assumptions": g.assumptions}
 
 
-def _bare(g: Guarantee) -> str:
-    return str(g).replace(f", {g.relation}", "")
+def up(number: float) -> float:
+    """A transcendental result, rounded to the weaker side.
 
-
-def _up(number: float) -> float:
+    >>> up(1.0) > 1.0
+    True
+    """
     return nextafter(number * (1 + SLACK), inf)
 
 
 def _exp_up(log_delta: float) -> float:
-    return max(_up(exp(log_delta)), _SMALLEST_DELTA)
+    return max(up(exp(log_delta)), _SMALLEST_DELTA)
 
 
-def _below_one(delta: float, of: str) -> float:
+def below_one(delta: float, of: str) -> float:
+    """A delta that still says something, or `PrivacyError`.
+
+    >>> below_one(0.5, "GDP(1.0)")
+    0.5
+    """
     if delta < 1:
         return delta
     raise PrivacyError(
@@ -331,7 +342,12 @@ def _below_one(delta: float, of: str) -> float:
     )
 
 
-def _not_a_guarantee(value: object, example: str) -> PrivacyError:
+def not_a_guarantee(value: object, example: str) -> PrivacyError:
+    """The error for anything else than a guarantee.
+
+    >>> print(not_a_guarantee(1, "group(GDP(0.5), 4)"))
+    a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got int; write for instance group(GDP(0.5), 4)
+    """
     return PrivacyError(
-        f"a guarantee is PureDP, ApproxDP, ZCDP or GDP, got {type(value).__name__}; write for instance {example}"
+        f"a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got {type(value).__name__}; write for instance {example}"
     )

@@ -6,6 +6,7 @@ Every refusal says what was given, what is allowed, and a call that works.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import isfinite
 from numbers import Integral, Real
 from typing import TypeGuard
@@ -18,6 +19,7 @@ __all__ = [
     "assumption_tuple",
     "count",
     "level",
+    "orders_tuple",
     "real",
     "relation_name",
     "share",
@@ -88,6 +90,20 @@ def count(value: object, name: str, example: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise PrivacyError(f"{name} must be a whole number of at least 1, got {value!r}; write for instance {example}")
     return int(value)
+
+
+def orders_tuple(values: object, example: str) -> tuple[float, ...]:
+    """Renyi orders: finite, above 1, strictly rising.
+
+    >>> orders_tuple((2, 4.5), "RDP((2, 8), (0.1, 0.4))")
+    (2.0, 4.5)
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise PrivacyError(f"orders must be numbers above 1, got {values!r}; write for instance {example}")
+    orders = tuple(real(value, "each of orders", example) for value in values)
+    if not orders or min(orders) <= 1 or any(a >= b for a, b in pairwise(orders)):
+        raise PrivacyError(f"orders must be above 1 and strictly rising, got {orders!r}; write for instance {example}")
+    return orders
 
 
 def relation_name(value: object) -> str | None:

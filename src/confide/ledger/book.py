@@ -14,9 +14,16 @@ from confide.errors import ConfideError, LedgerBusy, PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.ledger import rows
 from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, guarantee_from_text, guarantee_to_text, statements_to_text
-from confide.ledger.currency import currency_of
+from confide.ledger.chain import (
+    GENESIS,
+    charge_delta_to_text,
+    guarantee_from_text,
+    guarantee_to_text,
+    statements_to_text,
+)
+from confide.ledger.currency import checked_delta, currency_of
 from confide.ledger.decision import choose
+from confide.ledger.places import check_text, checked_path, store_of
 from confide.ledger.records import Charge, LedgerState, Receipt, Verification
 from confide.ledger.statement import statement_of_account
 from confide.ledger.store import Store
@@ -29,10 +36,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Ledger:
-    """A budget book on disk (SQLite), open for one dataset; any number of datasets share a file.
+    """A budget book, open for one dataset: a file (SQLite), or a database of a PostgreSQL server for a team.
 
-    Safe for threads, processes and forks. Everything in it is public: nothing comes from a record. Made by
-    `Ledger.create` and `Ledger.open`.
+    Any number of datasets share a book. Safe for threads, processes and forks. Everything in it is public: nothing
+    comes from a record. Made by `Ledger.create` and `Ledger.open`.
 
     >>> import tempfile
     >>> from confide.guarantees import GDP
@@ -58,8 +65,9 @@ class Ledger:
     ) -> Ledger:
         """Open a budget for a dataset, in a new file (mode 0600) or in an existing book; never overwrites.
 
-        budget: GDP, ApproxDP, ZCDP or PureDP; its class is the book's currency for good. A relation left open means
-        add-remove. timeout: seconds to wait for another process's lock.
+        path: a file, or a URL such as "postgresql://user@host/database" (extra `postgres`; there the database's rights
+        say who may do what). budget: GDP, ApproxDP, ZCDP or PureDP; its class is the book's currency for good. A
+        relation left open means add-remove. timeout: seconds to wait for another process's lock.
 
         Raises `PlanError` (the dataset has a budget, or the file is something else), `PrivacyError` (not a budget),
         `LedgerBusy`.
@@ -70,29 +78,30 @@ class Ledger:
         'add-remove'
         """
         _check_dataset(dataset)
-        _check_text("note", note)
+        check_text("note", note)
         currency = currency_of(budget)
         full = budget if budget.complete else budget.resolve("add-remove")
         relation = full.relation or ""
         new = Account(dataset, currency, relation, full.unit, full.trust, full, currency.limit(full), ZERO, 0, GENESIS)
-        store = Store(_absolute(path), _checked_timeout(timeout))
+        store = store_of(path, timeout)
         store.create()
-        with store.writing() as connection:
+        with store.writing(creating=True) as connection:
             if rows.budget_row(connection, dataset) is not None:
                 raise PlanError(
-                    f"dataset {dataset!r} has a budget in {path} already, and a budget is never overwritten; use it: "
-                    f"Ledger.open({str(path)!r}, dataset={dataset!r}); change it: book.amend(budget, reason='...')"
+                    f"dataset {dataset!r} has a budget in {store.name} already, and a budget is never overwritten; use "
+                    f"it: Ledger.open({store.target!r}, dataset={dataset!r}); change it: book.amend(budget, "
+                    "reason='...')"
                 )
             rows.open_book(connection, new, note)
         return cls(store, dataset)
 
     @classmethod
     def open(cls, path: str | Path, *, dataset: str | None = None, timeout: float = 60.0) -> Ledger:
-        """Open a dataset's book; `dataset` may be left out when the file holds exactly one.
+        """Open a dataset's book, in a file or at a URL; `dataset` may be left out when there is exactly one.
 
-        Raises `PlanError` (no such file or dataset, or several), `LedgerBusy`.
+        Raises `PlanError` (no such book or dataset, or several), `LedgerBusy`.
         """
-        store = Store(_absolute(path), _checked_timeout(timeout))
+        store = store_of(path, timeout)
         store.check()
         with store.reading() as connection:
             known = rows.dataset_names(connection)
@@ -100,20 +109,20 @@ class Ledger:
         if dataset is None:
             if len(known) != 1:
                 raise PlanError(
-                    f"{path} holds the datasets {listed}; say which: Ledger.open({str(path)!r}, dataset=...)"
+                    f"{store.name} holds the datasets {listed}; say which: Ledger.open({store.target!r}, dataset=...)"
                 )
             dataset = known[0]
         if dataset not in known:
             raise PlanError(
-                f"there is no dataset {dataset!r} in {path}; it holds {listed}; open a budget for it: "
-                f"Ledger.create({str(path)!r}, dataset={dataset!r}, budget=...)"
+                f"there is no dataset {dataset!r} in {store.name}; it holds {listed}; open a budget for it: "
+                f"Ledger.create({store.target!r}, dataset={dataset!r}, budget=...)"
             )
         return cls(store, dataset)
 
     @staticmethod
     def datasets(path: str | Path) -> tuple[str, ...]:
-        """The names of the datasets in a file, sorted; `PlanError` when it is no book."""
-        store = Store(_absolute(path), 60.0)
+        """The names of the datasets in a book, sorted; `PlanError` when it is no book."""
+        store = store_of(path, 60.0)
         try:
             store.check()
             with store.reading() as connection:
@@ -123,8 +132,13 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """The file, absolute."""
+        """The file, absolute; `PlanError` when the book is on a server (`place` says where)."""
         return self._store.path
+
+    @property
+    def place(self) -> str:
+        """Where the book is, to be shown: the file, or the server's URL without its password."""
+        return self._store.name
 
     @property
     def dataset(self) -> str:
@@ -156,15 +170,18 @@ class Ledger:
         """What the book counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
         return self._account().currency.name
 
-    def preview(self, statements: Sequence[Guarantee]) -> None:
+    def preview(self, statements: Sequence[Guarantee], *, charge_delta: float | None = None) -> None:
         """Raise what `charge` would raise for these statements as the book stands; no charge, no lock."""
-        choose(self._account(), statements)
+        choose(self._account(), statements, charge_delta)
 
-    def charge(self, statements: Sequence[Guarantee], *, method: str, plan_sha256: str) -> Charge:
+    def charge(
+        self, statements: Sequence[Guarantee], *, method: str, plan_sha256: str, charge_delta: float | None = None
+    ) -> Charge:
         """Charge the cheapest of a release's proved statements that converts and fits.
 
         When this returns, the charge is on disk and noise may be drawn. statements: complete guarantees of one release,
-        each proved, in the book's relation, unit and trust.
+        each proved, in the book's relation, unit and trust. charge_delta: where a `TradeOff` statement is charged, as
+        the GDP(mu, charge_delta) that follows from it (books in GDP and ApproxDP); rounded down to units of 2^-60.
 
         Raises `BudgetExceeded` (does not fit), `NoConversion` or `PrivacyError` (cannot be counted here), `PlanError`
         (arguments, a damaged book), `LedgerBusy` (locked, read-only, disk full). Nothing was charged then, unless
@@ -172,11 +189,12 @@ class Ledger:
         """
         if not isinstance(method, str) or not method:
             raise PlanError(f"method must be a method's name and version, got {method!r}; for instance method='ssp 1'")
+        check_text("method", method)
         _check_digest("plan_sha256", plan_sha256)
-        self.preview(statements)  # a refusal needs no lock; a grant is decided only under it
+        self.preview(statements, charge_delta=charge_delta)  # a refusal needs no lock; a grant is decided only under it
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
-            chosen = choose(account, statements)
+            chosen = choose(account, statements, charge_delta)
             row = rows.append(
                 connection,
                 account,
@@ -186,6 +204,7 @@ class Ledger:
                 statements=statements_to_text(tuple(statements)),
                 method=method,
                 plan_sha256=plan_sha256,
+                note=charge_delta_to_text(checked_delta(charge_delta)),
             )
         return Charge(row["seq"], chosen.statement, row["hash"], row["time"])
 
@@ -196,6 +215,7 @@ class Ledger:
         the charge stays in any case.
         """
         _check_digest("release_sha256", release_sha256)
+        check_text("version", version)
         try:
             with self._store.writing() as connection:
                 account = rows.locked_account(connection, self._dataset)
@@ -259,7 +279,7 @@ class Ledger:
                 "an amendment needs a reason, which stays in the book; for instance "
                 "book.amend(GDP(3.0), reason='board decision 12')"
             )
-        _check_text("reason", reason)
+        check_text("reason", reason)
         currency = currency_of(budget)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
@@ -273,16 +293,17 @@ class Ledger:
     def backup(self, path: str | Path) -> None:
         """Write a consistent copy of the whole file to a new path (mode 0600).
 
-        Copying the file itself may lose the last entries. Raises `PlanError` when the path exists, `LedgerBusy`.
+        Copying the file itself may lose the last entries. Raises `PlanError` when the path exists, or when the book is
+        on a server (whose own tool is pg_dump), `LedgerBusy`.
         """
-        self._store.copy_to(_absolute(path))
+        self._store.copy_to(checked_path(path))
 
     def close(self) -> None:
-        """Close the file's idle connections; the book opens the file again when it is used."""
+        """Close idle connections; the book connects again when it is used."""
         self._store.close()
 
     def __repr__(self) -> str:
-        return f"Ledger.open({str(self.path)!r}, dataset={self._dataset!r})"
+        return f"Ledger.open({self._store.target!r}, dataset={self._dataset!r})"
 
     def _account(self) -> Account:
         with self._store.reading() as connection:
@@ -292,22 +313,10 @@ class Ledger:
         row = rows.budget_row(connection, self._dataset)
         if row is None:
             raise PlanError(
-                f"there is no dataset {self._dataset!r} in {self.path} any more; open a budget for it: "
+                f"there is no dataset {self._dataset!r} in {self.place} any more; open a budget for it: "
                 "Ledger.create(path, dataset=..., budget=...)"
             )
         return Account.of(row)
-
-
-def _check_text(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise PlanError(f"{name} must be text that UTF-8 can write, got {text!r}") from None
-
-
-def _absolute(path: str | Path) -> Path:
-    _check_text("path", str(path))
-    return Path(path).expanduser().absolute()
 
 
 def _check_dataset(dataset: str) -> None:
@@ -315,12 +324,6 @@ def _check_dataset(dataset: str) -> None:
         raise PlanError(
             f"dataset must be a name of 1 to 200 printable characters, got {dataset!r}; for instance dataset='survey'"
         )
-
-
-def _checked_timeout(timeout: float) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout <= 86_400:
-        raise PlanError(f"timeout must be a number of seconds from 0 to 86400, got {timeout!r}; the default is 60")
-    return float(timeout)
 
 
 def _check_digest(name: str, value: str) -> None:

@@ -13,6 +13,8 @@ from confide.ledger.tables import CHAINED
 __all__ = [
     "GENESIS",
     "canonical",
+    "charge_delta_of",
+    "charge_delta_to_text",
     "guarantee_from_text",
     "guarantee_to_text",
     "row_hash",
@@ -22,6 +24,7 @@ __all__ = [
 
 #: What the first entry of a dataset follows.
 GENESIS = "0" * 64
+_AT = "charge_delta="
 
 
 def canonical(value: Any) -> str:
@@ -59,3 +62,17 @@ def statements_to_text(statements: tuple[Guarantee, ...]) -> str:
 def statements_from_text(text: str) -> tuple[Guarantee, ...]:
     """The inverse of `statements_to_text`."""
     return tuple(guarantee_from_dict(item) for item in json.loads(text))
+
+
+def charge_delta_to_text(charge_delta: float | None) -> str:
+    """How the note of a charge says where trade-off functions were charged; empty when nowhere."""
+    return "" if charge_delta is None else f"{_AT}{charge_delta!r}"
+
+
+def charge_delta_of(note: str) -> float | None:
+    """The inverse of `charge_delta_to_text`.
+
+    >>> charge_delta_of(charge_delta_to_text(1e-6)), charge_delta_of("")
+    (1e-06, None)
+    """
+    return float(note.removeprefix(_AT)) if note else None

@@ -7,20 +7,24 @@
 | PureDP(epsilon) | mu(epsilon)^2 | epsilon^2/2 | epsilon |
 | ApproxDP(epsilon, delta) | mu(epsilon)^2 and delta | refused | refused |
 | ZCDP(rho) | refused | rho | refused |
+| RDP | refused | refused | refused |
+| TradeOff(f), charged at a delta' that the caller gives | mu(delta')^2 and delta' | refused | refused |
 
 Sums of these are filters: releases may be chosen adaptively, as long as the total stays within a limit that was
-fixed in advance. An (epsilon, delta) budget is kept in mu^2 and delta, and tested on the Gaussian curve.
+fixed in advance. An (epsilon, delta) budget is kept in mu^2 and delta, nine tenths of its delta
+for the Gaussian curve and one tenth for deltas.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from math import nextafter
 from typing import ClassVar
 
 from confide.errors import NoConversion, PrivacyError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, gaussian_delta
+from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
 from confide.ledger.units import (
     AMOUNT_BITS,
     DELTA_BITS,
@@ -34,7 +38,7 @@ from confide.ledger.units import (
     units_up,
 )
 
-__all__ = ["CURRENCIES", "Currency", "currency_of"]
+__all__ = ["CURRENCIES", "Currency", "checked_delta", "currency_of"]
 
 # The curve is accurate to 1e-9 relative (its own contract), so it is raised by as much.
 _UPWARD = 1 + Fraction(1, 10**9)
@@ -48,6 +52,14 @@ class Currency(ABC):
 
     name: ClassVar[str]
     accepts: ClassVar[str]
+
+    def counted(self, statement: Guarantee, charge_delta: float | None) -> Guarantee:
+        """What a statement is counted as: itself, but for a trade-off function, which has a mu for each delta.
+
+        charge_delta: the caller's, a whole number of units (`checked_delta`). Raises `NoConversion`.
+        """
+        self.cost(statement)
+        return statement
 
     @abstractmethod
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
@@ -118,11 +130,18 @@ class Gaussian(Currency):
     """Delta-approximate Gaussian differential privacy: mu^2 and delta add up (core of Dong, Roth, Su 2022)."""
 
     name = "GDP"
-    accepts = "GDP, PureDP and ApproxDP statements"
+    accepts = "GDP, PureDP and ApproxDP statements, and trade-off functions at a charge_delta"
+
+    def counted(self, statement: Guarantee, charge_delta: float | None) -> Guarantee:
+        if isinstance(statement, TradeOff) and charge_delta is not None:
+            return _at_delta(statement, charge_delta)
+        return super().counted(statement, charge_delta)
 
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
-        if isinstance(statement, ZCDP):
-            raise NoConversion("no proof leads from ZCDP(rho) to GDP(mu)")
+        if isinstance(statement, (ZCDP, RDP)):
+            raise NoConversion(f"no proof leads from {type(statement).__name__} to GDP(mu)")
+        if isinstance(statement, TradeOff):
+            raise NoConversion("a trade-off function has a mu for each delta; say which: charge_delta=1e-6")
         if isinstance(statement, GDP):
             return Fraction(statement.mu) ** 2, Fraction(statement.delta)
         gaussian = statement.to_gdp()  # never stronger than the statement: its mu is rounded up already
@@ -150,7 +169,7 @@ class Concentrated(Currency):
                 return Fraction(statement.epsilon) ** 2 / 2, Fraction(0)
             case GDP() if statement.delta == 0:
                 return Fraction(statement.mu) ** 2 / 2, Fraction(0)
-        raise NoConversion(f"no proof leads from {type(statement).__name__} with a delta to ZCDP(rho)")
+        raise NoConversion(f"no proof leads from {type(statement).__name__}, or from one with a delta, to ZCDP(rho)")
 
     def text(self, total: Price) -> str:
         return f"rho = {float(amount_of(total.amount)):.6g}"
@@ -174,8 +193,11 @@ class Pure(Currency):
 class Approximate(Gaussian):
     """An (epsilon, delta) budget over a book kept in mu^2 and delta.
 
-    A total fits when delta(epsilon; sqrt(mu^2)) + delta <= the budget's delta, the curve evaluated upward. Here a
-    limit is (epsilon, delta), a total is (mu^2, delta).
+    The budget's delta is split once and for all: a tenth for deltas of releases, the rest for the Gaussian curve. A total
+    fits when delta(epsilon; sqrt(mu^2)), evaluated upward, is within the one part and the sum of deltas within the other.
+    The sum of both against the whole would be no filter: an analyst who chooses between more mu and more delta after
+    seeing outcomes can reach nearly twice the budget's delta (docs/ledger.md). Here a limit is (epsilon, delta), a total is
+    (mu^2, delta).
     """
 
     name = "ApproxDP"
@@ -197,24 +219,42 @@ class Approximate(Gaussian):
         # A curve that underflows to 0.0 is still positive: one unit.
         return max(units_up(Fraction(gaussian_delta(point, mu)) * _UPWARD, DELTA_BITS), 1)
 
+    @staticmethod
+    def leaks(limit: Price) -> int:
+        """The part of the budget's delta that is kept for deltas of releases, in units."""
+        return limit.delta // 10
+
     def fits(self, limit: Price, total: Price) -> bool:
-        return total.amount <= LARGEST and self.curve(limit.amount, total.amount) + total.delta <= limit.delta
+        leaks = self.leaks(limit)
+        within = total.amount <= LARGEST and total.delta <= leaks
+        return within and self.curve(limit.amount, total.amount) <= limit.delta - leaks
 
     def covers(self, budget: Guarantee, statement: Guarantee) -> bool:
-        """A statement (epsilon', delta') within the budget's own pair is within it, with no curve between."""
+        """Alone in its book a statement needs no split: nothing was seen before it, and nothing fits after it.
+
+        A statement (epsilon', delta') within the budget's own pair is within it, with no curve between.
+        """
         assert isinstance(budget, ApproxDP)
         match statement:
             case ApproxDP():
                 return statement.epsilon <= budget.epsilon and statement.delta <= budget.delta
             case PureDP():
                 return statement.epsilon <= budget.epsilon
+            case GDP():
+                limit, price = self.limit(budget), self.price(statement)
+                whole = price.amount <= LARGEST
+                return whole and self.curve(limit.amount, price.amount) + price.delta <= limit.delta
         return False
 
     def share(self, limit: Price, price: Price) -> tuple[bool, Fraction]:
-        return False, Fraction(self.curve(limit.amount, price.amount) + price.delta)
+        leaks = self.leaks(limit)
+        curve = Fraction(self.curve(limit.amount, price.amount), limit.delta - leaks)
+        if price.delta and not leaks:
+            return True, Fraction(0)
+        return False, max(curve, Fraction(price.delta, leaks or 1))
 
     def remaining(self, limit: Price, spent: Price) -> Price:
-        """What is left of mu^2 if no more delta is spent, and of delta if no more mu^2 is."""
+        """What is left of mu^2 and of delta, each in its own part of the budget."""
         if not self.fits(limit, spent):
             return ZERO
         low, high = spent.amount, spent.amount + 1
@@ -223,13 +263,43 @@ class Approximate(Gaussian):
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.fits(limit, Price(middle, spent.delta)) else (low, middle)
-        return Price(low - spent.amount, limit.delta - spent.delta - self.curve(limit.amount, spent.amount))
+        return Price(low - spent.amount, self.leaks(limit) - spent.delta)
 
     def standing(self, limit: Price, total: Price) -> str:
         """A total in both readings: on the budget's own curve, and as it is counted."""
-        used = float(delta_of(self.curve(limit.amount, total.amount) + total.delta))
-        epsilon, allowed = float(amount_of(limit.amount)), float(delta_of(limit.delta))
-        return f"delta {used:.3g} of {allowed:.3g} at epsilon = {epsilon:.6g} ({self.text(total)})"
+        used = float(delta_of(self.curve(limit.amount, total.amount)))
+        leaks, epsilon = self.leaks(limit), float(amount_of(limit.amount))
+        text = f"delta {used:.3g} of {float(delta_of(limit.delta - leaks)):.3g} at epsilon = {epsilon:.6g}"
+        if total.delta:
+            text += (
+                f", and {float(delta_of(total.delta)):.3g} of {float(delta_of(leaks)):.3g} for releases with a delta"
+            )
+        return f"{text} ({self.text(total)})"
+
+
+@lru_cache(maxsize=4096)
+def _at_delta(statement: TradeOff, delta: float) -> Guarantee:
+    """The GDP statement of a trade-off function at a delta: a search on its curve, remembered for `verify`."""
+    return statement.to_gdp(delta=delta)
+
+
+def checked_delta(charge_delta: float | None) -> float | None:
+    """The delta at which trade-off functions are charged: whole units, rounded down, so that the entry says it exactly.
+
+    Raises `PrivacyError` unless it is None, 0, or from one unit of 2^-60 to below 1.
+
+    >>> checked_delta(1e-6) <= 1e-6, checked_delta(None)
+    (True, None)
+    """
+    if charge_delta is None:
+        return None
+    real = isinstance(charge_delta, (int, float)) and not isinstance(charge_delta, bool)
+    if not real or not (charge_delta == 0 or 2.0**-DELTA_BITS <= charge_delta < 1):
+        raise PrivacyError(
+            f"charge_delta must be 0 or a number from 2^-60 to below 1, got {charge_delta!r}; a trade-off function is "
+            "charged as the GDP(mu, charge_delta) that follows from it, for instance charge_delta=1e-6"
+        )
+    return float(delta_of(units_down(charge_delta, DELTA_BITS)))
 
 
 CURRENCIES: dict[str, Currency] = {

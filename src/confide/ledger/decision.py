@@ -10,20 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from confide.errors import NoConversion, PrivacyError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
-from confide.ledger.currency import CURRENCIES, Currency
+from confide.ledger.currency import CURRENCIES, Currency, checked_delta
 from confide.ledger.refusal import exceeded
 from confide.ledger.units import Price
 
 __all__ = ["Chosen", "check_terms", "choose"]
 
 
+_KINDS = (GDP, ZCDP, PureDP, ApproxDP, RDP, TradeOff)
+
+
 @dataclass(frozen=True)
 class Chosen:
-    """The statement that a release is charged as, and its price in units."""
+    """The statement that a release is charged as, what that is counted as, and its price in units."""
 
     statement: Guarantee
+    counted: Guarantee
     price: Price
 
 
@@ -32,7 +36,7 @@ def check_terms(account: Account, statement: Guarantee) -> None:
 
     Raises `PrivacyError`.
     """
-    if not isinstance(statement, (GDP, ZCDP, PureDP, ApproxDP)):
+    if not isinstance(statement, _KINDS):
         raise PrivacyError(
             f"a charge must be a guarantee such as GDP(1.0), got {type(statement).__name__}; give the plan's guarantees"
         )
@@ -63,50 +67,68 @@ def _way_out(account: Account, statement: Guarantee) -> str:
     return hint
 
 
-def choose(account: Account, statements: Sequence[Guarantee]) -> Chosen:
+def choose(account: Account, statements: Sequence[Guarantee], charge_delta: float | None = None) -> Chosen:
     """The cheapest of a release's proved statements that converts into the book's currency and fits.
 
-    Raises `PrivacyError` (terms), `NoConversion` (no statement converts), `BudgetExceeded` (none fits).
+    charge_delta: where trade-off functions are charged; without one they do not convert.
+
+    Raises `PrivacyError` (terms, charge_delta), `NoConversion` (no statement converts), `BudgetExceeded` (none fits).
     """
-    if isinstance(statements, (GDP, ZCDP, PureDP, ApproxDP)) or not statements:
+    if isinstance(statements, _KINDS) or not statements:
         raise PrivacyError(
             "a charge takes the statements of a release as a sequence of one or more, for instance plan.guarantees "
             "or (GDP(1.0),)"
         )
     for statement in statements:
         check_terms(account, statement)
+    delta = checked_delta(charge_delta)
     currency, limit = account.currency, account.limit
     offers = [
-        Chosen(statement, currency.price(statement)) for statement in statements if _converts(currency, statement)
+        Chosen(statement, counted, currency.price(counted))
+        for statement in statements
+        if (counted := _counted(currency, statement, delta)) is not None
     ]
     if not offers:
-        raise _no_conversion(account, statements)
+        raise _no_conversion(account, statements, delta)
     # Of two equal prices the release's own order decides, which is native first.
     offers.sort(key=lambda offer: currency.share(limit, offer.price))
     for offer in offers:
         if account.holds(offer.price):
             return offer
-    if any(account.holds_alone(offer.statement) for offer in offers):
+    if any(account.holds_alone(offer.counted) for offer in offers):
         return offers[0]
-    raise exceeded(account, offers[0].statement, offers[0].price)
+    raise exceeded(account, offers[0].statement, offers[0].counted, offers[0].price)
 
 
-def _converts(currency: Currency, statement: Guarantee) -> bool:
+def _counted(currency: Currency, statement: Guarantee, delta: float | None) -> Guarantee | None:
     try:
-        currency.cost(statement)
+        return currency.counted(statement, delta)
     except NoConversion:
-        return False
-    return True
+        return None
 
 
-def _no_conversion(account: Account, statements: Sequence[Guarantee]) -> NoConversion:
+def _no_conversion(account: Account, statements: Sequence[Guarantee], delta: float | None) -> NoConversion:
     name = account.currency.name
     given = ", ".join(str(statement) for statement in statements)
+    curve = any(isinstance(statement, TradeOff) for statement in statements)
+    if curve and delta is None and isinstance(account.currency, type(CURRENCIES["GDP"])):
+        return NoConversion(
+            f"dataset {account.dataset!r} is counted in {name}; the release states {given}, and a trade-off function "
+            "is charged at a delta that you choose; say which: charge_delta=1e-6"
+        )
     books = [
-        other.name for other in CURRENCIES.values() if any(_converts(other, statement) for statement in statements)
+        f"{other.name} (with charge_delta=1e-6)" if curve and other.name in {"GDP", "ApproxDP"} else other.name
+        for other in CURRENCIES.values()
+        if any(_counted(other, statement, delta or 1e-6) is not None for statement in statements)
     ]
+    if books:
+        works = f"ask a method for a guarantee that converts, or open a dataset's book with a budget in {' or '.join(books)}"
+    else:
+        works = (
+            "ask a method for a guarantee that converts, or state as well what follows from this one, for instance "
+            "guarantee.to_approx(delta=1e-6), which a book in GDP or ApproxDP takes"
+        )
     return NoConversion(
         f"dataset {account.dataset!r} is counted in {name}, which takes {account.currency.accepts}; the release "
-        f"states {given}, and no proof leads from there to {name}; ask a method for a guarantee that converts, or open "
-        f"a dataset's book with a budget in {' or '.join(books)}"
+        f"states {given}, and no proof leads from there to {name}; {works}"
     )

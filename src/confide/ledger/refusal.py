@@ -7,20 +7,25 @@ from fractions import Fraction
 from math import floor, log10
 
 from confide.errors import BudgetExceeded, PrivacyError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
 from confide.ledger.units import Price, delta_of
 
 __all__ = ["exceeded", "largest_fitting"]
 
 
-def exceeded(account: Account, statement: Guarantee, price: Price) -> BudgetExceeded:
-    """The error of a charge that does not fit, with totals as text; all of them are public."""
+def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: Price) -> BudgetExceeded:
+    """The error of a charge that does not fit, with totals as text; all of them are public.
+
+    counted: what the book counts the statement as, of which a smaller one is offered.
+    """
     currency, limit = account.currency, account.limit
     requested, spent = currency.text(price), currency.standing(limit, account.spent)
     remaining = currency.text(currency.remaining(limit, account.spent))
-    fitting = largest_fitting(account, statement)
-    if fitting is not None:
+    fitting = largest_fitting(account, counted)
+    if fitting is not None and isinstance(statement, TradeOff):
+        works = f"what fits: a trade-off function that is {fitting} at its charge_delta"
+    elif fitting is not None:
         works = f"what fits: privacy={_call(fitting)}"
     elif account.holds(Price(1, 0)):
         works = "no delta is left: what fits is a request without one"
@@ -67,8 +72,9 @@ def _size(statement: Guarantee) -> float:
             return statement.mu
         case ZCDP():
             return statement.rho
-        case _:
+        case PureDP() | ApproxDP():
             return statement.epsilon
+    raise TypeError(f"{type(statement).__name__} has no one size")
 
 
 def _delta(statement: Guarantee) -> float:
@@ -85,6 +91,7 @@ def _scaled(statement: Guarantee, size: float, delta: float) -> Guarantee:
             return replace(statement, epsilon=size)
         case ApproxDP():
             return replace(statement, epsilon=size, delta=delta)
+    raise TypeError(f"{type(statement).__name__} has no one size")
 
 
 def _call(statement: Guarantee) -> str:

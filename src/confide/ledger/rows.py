@@ -36,12 +36,12 @@ SHARED = ("guarantee", "statements", "method", "plan_sha256")
 
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:
-    """The datasets of a file, sorted."""
-    return tuple(connection.execute(select(budgets.c.dataset).order_by(budgets.c.dataset)).scalars())
+    """The datasets of a book, sorted here: each server has its own order of letters."""
+    return tuple(sorted(connection.execute(select(budgets.c.dataset)).scalars(), key=str))
 
 
 def budget_row(connection: Connection, dataset: str, *, lock: bool = False) -> dict[str, Any] | None:
-    """A dataset's row of `budget`. FOR UPDATE says nothing to SQLite, where the transaction locks the whole file."""
+    """A dataset's row of `budget`. FOR UPDATE says nothing to SQLite, whose transaction has locked the whole file."""
     query = select(budgets).where(budgets.c.dataset == dataset)
     row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     return None if row is None else dict(row)

@@ -19,10 +19,13 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = ["CHAINED", "FORMAT", "budget", "entry", "metadata"]
+__all__ = ["APPLICATION", "CHAINED", "FORMAT", "book_tables", "budget", "entry", "metadata"]
 
 #: Version of the tables; a book of a newer one is refused.
 FORMAT = 1
+
+#: What tells a book from another application's tables (an SQLite file has a place for that in its header).
+APPLICATION = "confide ledger"
 
 metadata = MetaData()
 
@@ -68,6 +71,14 @@ entry = Table(
     UniqueConstraint("dataset", "prev", name="one_successor"),
     UniqueConstraint("dataset", "charge_seq", name="one_receipt"),
     CheckConstraint("amount >= 0 AND delta >= 0", name="never_refunded"),
+)
+
+#: On a server: whose tables these are, and their version. One row.
+book_tables = Table(
+    "confide_ledger",
+    MetaData(),
+    Column("application", String(32), primary_key=True),
+    Column("format", BigInteger, nullable=False),
 )
 
 #: The columns under an entry's hash: all but the hash itself and `prev`, which is hashed in front of them.

@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 from confide.errors import BudgetExceeded, ConfideError
-from confide.guarantees import Guarantee
+from confide.guarantees import Guarantee, TradeOff
 from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, guarantee_from_text, row_hash, statements_from_text
-from confide.ledger.currency import Currency, currency_of
+from confide.ledger.chain import GENESIS, charge_delta_of, guarantee_from_text, row_hash, statements_from_text
+from confide.ledger.currency import Currency, checked_delta, currency_of
 from confide.ledger.decision import choose
 from confide.ledger.records import Receipt, Verification
 from confide.ledger.rows import SHARED
@@ -24,8 +24,10 @@ from confide.ledger.units import ZERO, Price
 
 __all__ = ["examine"]
 
-# A price through a curve may differ in its last digits between versions of the numerical library.
+# A price through a curve may differ in its last digits between versions of the numerical library; the mu of a trade-off
+# function is found to 1e-3 of itself, rounded up.
 _CURVE = Fraction(1, 10**8)
+_SEARCH = Fraction(1, 400)
 
 
 def examine(
@@ -135,10 +137,11 @@ class _Walk:
             self.problems.append(
                 f"{name}: the charged statement {statement} is not among those that the release offered"
             )
-        if not _priced(account.currency, statement, price):
+        delta = charge_delta_of(row["note"])
+        if not _priced(account.currency, statement, delta, price):
             self.problems.append(f"{name}: the price is not that of {statement}")
         try:
-            chosen = choose(account, offered)
+            chosen = choose(account, offered, delta)
             if chosen.statement != statement:
                 self.problems.append(f"{name}: was charged as {statement}, where {chosen.statement} was due")
         except BudgetExceeded:
@@ -207,11 +210,12 @@ def _terms(budget: Guarantee) -> tuple[str | None, str, str]:
     return budget.relation, budget.unit, budget.trust
 
 
-def _priced(currency: Currency, statement: Guarantee, price: Price) -> bool:
-    due = currency.price(statement)
+def _priced(currency: Currency, statement: Guarantee, delta: float | None, price: Price) -> bool:
+    due = currency.price(currency.counted(statement, checked_delta(delta)))
     if currency.exact(statement):
         return price == due
-    return price.delta == due.delta and abs(price.amount - due.amount) <= 1 + due.amount * _CURVE
+    most = _SEARCH if isinstance(statement, TradeOff) else _CURVE
+    return price.delta == due.delta and abs(price.amount - due.amount) <= 1 + due.amount * most
 
 
 def _as_told(account: Account) -> dict[str, Any]:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from confide.noise.laws import variance
 from confide.noise.sources import SecureNoise, SimulatedNoise, keyed_generator
+from confide.noise.variances import discrete_gaussian_variance, discrete_laplace_variance, laplace_variance, variance
 
-__all__ = ["SecureNoise", "SimulatedNoise", "keyed_generator", "variance"]
+__all__ = [
+    "SecureNoise",
+    "SimulatedNoise",
+    "discrete_gaussian_variance",
+    "discrete_laplace_variance",
+    "keyed_generator",
+    "laplace_variance",
+    "variance",
+]

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EXP_SMALL_ERROR", "exp_bounds", "exp_small"]
+__all__ = ["EXP_SMALL_ERROR", "EXP_WIDE_ERROR", "WHOLES", "exp_bounds", "exp_far", "exp_small", "exp_wide"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -55,7 +55,10 @@ def _reduced_exp(scaled: int, wide: int, halvings: int) -> tuple[int, int]:
 #   series cut after r^6, r^7/5040 e^(1/64): .42;  Horner, each product and sum rounded: 1.05;  table entry: 1;
 #   last product: 1.  Sum 3.47, and terms in u^2.
 EXP_SMALL_ERROR = Fraction(36, 10) / 2**53
-SLOTS = 128  # q = 0 .. 127: x < 2
+# One table entry and one product more.
+EXP_WIDE_ERROR = Fraction(57, 10) / 2**53
+SLOTS = 64  # q = 0 .. 63: x < 1
+WHOLES = 32  # x < 32
 
 
 def _nearest_exp(x: Fraction) -> float:
@@ -68,12 +71,13 @@ def _nearest_exp(x: Fraction) -> float:
         bits += 64
 
 
-_EXP_TABLE: FloatArray = np.array([_nearest_exp(Fraction(q, 64)) for q in range(SLOTS)], dtype=np.float64)
+_EXP_TABLE: FloatArray = np.array([_nearest_exp(Fraction(q, SLOTS)) for q in range(SLOTS)], dtype=np.float64)
+_EXP_WHOLES: FloatArray = np.array([_nearest_exp(Fraction(q)) for q in range(WHOLES)], dtype=np.float64)
 _COEFFICIENTS = tuple((-1) ** j / factorial for j, factorial in enumerate((1, 1, 2, 6, 24, 120, 720)))
 
 
 def exp_small(x: FloatArray) -> FloatArray:
-    """e^-x for 0 <= x < 2 with relative error below 3.6 * 2^-53, from +, -, * and a table only.
+    """e^-x for 0 <= x < 1 with relative error below 3.6 * 2^-53, from +, -, * and a table only.
 
     Every step is one IEEE operation of a NumPy ufunc, so the bits are the same on every platform.
 
@@ -88,4 +92,31 @@ def exp_small(x: FloatArray) -> FloatArray:
         value *= r
     value += 1.0
     value *= _EXP_TABLE[q]
+    return value
+
+
+def exp_wide(x: FloatArray) -> FloatArray:
+    """e^-x for 0 <= x < 32 with relative error below 5.7 * 2^-53, in the same way.
+
+    >>> float(exp_wide(np.array([0.0]))[0])
+    1.0
+    """
+    whole = x.astype(np.int64)
+    value = exp_small(x - whole)  # exact: the difference keeps the last place of x
+    value *= _EXP_WHOLES[whole]
+    return value
+
+
+_EXP_FARS: FloatArray = np.array([_nearest_exp(Fraction(WHOLES * q)) for q in range(22)], dtype=np.float64)
+
+
+def exp_far(x: FloatArray) -> FloatArray:
+    """e^-x for 0 <= x < 704 with relative error below 7.8 * 2^-53, in the same way.
+
+    >>> float(exp_far(np.array([0.0]))[0])
+    1.0
+    """
+    far = (x * (1 / WHOLES)).astype(np.int64)
+    value = exp_wide(x - far * float(WHOLES))  # exact, as above
+    value *= _EXP_FARS[far]
     return value

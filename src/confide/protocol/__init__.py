@@ -1,6 +1,8 @@
 """The types between the rooms. Nothing here draws noise of its own or reads records."""
 
+from confide.protocol.allowance import Allowance
 from confide.protocol.events import (
+    Cost,
     Either,
     Event,
     Opaque,
@@ -9,15 +11,17 @@ from confide.protocol.events import (
     Spend,
     Test,
     Together,
+    exact_cost,
     fold,
     leaves,
     mu_squared,
     paths,
 )
+from confide.protocol.laws import LAWS, Law
 from confide.protocol.meter import Meter
 from confide.protocol.method import Method
 from confide.protocol.noise import Noise
-from confide.protocol.plan import Allowance, MethodId, Plan, method_parameters
+from confide.protocol.plan import MethodId, Plan, method_parameters
 from confide.protocol.proof import check_plan, implies, statements_hold
 from confide.protocol.question import Question
 from confide.protocol.release import Noisy, Release
@@ -26,11 +30,14 @@ from confide.protocol.source import Source
 from confide.protocol.statistic import Gram, RecordMap, Statistic, Total
 
 __all__ = [
+    "LAWS",
     "STATUSES",
     "Allowance",
+    "Cost",
     "Either",
     "Event",
     "Gram",
+    "Law",
     "Meter",
     "Method",
     "MethodId",
@@ -51,6 +58,7 @@ __all__ = [
     "Together",
     "Total",
     "check_plan",
+    "exact_cost",
     "fold",
     "implies",
     "leaves",

@@ -6,18 +6,20 @@ refuses: it never guesses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import inf, nextafter, sqrt
 from typing import Any
 
-from confide.errors import PlanError, PrivacyError, ReleaseError
-from confide.guarantees import GDP, Guarantee, compose, guarantee_from_dict
+from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
+from confide.guarantees import GDP, ZCDP, Guarantee, PureDP, compose, guarantee_from_dict
 from confide.protocol.exact import fraction_from_text, fraction_to_text
+from confide.protocol.laws import ADDITIVE, law_named
 
 __all__ = [
+    "Cost",
     "Either",
     "Event",
     "Opaque",
@@ -28,6 +30,7 @@ __all__ = [
     "Together",
     "event_from_dict",
     "event_to_dict",
+    "exact_cost",
     "fold",
     "leaves",
     "mu_squared",
@@ -36,13 +39,32 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Spend:
-    """One noisy statistic: integers plus noise on the same grid.
+class Cost:
+    """An exact amount of one kind of guarantee: mu^2 of GDP, rho of ZCDP, epsilon of PureDP."""
 
-    sensitivity: bound on what one unit can change, in released steps, in `norm` ("l2", or "frobenius" for a symmetric matrix
-    whose off-diagonal entries get half the variance). scale: for law "grid_gaussian" the variance sigma^2 in squared steps.
-    step: the size of one released step in the statistic's own integers (1, or a power of 1/2 when noise would be small
-    against 1). map: digest of the record map that states the sensitivity of one record.
+    kind: type[GDP] | type[ZCDP] | type[PureDP]
+    amount: Fraction
+
+    def guarantee(self, relation: str) -> Guarantee:
+        """The statement, its number rounded up to a float."""
+        if self.kind is GDP:
+            return GDP(_up(sqrt(self.amount), lambda mu: mu**2 >= self.amount), relation=relation)
+        return self.kind(_up(float(self.amount), lambda number: number >= self.amount), relation=relation)
+
+
+def _up(nearest: float, enough: Callable[[Fraction], bool]) -> float:
+    return nearest if enough(Fraction(nearest)) else nextafter(nearest, inf)
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One noisy statistic: integers plus noise on the same grid; or one private choice.
+
+    law: a name in `LAWS`. sensitivity: bound on what one unit can change, in released steps, in `norm` ("l2"; "frobenius" for a
+    symmetric matrix whose off-diagonal entries get half the variance; "l1"; "score" for a choice). scale: sigma^2 in squared steps
+    for the Gaussian laws, s in steps for the Laplace laws, epsilon for a choice. step: the size of one released step in the
+    statistic's own integers (1, or a power of 1/2 when noise would be small against 1). shape: of the statistic, or (candidates,).
+    map: digest of the record map that states the sensitivity of one record.
     """
 
     name: str
@@ -55,19 +77,28 @@ class Spend:
     map: str = ""
 
     @property
-    def mu_squared(self) -> Fraction:
-        """Exact cost in Gaussian differential privacy: (sensitivity / sigma)^2 (Dong, Roth, Su 2022, Theorem 2)."""
-        if self.law != "grid_gaussian":
-            raise PrivacyError(
-                f"the law {self.law!r} of {self.name!r} has no Gaussian cost; the laws that have: grid_gaussian"
-            )
-        return self.sensitivity**2 / self.scale
+    def exact_cost(self) -> Cost:
+        """What this spend adds to a total: mu^2, rho or epsilon, exactly."""
+        law = law_named(self.law)
+        return Cost(law.kind, law.cost(self.sensitivity, self.scale))
 
     @property
-    def cost(self) -> float:
-        """mu of this spend alone, rounded up."""
-        mu = sqrt(self.mu_squared)
-        return mu if Fraction(mu) ** 2 >= self.mu_squared else nextafter(mu, inf)
+    def noise_sd(self) -> float | None:
+        """Standard deviation of the noise of one number in the statistic's own integers; None for a choice."""
+        if self.law not in ADDITIVE:
+            return None
+        return sqrt(law_named(self.law).variance(self.scale)) * float(self.step)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """Exact cost in Gaussian differential privacy: (sensitivity / sigma)^2 (Dong, Roth, Su 2022, Theorem 2)."""
+        cost = self.exact_cost
+        if cost.kind is not GDP:
+            raise PrivacyError(
+                f"the law {self.law!r} of {self.name!r} has no exact Gaussian cost, only {cost.kind.__name__}; "
+                "the law that has one: grid_gaussian"
+            )
+        return cost.amount
 
 
 @dataclass(frozen=True)
@@ -156,51 +187,83 @@ def paths(event: Event) -> frozenset[frozenset[str]]:
             return paths(leaf)
 
 
-def mu_squared(event: Event) -> Fraction | None:
-    """The exact mu^2 of a tree that consists of Gaussian spends alone; None when another node is in it.
+def exact_cost(event: Event) -> Cost | None:
+    """The exact cost of a tree whose spends are of one kind: mu^2, rho and epsilon add up, and the dearest branch counts.
 
-    Gaussian spends compose adaptively by adding mu^2; the dearest branch counts.
+    Gaussian and discrete Gaussian spends have the cost in rho in common. None when another node is in the tree, or when a pure
+    and a Gaussian spend meet.
     """
     match event:
-        case Spend(law="grid_gaussian"):
-            return event.mu_squared
+        case Spend():
+            return event.exact_cost
         case Together(parts):
-            costs = [mu_squared(part) for part in parts]
-            return None if any(c is None for c in costs) else sum((c for c in costs if c is not None), Fraction(0))
+            return _joined([exact_cost(part) for part in parts], lambda amounts: sum(amounts, Fraction(0)))
         case Either(branches):
-            costs = [mu_squared(branch) for branch in branches]
-            return None if any(c is None for c in costs) else max(c for c in costs if c is not None)
+            return _joined([exact_cost(branch) for branch in branches], max)
         case _:
             return None
+
+
+def _joined(costs: list[Cost | None], join: Callable[[list[Fraction]], Fraction]) -> Cost | None:
+    known = [cost for cost in costs if cost is not None]
+    kinds = {cost.kind for cost in known}
+    if not known or len(known) < len(costs) or (len(kinds) > 1 and PureDP in kinds):
+        return None
+    kind = ZCDP if ZCDP in kinds else known[0].kind
+    # mu-GDP is (mu^2 / 2)-zCDP, exactly
+    return Cost(kind, join([c.amount / 2 if c.kind is GDP and kind is ZCDP else c.amount for c in known]))
+
+
+def mu_squared(event: Event) -> Fraction | None:
+    """The exact mu^2 of a tree that consists of Gaussian spends alone; None when another node is in it."""
+    cost = exact_cost(event)
+    return cost.amount if cost is not None and cost.kind is GDP else None
 
 
 def fold(event: Event, relation: str) -> Guarantee:
     """The guarantee of a tree under a relation, never below its exact cost.
 
-    Raises `PlanError` for a node that has no proved bound of its own (private selection: wrap it in `Opaque` with its proof).
+    A tree of unlike guarantees is stated in GDP where all convert, else in ZCDP. Raises `PlanError` for a node that has no
+    proved bound of its own (private selection: wrap it in `Opaque` with its proof).
     """
-    exact = mu_squared(event)
+    exact = exact_cost(event)
     if exact is not None:
-        mu = sqrt(exact)
-        return GDP(mu if Fraction(mu) ** 2 >= exact else nextafter(mu, inf), relation=relation)
+        return exact.guarantee(relation)
     match event:
         case Opaque(_, guarantee, _) | PerPath(_, guarantee):
             return guarantee.resolve(relation)
         case Together(parts):
-            return compose(*(fold(part, relation) for part in parts))
+            return compose(*_alike([fold(part, relation) for part in parts]))
         case Test(on, then):
-            return compose(fold(on, relation), fold(then, relation))
+            return compose(*_alike([fold(on, relation), fold(then, relation)]))
         case Either(branches):
             bounds = [fold(branch, relation) for branch in branches]
             if len(set(bounds)) == 1:
                 return bounds[0]
             raise PlanError(
-                "branches with different guarantees that are not all Gaussian have no proved maximum; give them the same one"
+                "branches with different guarantees that have no exact cost of one kind have no proved maximum; give them the same one"
             )
         case _:
             raise PlanError(
                 f"no proved bound for the event {type(event).__name__}; wrap it as Opaque(name, guarantee, proof)"
             )
+
+
+def _alike(bounds: list[Guarantee]) -> list[Guarantee]:
+    """The same statements in one kind: as they are, else as GDP, else as ZCDP."""
+    if len({type(bound) for bound in bounds}) == 1:
+        return bounds
+    try:
+        return [bound.to_gdp() for bound in bounds]
+    except NoConversion:
+        pass
+    try:
+        return [bound.to_zcdp() for bound in bounds]
+    except NoConversion:
+        kinds = ", ".join(dict.fromkeys(type(bound).__name__ for bound in bounds))
+        raise PlanError(
+            f"no proved statement covers {kinds} together; give each spend a law with a common one"
+        ) from None
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
-from confide.protocol.events import Opaque, Spend, leaves, paths
+from confide.protocol.events import Spend, leaves, paths
+from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
@@ -49,33 +50,51 @@ class Meter:
 
     def draw(self, name: str, integers: NDArray[Any]) -> Noisy:
         """Add the planned noise to exact integers (the shape that the plan says) and return what may leave."""
-        spend = self._planned(name)
+        spend = self._planned(name, ADDITIVE)
         if integers.shape != spend.shape:
             raise ReleaseError(
                 f"{name!r} was planned with shape {spend.shape}, got another; draw the planned statistic"
             )
         fine = int(1 / spend.step)
-        if spend.norm == "frobenius":
-            noise = self._symmetric(spend)
-        else:
-            noise = np.array(
-                self._noise.grid_gaussian(spend.scale, int(np.prod(spend.shape))).tolist(), dtype=object
-            ).reshape(spend.shape)
+        noise = self._symmetric(spend) if spend.norm == "frobenius" else self._independent(spend)
         values = np.array([int(v) * fine for v in integers.ravel()], dtype=object).reshape(spend.shape) + noise
+        return self._leaves(name, spend, values)
+
+    def choose(self, name: str, scores: NDArray[Any], lengths: NDArray[Any] | None = None) -> int:
+        """The number of one candidate by the exponential mechanism: P(i) ~ lengths_i exp(-epsilon (max - score_i) / (2 D)).
+
+        scores: integers, one per candidate, each moved by at most the planned sensitivity D by one unit. lengths: integers of a
+        base measure that is public (left out: all 1).
+        """
+        spend = self._planned(name, ("exponential",))
+        if scores.shape != spend.shape:
+            raise ReleaseError(f"{name!r} was planned with {spend.shape[0]} candidates, got another number")
+        winner = int(self._noise.exponential_mechanism(scores, spend.scale, spend.sensitivity, lengths))
+        self._leaves(name, spend, np.array([winner], dtype=object))
+        return winner
+
+    def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
         self._drawn[name] = noisy
         return noisy
 
-    def _planned(self, name: str) -> Spend:
+    def _planned(self, name: str, laws: tuple[str, ...]) -> Spend:
         if self._closed:
             raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
         spend = self._spends.get(name)
-        if not isinstance(spend, Spend) or spend.law != "grid_gaussian":
-            known = ", ".join(leaf.name for leaf in self._spends.values() if not isinstance(leaf, Opaque))
-            raise ReleaseError(f"the plan has no Gaussian spend {name!r}; it has: {known}")
+        if not isinstance(spend, Spend) or spend.law not in laws:
+            known = ", ".join(
+                leaf.name for leaf in self._spends.values() if isinstance(leaf, Spend) and leaf.law in laws
+            )
+            raise ReleaseError(f"the plan has no spend {name!r} of this kind; it has: {known or 'none'}")
         if name in self._drawn:
             raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
         return spend
+
+    def _independent(self, spend: Spend) -> NDArray[Any]:
+        """One independent draw of the planned law for each number."""
+        sampler = getattr(self._noise, spend.law)
+        return np.array(sampler(spend.scale, int(np.prod(spend.shape))).tolist(), dtype=object).reshape(spend.shape)
 
     def _symmetric(self, spend: Spend) -> NDArray[Any]:
         """Symmetric noise: variance sigma^2 on the diagonal, sigma^2/2 on each off-diagonal pair.

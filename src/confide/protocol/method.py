@@ -55,6 +55,9 @@ class Method(Protocol):
         """From the release alone: estimates, intervals, tests; the same numbers each time."""
         ...
 
-    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Pairs of records (column -> value) that the audit should try: where one record moves the statistics most."""
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Pairs of records (column -> value) that the audit should try: where one record moves the statistics most.
+
+        schema: the bounds of the columns, when the records depend on them.
+        """
         ...

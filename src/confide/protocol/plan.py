@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from fractions import Fraction
+from math import prod
 from typing import Any
 
-from confide.errors import PlanError, PrivacyError
-from confide.guarantees import GDP, ApproxDP, Guarantee, calibrate_gaussian, guarantee_from_dict
-from confide.protocol.events import Event, Spend, event_from_dict, event_to_dict, leaves, mu_squared
-from confide.protocol.exact import digest, pack, round_up, sqrt_up, unpack
+from confide.errors import PlanError
+from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.protocol.allowance import Allowance
+from confide.protocol.events import Cost, Event, Spend, event_from_dict, event_to_dict, exact_cost, leaves
+from confide.protocol.exact import digest, pack, unpack
 from confide.protocol.files import from_file, to_file
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 
-__all__ = ["Allowance", "MethodId", "Plan", "checked_privacy", "method_parameters"]
-
-# A rounded Gaussian is released on a grid at least this fine against its standard deviation, so that the rounding's own
-# variance (1/12 step^2) is below 1e-7 of the noise's (core of the noise room: grid_gaussian).
-_FINE = 1 << 10
-# The exact sampler gives 64-bit integers with room to spare up to this standard deviation in steps.
-_COARSE = 1 << 56
+__all__ = ["MethodId", "Plan", "method_parameters"]
 
 
 @dataclass(frozen=True)
@@ -40,96 +35,6 @@ def method_parameters(method: Any) -> dict[str, Any]:
             f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
         )
     return {f.name: getattr(method, f.name) for f in fields(method) if f.init}
-
-
-def checked_privacy(privacy: object) -> Guarantee:
-    """The request itself, when it is a guarantee; `PrivacyError` otherwise."""
-    if not isinstance(privacy, Guarantee):
-        shown = repr(privacy) if isinstance(privacy, (int, float, str, type(None))) else type(privacy).__name__
-        raise PrivacyError(
-            f"privacy says what the release may cost and has no default, got {shown}; "
-            "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)"
-        )
-    return privacy
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """What a request allows a Gaussian method to spend: the calibrated mu, shared out in exact fractions of mu^2.
-
-    Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first), refuses
-    one that the method does not have, calibrates mu, and carries the schema's `rows_per_unit` into every sensitivity (group
-    privacy: a unit of k rows moves a sum k times as far as one row).
-    """
-
-    requested: Guarantee
-    mu: float
-    relation: str
-    rows_per_unit: int
-
-    @classmethod
-    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> Allowance:
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
-        if privacy.unit != "record" or privacy.trust != "central":
-            raise PrivacyError(
-                f"{method.name} protects whole records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}; "
-                "leave both at their defaults"
-            )
-        return cls(privacy.resolve(relation), calibrate_gaussian(privacy), relation, schema.rows_per_unit)
-
-    def spend(self, name: str, statistic: Statistic, share: Fraction) -> Spend:
-        """A Gaussian spend for a statistic with `share` of mu^2; its variance is an exact rational, rounded up."""
-        squared = statistic.sensitivity_squared(self.relation) * self.rows_per_unit**2
-        sensitivity = sqrt_up(squared)
-        allowed = Fraction(self.mu) ** 2 * share
-        if allowed <= 0:
-            raise PlanError(f"the share of {name!r} must be above 0, got {share}")
-        if sensitivity**2 / allowed >= _COARSE**2:
-            raise PlanError(
-                f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^57 steps in {name!r}; "
-                "use fewer grid steps, fewer rows per unit or a larger budget"
-            )
-        step = Fraction(1)
-        while sensitivity**2 / allowed < _FINE**2 * step**2:
-            step /= 2
-        sensitivity /= step
-        return Spend(
-            name,
-            "grid_gaussian",
-            sensitivity,
-            statistic.norm,
-            round_up(sensitivity**2 / allowed),
-            step,
-            statistic.shape,
-            statistic.map.digest,
-        )
-
-    def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
-        """The proved statements of a Gaussian tree: native first, then what follows from it.
-
-        Raises `PlanError` when the exact cost of the tree is above mu^2, which would be an error of the method.
-        """
-        exact = mu_squared(event)
-        if exact is None or exact > Fraction(self.mu) ** 2:
-            raise PlanError(
-                "the spends of this plan do not fit its request; the shares of mu^2 must add up to at most 1"
-            )
-        assumptions = () if self.rows_per_unit == 1 else (f"at most {self.rows_per_unit} rows per unit",)
-        native = GDP(self.mu, relation=self.relation, assumptions=(*self.requested.assumptions, *assumptions))
-        statements: list[Guarantee] = [native]
-        if isinstance(self.requested, ApproxDP):
-            statements.append(
-                ApproxDP(
-                    self.requested.epsilon, self.requested.delta, relation=self.relation, assumptions=native.assumptions
-                )
-            )
-        statements.append(native.to_zcdp())
-        return tuple(statements)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +74,7 @@ class Plan:
         n: int | None = None,
         **facts: Any,
     ) -> Plan:
-        """A plan of Gaussian spends for a method; `facts` are further fields (passes, constants, target, covers, ...)."""
+        """A plan for a method; `facts` are further fields (passes, constants, target, covers, ...)."""
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
             raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
         secret = allowance.relation == "add-remove"
@@ -283,16 +188,11 @@ class Plan:
 
     def summary(self) -> str:
         """The plan as a table: what is spent on what, the guarantee, and the predicted standard errors."""
-        total = Fraction(self.guarantees[0].mu) ** 2 if isinstance(self.guarantees[0], GDP) else Fraction(1)
-        rows = [f"{'spend':<16}{'share':>8}{'mu':>10}{'noise sd / sensitivity':>26}{'numbers':>9}"]
+        rows = [f"{'spend':<16}{'share':>8}{'cost':>22}{'noise sd / sensitivity':>26}{'numbers':>9}"]
+        total = exact_cost(self.event)
         for leaf in leaves(self.event):
             if isinstance(leaf, Spend):
-                share = float(leaf.mu_squared / total)
-                size = 1
-                for extent in leaf.shape:
-                    size *= extent
-                size = leaf.shape[0] * (leaf.shape[0] + 1) // 2 if leaf.norm == "frobenius" else size
-                rows.append(f"{leaf.name:<16}{share:>8.1%}{leaf.cost:>10.4g}{1 / leaf.cost:>26.4g}{size:>9}")
+                rows.append(_spend_line(leaf, total))
             else:
                 rows.append(f"{leaf.name:<16}{leaf.guarantee!s}")
         head = [
@@ -308,6 +208,20 @@ class Plan:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _spend_line(spend: Spend, total: Cost | None) -> str:
+    cost = spend.exact_cost
+    # a Gaussian spend inside a total in rho has no share that a reader could check; it is left out
+    share = f"{float(cost.amount / total.amount):.1%}" if total is not None and total.kind is cost.kind else ""
+    numbers = cost.guarantee("add-remove").numbers()
+    level = getattr(cost.guarantee("add-remove"), numbers[0])
+    size = prod(spend.shape)
+    if spend.norm == "frobenius":
+        size = spend.shape[0] * (spend.shape[0] + 1) // 2
+    sd = spend.noise_sd
+    ratio = "" if sd is None else f"{sd / float(spend.sensitivity * spend.step):.4g}"
+    return f"{spend.name:<16}{share:>8}{f'{numbers[0]} {level:.4g}':>22}{ratio:>26}{1 if not ratio else size:>9}"
 
 
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from confide.errors import NoConversion, PlanError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, gaussian_delta
-from confide.protocol.events import Event, Spend, fold, leaves, mu_squared
+from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
+from confide.protocol.events import Event, Spend, exact_cost, fold, leaves
 from confide.protocol.plan import Plan
 
 __all__ = ["check_plan", "implies", "statements_hold"]
@@ -17,13 +17,25 @@ def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
     if not guarantees or guarantees[0].relation is None:
         return False
     native, relation = guarantees[0], guarantees[0].relation
-    exact = mu_squared(event)
-    if exact is not None:
-        paid = isinstance(native, GDP) and exact <= Fraction(native.mu) ** 2
+    exact = exact_cost(event)
+    if exact is not None and exact.kind is type(native):
+        paid = exact.amount <= _amount(native)
     else:
         paid = implies(fold(event, relation), native)
     same = all((g.relation, g.unit, g.trust) == (relation, native.unit, native.trust) for g in guarantees)
     return paid and same and all(implies(native, other) for other in guarantees[1:])
+
+
+def _amount(native: Guarantee) -> Fraction:
+    """The number of a statement that adds up, exactly: mu^2, rho or epsilon."""
+    match native:
+        case GDP(mu):
+            return Fraction(mu) ** 2
+        case ZCDP(rho):
+            return Fraction(rho)
+        case PureDP(epsilon):
+            return Fraction(epsilon)
+    return Fraction(-1)
 
 
 def implies(stronger: Guarantee, weaker: Guarantee) -> bool:
@@ -35,16 +47,23 @@ def implies(stronger: Guarantee, weaker: Guarantee) -> bool:
     try:
         match weaker:
             case GDP(mu, delta):
-                own = stronger.to_gdp()
+                own = stronger.to_gdp(delta=delta) if isinstance(stronger, TradeOff) else stronger.to_gdp()
                 return own.mu <= mu and own.delta <= delta
             case ZCDP(rho):
                 return stronger.to_zcdp().rho <= rho
             case PureDP(epsilon):
-                return isinstance(stronger, PureDP) and stronger.epsilon <= epsilon
+                return stronger.to_pure().epsilon <= epsilon
+            case RDP(orders, epsilons):
+                return all(a <= b for a, b in zip(stronger.to_rdp(orders).epsilons, epsilons, strict=True))
             case ApproxDP(epsilon, delta):
+                if isinstance(stronger, PureDP) and stronger.epsilon <= epsilon:
+                    return True
                 if isinstance(stronger, GDP):
                     return gaussian_delta(epsilon, stronger.mu) + stronger.delta <= delta
                 return stronger.to_approx(epsilon=epsilon).delta <= delta
+            case TradeOff(curve):
+                # the same curve; whether one curve lies above another is not decided here
+                return stronger.to_tradeoff().curve == curve
     except NoConversion:
         return False
 
@@ -61,7 +80,10 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
         statistic = plan.statistics.get(leaf.name)
         if statistic is None or not isinstance(leaf, Spend):
             continue
-        least = statistic.sensitivity_squared(plan.relation) * rows**2
+        if leaf.norm == "l1":
+            least = (statistic.sensitivity_l1(plan.relation) * rows) ** 2
+        else:
+            least = statistic.sensitivity_squared(plan.relation) * rows**2
         if (leaf.sensitivity * leaf.step) ** 2 < least or leaf.map != statistic.map.digest:
             raise PlanError(
                 f"{who} states a smaller sensitivity for {leaf.name!r} than its record map; this is an error of the method"

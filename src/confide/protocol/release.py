@@ -15,6 +15,7 @@ from confide.errors import ReleaseError
 from confide.guarantees import Guarantee, guarantee_from_dict
 from confide.protocol.exact import array_from_dict, array_to_dict, digest, fraction_from_text, fraction_to_text
 from confide.protocol.files import FORMAT, from_file, to_file
+from confide.protocol.laws import law_named
 from confide.protocol.plan import Plan
 
 __all__ = ["Noisy", "Release"]
@@ -40,11 +41,8 @@ class Noisy:
 
     @property
     def variance(self) -> float:
-        """Noise variance of one entry in the statistic's own integers, rounding included: (sigma^2 + 1/12) step^2.
-
-        The next term of the rounded Gaussian's variance is below 2e-8 for sigma >= 1 step; every plan has sigma >= 2^10.
-        """
-        return float((self.scale + Fraction(1, 12)) * self.step**2)
+        """Noise variance of one entry in the statistic's own integers, rounding included; infinite for a choice."""
+        return law_named(self.law).variance(self.scale) * float(self.step**2)
 
     def decode(self) -> NDArray[np.float64]:
         """The values in the statistic's own integers, as floats."""

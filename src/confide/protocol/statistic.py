@@ -57,6 +57,7 @@ class Statistic(Protocol):
     @property
     def norm(self) -> str: ...
     def sensitivity_squared(self, relation: str) -> Fraction: ...
+    def sensitivity_l1(self, relation: str) -> Fraction: ...
     def zero(self) -> Any: ...
     def update(self, state: Any, codes: Codes) -> Any: ...
     def merge(self, a: Any, b: Any) -> Any: ...
@@ -119,6 +120,10 @@ class Gram(_ExactSum):
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(self.map.l2_squared) ** 2 * (2 if relation == "substitute" else 1)
 
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        """The sum of |m_i m_j| is l1^2, counted over all entries of the matrix; twice that under substitute."""
+        return Fraction(self.map.l1) ** 2 * (2 if relation == "substitute" else 1)
+
     @property
     def _bits(self) -> int:
         if self.entry_bits is not None:
@@ -161,6 +166,11 @@ class Total(_ExactSum):
         if relation == "substitute":
             factor = 4 if not self.nonnegative else (1 if self.map.width == 1 else 2)
         return Fraction(self.map.l2_squared * factor)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        """l1 under add-remove; under substitute twice that, unless it is a single number that is never negative."""
+        single = self.nonnegative and self.map.width == 1
+        return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
 
     def update(self, state: _Partial, codes: Codes) -> _Partial:
         rows = self.map(codes)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.errors import NoResult
+from confide.errors import NoResult, PlanError
+from confide.protocol import Question
+from confide.regression.scaling import factor_name
 from confide.results import Estimates, check_alpha
-from confide.schema import Design
+from confide.schema import Design, Schema
 
-__all__ = ["LinearEstimates"]
+__all__ = ["LinearEstimates", "kept", "legend"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,8 @@ class LinearEstimates(Estimates):
     nobs: float = nan
     rsquared: float = nan
     rsquared_interval: tuple[float, float] = (nan, nan)
+
+    _per: ClassVar[str] = " per unit of the column"
 
     def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
         """`Estimates.to_dict` with the noisy count and R squared; what is not finite is None."""
@@ -66,3 +71,38 @@ class LinearEstimates(Estimates):
             raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
         matrix = self.design.matrix(frame)
         return matrix[:, [self.design.names.index(name) for name in self.names]]
+
+
+def kept(design: Design, question: Question) -> list[int]:
+    """Indices of the terms that a question keeps."""
+    if question.subset is None:
+        return list(range(len(design.terms)))
+    names = [term.name for term in design.terms]
+    factors = [factor_name(term) for term in design.terms]
+    unknown = [name for name in question.subset if name not in (*names, *factors, "Intercept")]
+    if unknown:
+        whole = dict.fromkeys(name for name in factors if name not in names)
+        raise PlanError(
+            f"subset names {', '.join(map(repr, unknown))}, which the release does not hold; it holds: {', '.join(names)}"
+            + (f"; all levels of a factor at once: {', '.join(whole)}" if whole else "")
+        )
+    return [j for j, name in enumerate(names) if name in question.subset or factors[j] in question.subset]
+
+
+def legend(design: Design, schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
+    columns = Schema.from_dict(schema).columns
+    rules = {name: columns[name].on_missing for name in design.columns}
+    dropped = [name for name, rule in rules.items() if rule == "drop"]
+    parts = [f"records dropped for {', '.join(dropped)}"] if dropped else []
+    parts += [
+        f"{rule if isinstance(rule, str) else f'{rule:g}'} for {name}" for name, rule in rules.items() if rule != "drop"
+    ]
+    return (
+        (
+            "Weighted count",
+            "the sum of the leverage weights of the complete records, each at most 1, with privacy noise; it is not "
+            "the number of records",
+        ),
+        ("Missing", "; ".join(parts)),
+    )

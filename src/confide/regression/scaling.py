@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from confide.errors import PlanError
 from confide.regression.normal_equations import Line, NoisyMoments
 from confide.schema import Design, Schema
+from confide.schema.term import Indicator, Term
 
-__all__ = ["PRIOR", "coefficient_names", "forecast", "line_of", "to_units"]
+__all__ = ["PRIOR", "coefficient_names", "factor_name", "forecast", "line_of", "to_units"]
 
 Array = NDArray[np.float64]
 
@@ -79,7 +80,8 @@ def _half(term: Any) -> float:
 def forecast(design: Design, schema: Schema, cap: float, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
     """Standard errors to expect for practice records (independent, uniform) and a residual sd of a quarter of y's range.
 
-    Rounded to three digits: it is a guess, and a plan's file must not differ between machines in its last bits.
+    Rounded to two digits: it is a guess, and a plan's file must not differ between machines in its last bits. Levels of one
+    factor are interchangeable before the data are seen, and share one number: their mean variance over the simulated rows.
     """
     scaled = _practice_rows(design, schema)
     weights = np.minimum(1.0, cap / (scaled**2).sum(axis=1))
@@ -88,15 +90,30 @@ def forecast(design: Design, schema: Schema, cap: float, noise: NoisyMoments, n:
     line = line_of(design)
     matrix, _ = to_units(design, list(range(len(design.terms))))
     names = coefficient_names(design, list(range(len(design.terms))))
+    alike = _alike(design)
     table: dict[str, Any] = {
-        "assumes": "if features are independent and uniform within bounds, and the residual sd is a quarter of the response's range"
+        "assumes": "order of magnitude: simulated for features that are independent and uniform within bounds, and a "
+        "residual sd of a quarter of the response's range; the real ones may be several times as small or large"
     }
     for count in (n,) if n else (1_000, 10_000, 100_000):
         bread = line.basis @ np.linalg.pinv(line.basis.T @ (count * one) @ line.basis) @ line.basis.T
         covariance = matrix @ bread @ (count * one / 4 + noise.noise_covariance(guess)) @ bread @ matrix.T
-        errors = np.sqrt(np.diag(covariance))
-        table[f"{count:,}"] = {name: float(f"{error:.3g}") for name, error in zip(names, errors, strict=True)}
+        errors = np.sqrt(alike @ np.diag(covariance))
+        table[f"{count:,}"] = {name: float(f"{error:.2g}") for name, error in zip(names, errors, strict=True)}
     return table
+
+
+def _alike(design: Design) -> Array:
+    """The matrix that averages over the coefficients that differ only in which levels of their factors they belong to."""
+    kinds = [factor_name(term) for term in design.terms]
+    kinds = [*([""] if design.intercept else []), *kinds]
+    same = np.array([[float(one == other) for other in kinds] for one in kinds])
+    return np.asarray(same / same.sum(axis=1, keepdims=True))
+
+
+def factor_name(term: Term) -> str:
+    """A term without its levels: "region" for "region[T.S]", "age:region" for "age:region[T.S]", "age" for "age"."""
+    return ":".join(part.column if isinstance(part, Indicator) else part.name for part in term.parts)
 
 
 def _practice_rows(design: Design, schema: Schema) -> Array:

@@ -32,11 +32,13 @@ from confide.guarantees import Guarantee
 from confide.mechanisms import ClippedResponse, ResidualRows, WeightedRows
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Gram, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
-from confide.regression.linear import LinearEstimates
+from confide.regression.linear import LinearEstimates, kept, legend
 from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified
 from confide.regression.r_squared import r_squared, r_squared_interval
 from confide.regression.scaling import PRIOR, coefficient_names, forecast, line_of, to_units
-from confide.schema import Design, Schema
+from confide.results.table import DASH
+from confide.schema import Categorical, Design, Schema
+from confide.schema.formula import parse_formula
 
 __all__ = ["SSP"]
 
@@ -125,9 +127,14 @@ class SSP:
             target=f"linear regression of {response} on {', '.join(design.names)}",
             covers=self._covers(design),
             forecast=forecast(design, schema, self._cap(design), moments, n),
-            warnings=()
-            if self.clipping_check
-            else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
+            warnings=(
+                *parse_formula(self.formula, schema).notes,
+                *(
+                    ()
+                    if self.clipping_check
+                    else ("responses outside their bounds are clipped and not counted: clipping_check=False",)
+                ),
+            ),
         )
 
     def _design(self, schema: Any) -> Design:
@@ -207,7 +214,7 @@ class SSP:
         question = question or Question()
         question.only("subset")
         design = self._design(release.plan.schema)
-        keep = _kept(design, question)
+        keep = kept(design, question)
         moments = self._moments(release["moments"].decode(), release["moments"].scale, design)
         line = line_of(design, keep)
         subset = len(keep) < len(design.terms)
@@ -291,10 +298,13 @@ class SSP:
                 ("Weighted count (noisy)", f"{moments.count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"),
                 (
                     "R-squared (weighted)",
-                    f"{numbers.rsquared:.3f} [{numbers.interval[0]:.3f}, {numbers.interval[1]:.3f}]",
+                    f"{numbers.rsquared:.3f} [{numbers.interval[0]:.3f}, {numbers.interval[1]:.3f}]"
+                    if state[0] == "ok"
+                    else DASH,
                 ),
-                ("Clipped responses", clipped),
+                ("Clipped responses", DASH if self.clipping_check and state[0] == "not_identified" else clipped),
             ),
+            legend=legend(design, release.plan.schema),
             simulated=release.simulated,
             joint_covariance=numbers.joint,
             design=design,
@@ -303,9 +313,25 @@ class SSP:
             rsquared_interval=numbers.interval,
         )
 
-    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Corners of the domain are the worst records: there |z| and |t| are largest. The audit builds them from the schema."""
-        return ()
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Two records that attain the moments' sensitivity R2 + g2: |z|^2 = R2 (no weight below 1) and |t| = 1.
+
+        Every other feature is mirrored in the second, which makes their rows v nearly orthogonal: the worst under substitute. None
+        without a schema or with derived terms.
+        """
+        design = None if schema is None else self._design(schema)
+        names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
+        if design is None or schema is None or None in names:
+            return
+        reach = min(sqrt((self._cap(design) - 1) / max(len(design.terms), 1)), 1.0)
+        pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for j, name in enumerate(names):
+            column = schema[str(name)]
+            assert not isinstance(column, Categorical)
+            for record, sign in zip(pair, (1, -1), strict=True):
+                place = sign if j == len(design.terms) else reach * sign ** (j + 1)
+                record[str(name)] = (column.low + column.high) / 2 + place * (column.high - column.low) / 2
+        yield pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,19 +381,6 @@ _SUBSET_COVERS = (
     "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
     "in the smaller model assumed, independent records"
 )
-
-
-def _kept(design: Design, question: Question) -> list[int]:
-    """Indices of the terms that a question keeps."""
-    if question.subset is None:
-        return list(range(len(design.terms)))
-    names = [term.name for term in design.terms]
-    unknown = [name for name in question.subset if name not in names and name != "Intercept"]
-    if unknown:
-        raise PlanError(
-            f"subset names {', '.join(map(repr, unknown))}, which the release does not hold; it holds: {', '.join(names)}"
-        )
-    return [j for j, name in enumerate(names) if name in question.subset]
 
 
 def _clipping(release: Release, count: float) -> tuple[tuple[str, ...], str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,8 @@ class Estimates:
     covariance (p, p), all NaN outside status "ok"; df: degrees of freedom of Student's t, inf for the normal law;
     noise_variance (p,): the part of each variance that is privacy noise; status and reason ("" when ok); flags; the
     requested and the charged guarantee, both with their relation; target: what is estimated; covers: what the intervals
-    account for; facts: further lines of the head. All units are those of the data. Arrays are read-only copies.
+    account for; facts: further lines of the head; legend: what they mean, below the table. All units are those of the
+    data. Arrays are read-only copies.
 
     Outside status "ok" estimates are shown, and every standard error, test and interval is NaN.
     Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
@@ -75,13 +76,18 @@ class Estimates:
     facts: tuple[tuple[str, str], ...] = ()
     simulated: bool = False
     joint_covariance: NDArray[np.float64] | None = None
+    legend: tuple[tuple[str, str], ...] = ()
+
+    # what an estimate is counted in, beyond the units of the response; for the axis of the plot
+    _per: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         names = _names(self.names)
         put = object.__setattr__  # the one way to set a field of a frozen dataclass
         put(self, "names", names)
         put(self, "flags", tuple(self.flags))
-        put(self, "facts", tuple((str(label), str(value)) for label, value in self.facts))
+        for field in ("facts", "legend"):
+            put(self, field, tuple((str(label), str(value)) for label, value in getattr(self, field)))
         put(self, "df", float(self.df))
         p = len(names)
         for field, shape in (("estimates", (p,)), ("covariance", (p, p)), ("noise_variance", (p,))):
@@ -200,11 +206,12 @@ class Estimates:
             "covariance": _plain(self.covariance),
             "noise_variance": _plain(self.noise_variance),
             "facts": [list(fact) for fact in self.facts],
+            "legend": [list(line) for line in self.legend],
             "target": self.target,
             "covers": self.covers,
             "relation": self.relation,
-            "requested": {**self.requested.to_dict(), "text": str(self.requested)},
-            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
+            "requested": _stated(self.requested),
+            "guarantee": _stated(self.guarantee),
             "release_sha256": self.release_sha256,
         }
 
@@ -334,6 +341,17 @@ def _check_variances(result: Estimates) -> None:
         )
     if isnan(result.df) or result.df <= 0:
         raise PlanError("df must be above 0; for the normal law write df=math.inf")
+
+
+def _stated(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee to the bit (`to_dict`), as text, and its levels as decimal numbers."""
+    levels = {name: getattr(guarantee, name) for name in guarantee.numbers()}
+    numbers = {
+        name: list(level) if isinstance(level, tuple) else level
+        for name, level in levels.items()
+        if isinstance(level, (float, tuple))
+    }
+    return {**guarantee.to_dict(), "text": str(guarantee), "numbers": numbers}
 
 
 def _plain(values: NDArray[np.float64] | np.float64) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.results.words import SIMULATED, clean, level_words
+from confide.results.words import SIMULATED, STATUS_WORDS, WITHOUT_NUMBERS, clean, level_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +37,10 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
         height = min(1.9 + 0.36 * len(chosen), _HIGHEST)
         ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
     places = np.arange(len(chosen))[::-1]  # the first name on top
-    if np.isnan(result.estimates[chosen]).all():
-        ax.text(0.5, 0.5, "no estimates", transform=ax.transAxes, ha="center", va="center", color="#555555")
+    hidden = result.status in WITHOUT_NUMBERS
+    if hidden or np.isnan(result.estimates[chosen]).all():
+        why = f"no estimates: status {result.status}\n{fill(STATUS_WORDS[result.status], 44)}"
+        ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color="#555555", fontsize="small")
         ax.set_xticks([])
     else:
         ax.locator_params(axis="x", nbins=6)
@@ -45,17 +48,20 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
     if result.status == "ok":
         _bars(result, alpha, ax, chosen, places)
         _legend(ax, own)
-    else:
+    elif not hidden:
         ax.scatter(
             result.estimates[chosen], places, s=40, facecolors="none", edgecolors=_SAMPLING, linewidths=1.5, zorder=4
         )
     ax.set_yticks(places, [_short(result.names[index]) for index in chosen], **_LITERAL)
     ax.set_ylim(-0.7, len(chosen) - 0.3)
     ax.set_ylabel("coefficient" if result.response else "quantity")
+    units = f" in units of {_short(result.response)}{result._per}" if result.response else ""
     ax.set_xlabel(
-        f"estimate with {level_words(alpha)} interval"
+        f"estimate{units}, with {level_words(alpha)} interval"
         if result.status == "ok"
-        else f"estimate; no intervals: status {result.status}"
+        else f"estimate{units}; no intervals: status {result.status}",
+        wrap=True,
+        **_LITERAL,
     )
     _title(ax, own, result)
     ax.spines[["top", "right"]].set_visible(False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,23 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.results.plot import draw, shown
 from confide.results.table import Row, environment, rows, view
-from confide.results.words import STATUS_WORDS, clean, flag_words, level_words, relation_words, several_rows
+from confide.results.words import (
+    STATUS_WORDS,
+    WITHOUT_NUMBERS,
+    approx_words,
+    clean,
+    flag_words,
+    level_words,
+    relation_words,
+    several_rows,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from confide.results.estimates import Estimates
 
-__all__ = ["page", "write"]
+__all__ = ["page", "svg", "write"]
 
 
 def write(result: Estimates, path: Path, alpha: float) -> Path:
@@ -52,12 +63,13 @@ def page(result: Estimates, alpha: float) -> str:
             status_words=STATUS_WORDS[result.status],
             reason=clean(result.reason),
             flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
-            plot=_svg(result, alpha) if np.isfinite(result.estimates).any() else "",
+            plot="" if result.status in WITHOUT_NUMBERS or np.isnan(result.estimates).all() else _svg(result, alpha),
             alt=_alt(result, lines, level),
             example=_example(result, lines, level),
             privacy=_privacy(result),
             target=clean(result.target),
             covers=clean(result.covers),
+            legend=[(clean(label), clean(words)) for label, words in result.legend],
             left_out=len(shown(result)) < len(result.names),
             release=clean(result.release_sha256),
         )
@@ -73,6 +85,7 @@ def _privacy(result: Estimates) -> dict[str, Any]:
         "level": clean(guarantee.describe()),
         "requested": clean(str(result.requested)),
         "charged": clean(str(guarantee)),
+        "approx": clean(approx_words(guarantee)),
         "trust": _TRUST.get(guarantee.trust, clean(guarantee.trust)),
         "assumptions": [clean(assumption) for assumption in guarantee.assumptions],
     }
@@ -122,7 +135,11 @@ def _alt(result: Estimates, lines: Sequence[Row], level: str) -> str:
 
 
 def _svg(result: Estimates, alpha: float) -> Markup:
-    """The plot as SVG to stand inside a page: no header, no metadata, no name spaces, which HTML supplies itself."""
+    return svg(lambda: draw(result, alpha, None, None, width=5.2))
+
+
+def svg(drawn: Callable[[], Axes]) -> Markup:
+    """A plot as SVG to stand inside a page: no header, no metadata, no name spaces, which HTML supplies itself."""
     held = io.StringIO()
     look: dict[Any, Any] = {
         "svg.fonttype": "none",
@@ -131,7 +148,7 @@ def _svg(result: Estimates, alpha: float) -> Markup:
         "font.size": 11.0,
     }
     with warnings.catch_warnings(), matplotlib.style.context("default"), matplotlib.rc_context(look):
-        figure = draw(result, alpha, None, None, width=5.2).get_figure(root=True)
+        figure = drawn().get_figure(root=True)
         assert figure is not None
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # the reader's fonts draw the text, not ours
         figure.savefig(held, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

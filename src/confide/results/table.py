@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, inf, isfinite, isnan, log10, nan
+from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.cells import cell_len, chop_cells
 
-from confide.results.words import SIMULATED, clean, notes
+from confide.results.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
 
 if TYPE_CHECKING:
     from confide.results.estimates import Estimates
 
-__all__ = ["Row", "columns", "environment", "facts", "html", "rows", "text", "title", "view"]
+__all__ = ["DASH", "Row", "columns", "environment", "facts", "html", "rows", "text", "title", "view"]
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
+DASH = "-"  # where the status forbids a number
 
 
 @dataclass(frozen=True)
@@ -41,30 +42,34 @@ def columns(result: Estimates, alpha: float) -> tuple[str, ...]:
 
 
 def rows(result: Estimates, alpha: float) -> tuple[Row, ...]:
-    """The cells of the table, one row for each name."""
+    """The cells of the table, one row for each name; a dash where the status forbids a number."""
+    hidden = result.status in WITHOUT_NUMBERS
     return tuple(
-        Row(clean(name), _cells(line))
+        Row(clean(name), (DASH,) * 7 if hidden else _cells(line, "nan" if result.status == "ok" else DASH))
         for name, line in zip(result.names, result.to_frame(alpha).itertuples(index=False), strict=True)
     )
 
 
-def _cells(line: Any) -> tuple[str, ...]:
+def _cells(line: Any, missing: str) -> tuple[str, ...]:
     digits = _digits((line.estimate, line.se, line.low, line.high), line.se)
     share = "nan" if isnan(line.privacy_share) else f"{line.privacy_share:.1%}"
-    ends = (number(line.low, digits), number(line.high, digits))
-    return (
+    cells = (
         number(line.estimate, digits),
         number(line.se, digits),
-        number(line.t, _digits((line.t,), nan, 3)),
+        number(line.t, 3 if abs(line.t) < 1e6 else None),
         pvalue(line.p),
-        *ends,
+        number(line.low, digits),
+        number(line.high, digits),
         share,
     )
+    return tuple(missing if cell == "nan" else cell for cell in cells)
 
 
 def facts(result: Estimates) -> tuple[tuple[str, str], ...]:
     """The head of the table: pairs of a label and its text."""
-    law = "" if isnan(result.df) else "inf (normal)" if result.df == inf else f"{result.df:.1f}"
+    law = (
+        "" if isnan(result.df) or result.status != "ok" else "inf (normal)" if result.df == inf else f"{result.df:.1f}"
+    )
     own = [
         ("Dep. Variable", result.response),
         ("Method", result.method),
@@ -83,13 +88,17 @@ def number(value: float, digits: int | None) -> str:
     return f"{value:.3e}" if digits is None else f"{value:.{digits}f}"
 
 
-def _digits(values: Sequence[float], error: float, least: int = 4) -> int | None:
-    """Decimals for one row: enough for two digits of its standard error; None when that would take too much room."""
+def _digits(values: Sequence[float], error: float) -> int | None:
+    """Decimals for one row: two digits of its standard error, three of the number without one; None for too much room.
+
+    >>> _digits((3.6486, 0.1226), 0.1226), _digits((-581.3, 149.0), 149.0), _digits((1e7, 1.0), 1.0)
+    (2, 0, None)
+    """
     sizes = [abs(value) for value in values if isfinite(value)]
     if not sizes or not max(sizes):
-        return least
-    finest = error if isfinite(error) and error > 0 else max(sizes)
-    decimals = max(least, 1 - floor(log10(finest)))
+        return 2
+    known = isfinite(error) and error > 0
+    decimals = max(0, (1 if known else 2) - floor(log10(error if known else max(sizes))))
     return decimals if decimals <= 8 and max(sizes) < 1e6 else None
 
 

@@ -5,14 +5,27 @@ The words are written once, so that the table, the notebook and the report say t
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
-from confide.guarantees import Guarantee
+from confide.errors import PrivacyError
+from confide.guarantees import ApproxDP, Guarantee, PureDP
 
 if TYPE_CHECKING:
     from confide.results.estimates import Estimates
 
-__all__ = ["SIMULATED", "STATUS_WORDS", "clean", "flag_words", "level_words", "notes", "relation_words", "several_rows"]
+__all__ = [
+    "SIMULATED",
+    "STATUS_WORDS",
+    "WITHOUT_NUMBERS",
+    "approx_words",
+    "clean",
+    "flag_words",
+    "level_words",
+    "notes",
+    "relation_words",
+    "several_rows",
+]
 
 SIMULATED = "SIMULATED NOISE: protects nobody"
 
@@ -23,6 +36,9 @@ STATUS_WORDS = {
     "no_reply": "the mechanism declined to answer: there are no estimates, and the budget is spent",
     "uninformative": "the privacy noise leaves every value possible; the result says nothing about the data",
 }
+
+#: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
+WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative")
 
 _FLAG_WORDS = {
     "y_clipping": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
@@ -109,6 +125,7 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
             else f"none at this status; at status ok they account for: {result.covers}",
         ),
         ("Noise share", "the part of a squared standard error that is privacy noise; the rest is sampling"),
+        *result.legend,
         ("Release SHA", result.release_sha256),
     ]
     return tuple((label, clean(text)) for label, text in lines if text)
@@ -117,6 +134,24 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
 def _guarantee_words(result: Estimates) -> str:
     if result.simulated:
         return f"none. {SIMULATED}. With secure noise it would be {result.guarantee}"
+    said = f"{result.guarantee}{approx_words(result.guarantee)}"
     if result.requested == result.guarantee:
-        return f"{result.guarantee}, requested and charged"
-    return f"{result.guarantee} charged, {result.requested} requested"
+        return f"{said}; requested and charged"
+    return f"{said}; charged, where {result.requested} was requested"
+
+
+def approx_words(guarantee: Guarantee, delta: float = 1e-6) -> str:
+    """What follows as (epsilon, delta), for readers who know that currency; rounded up, empty where it is stated already.
+
+    >>> from confide.guarantees import GDP
+    >>> approx_words(GDP(1.0))
+    ', at most (4.89, 1e-6)'
+    """
+    if isinstance(guarantee, (PureDP, ApproxDP)):
+        return ""
+    try:
+        epsilon = guarantee.to_approx(delta=delta).epsilon
+    except PrivacyError:
+        return ""
+    rounded = float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(repr(epsilon))))
+    return f", at most ({rounded:.3g}, {delta:.0e})".replace("e-0", "e-")

@@ -37,11 +37,14 @@ rows_per_unit = 1
 _LONGEST = 1 << 20
 
 
-def draft(data: Any) -> str:
-    """A TOML text from a path, a DataFrame, a pyarrow Table or schema, or a mapping of names to arrays; see `Schema.draft`."""
+def draft(data: Any, *, delimiter: str = ",") -> str:
+    """A TOML text from a path, a DataFrame, a pyarrow Table or schema, or a mapping of names to arrays; see `Schema.draft`.
+
+    delimiter: what separates the fields of a CSV file.
+    """
     tables: list[str] = []
     seen: set[str] = set()
-    for name, kind, note in _fields(data):
+    for name, kind, note in _fields(data, delimiter):
         if not name.strip() or "`" in name or name in seen:
             tables.append(f"# left out: a column whose name is blank, has a backtick or occurs twice ({value(name)})\n")
         elif kind == "":
@@ -63,6 +66,11 @@ def _table(name: str, kind: str, note: str) -> str:
         "integer": [f'low = "{UNFILLED}"', f'high = "{UNFILLED}"'],
         "categorical": [f'levels = ["{UNFILLED}"]  # the first one is the base'],
         "boolean": ["low = 0", "high = 1"],
+        UNFILLED: [
+            f'low = "{UNFILLED}"',
+            f'high = "{UNFILLED}"',
+            f'# levels = ["{UNFILLED}"]  # of a categorical column, in place of low and high; the first one is the base',
+        ],
     }[kind]
     shown = "integer" if kind == "boolean" else kind
     provenance = f'provenance = {{ kind = "public", text = "{"type of the column" if kind == "boolean" else ""}" }}'
@@ -70,16 +78,16 @@ def _table(name: str, kind: str, note: str) -> str:
     return "\n".join([*head, *lines, 'on_missing = "drop"', provenance, ""])
 
 
-def _fields(data: Any) -> list[tuple[str, str, str]]:
-    """Name, kind ("" when it cannot be used) and a note for each column, from metadata."""
+def _fields(data: Any, delimiter: str) -> list[tuple[str, str, str]]:
+    """Name, kind ("" when it cannot be used, "?" when it is not known) and a note for each column, from metadata."""
     import pyarrow as pa
 
     if isinstance(data, (str, PathLike)):
-        return _file_fields(Path(data))
+        return _file_fields(Path(data), delimiter)
     if isinstance(data, pa.Schema):
         return [(field.name, *_arrow_kind(field.type)) for field in data]
     if isinstance(getattr(data, "schema", None), pa.Schema):
-        return _fields(data.schema)
+        return _fields(data.schema, delimiter)
     types = (
         getattr(data, "schema", None) if type(data).__module__.startswith("polars") else getattr(data, "dtypes", None)
     )
@@ -93,17 +101,17 @@ def _fields(data: Any) -> list[tuple[str, str, str]]:
     )
 
 
-def _file_fields(path: Path) -> list[tuple[str, str, str]]:
+def _file_fields(path: Path, delimiter: str) -> list[tuple[str, str, str]]:
     if path.is_dir():
         path = min(path.glob("*.parquet"), default=path)
     name = path.name.lower()
     if not path.is_file():
         raise SchemaError(f"there is no file {str(path)!r}; give the path of a .parquet, .csv or .csv.gz file")
     if name.endswith((".parquet", ".pq")):
-        return _fields(_parquet_schema(path))
+        return _fields(_parquet_schema(path), delimiter)
     if name.endswith((".csv", ".csv.gz")):
-        note = 'a CSV file has no types: or "integer", or "categorical" with levels = ["north", "south"]'
-        return [(column, "numeric", note) for column in _header(path)]
+        note = '"numeric", "integer" or "categorical": a CSV file has no types'
+        return [(column, UNFILLED, note) for column in _header(path, delimiter)]
     raise SchemaError(f"{str(path)!r} has no known ending; give the path of a .parquet, .csv or .csv.gz file")
 
 
@@ -118,13 +126,17 @@ def _parquet_schema(path: Path) -> pa.Schema:
         raise SchemaError(f"the metadata of {str(path)!r} could not be read; give a Parquet file") from None
 
 
-def _header(path: Path) -> list[str]:
-    """The fields of the first line, comma-separated as `confide.read` expects by default."""
+def _header(path: Path, delimiter: str) -> list[str]:
+    """The fields of the first line."""
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise SchemaError(
+            f'delimiter={delimiter!r} cannot separate fields; give one ASCII character, such as "," ";" or "\\t"'
+        )
     try:
         zipped = path.name.lower().endswith(".gz")
         with gzip.open(path, "rb") if zipped else path.open("rb") as file:
             line = file.readline(_LONGEST)
-        fields = next(csv.reader(io.StringIO(line.decode("utf-8-sig")), strict=True), [])
+        fields = next(csv.reader(io.StringIO(line.decode("utf-8-sig")), delimiter=delimiter, strict=True), [])
     except (OSError, EOFError, ValueError, csv.Error):
         fields = []
     if not fields:
@@ -134,7 +146,21 @@ def _header(path: Path) -> list[str]:
             f"the first line of {str(path)!r} holds numbers, so it may be a record and is not shown; "
             "a CSV file begins with a line that names its columns"
         )
+    if (other := other_delimiter(fields)) is not None:
+        raise SchemaError(
+            f"the first line of {str(path)!r} is one field with {other!r} in it; if that separates the columns, write "
+            f"Schema.draft(path, delimiter={other!r})"
+        )
     return fields
+
+
+def other_delimiter(fields: Sequence[str]) -> str | None:
+    """What seems to separate the names of a header line that came out as one field; None when nothing does.
+
+    >>> other_delimiter(["age;region"]), other_delimiter(["age", "region"])
+    (';', None)
+    """
+    return next((mark for mark in (";", "\t") if len(fields) == 1 and mark in fields[0]), None)
 
 
 def may_be_a_record(names: Sequence[str]) -> bool:

@@ -36,12 +36,16 @@ _CONSTANT = re.compile(r"[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula over a schema: the response, the terms without the intercept, and whether there is an intercept."""
+    """A formula over a schema: the response, the terms without the intercept, and whether there is an intercept.
+
+    notes: what was read otherwise than R reads it.
+    """
 
     text: str
     response: Expression
     terms: tuple[Factors, ...]
     intercept: bool
+    notes: tuple[str, ...] = ()
 
 
 def parse_formula(text: str, schema: Schema) -> Formula:
@@ -64,7 +68,7 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     algebra.add(_parsed(plain, names, shown))
     terms = algebra.sorted_terms()
     _check_response(response, terms, schema, shown)
-    return Formula(text, response, tuple(term for term in terms if term), () in terms)
+    return Formula(text, response, tuple(term for term in terms if term), () in terms, tuple(algebra.notes))
 
 
 def cut(text: str) -> str:
@@ -162,6 +166,7 @@ class _Algebra:
         self.names = names
         self._terms: dict[frozenset[Expression], Factors] = {frozenset(): ()}
         self._single: dict[Expression, str] = {}
+        self.notes: dict[str, None] = {}
 
     def sorted_terms(self) -> list[Factors]:
         """The terms in R's order: by the number of factors, then as written."""
@@ -286,7 +291,11 @@ class _Algebra:
             )
         inner = quoted(factor.column) if factor.column is not None else factor.name
         inner = inner.removeprefix("I") if inner.startswith("I(") else inner
-        return self._read(f"I({inner} ** {times})")
+        power = self._read(f"I({inner} ** {times})")
+        self.notes[
+            f"{factor.name}**{times} is read as the power {power.name}; in R it would mean {factor.name} alone"
+        ] = None
+        return power
 
     def _factor(self, token: Token) -> Expression:
         if token.kind is Token.Kind.NAME:

@@ -203,7 +203,7 @@ class Schema:
         return from_toml(source)
 
     @staticmethod
-    def draft(data: Any) -> str:
+    def draft(data: Any, *, delimiter: str = ",") -> str:
         """A first TOML text with the names and types of the columns, and the bounds left to fill in.
 
         data: the path of a Parquet or CSV file, a pandas or polars DataFrame, a pyarrow Table or schema. Only metadata
@@ -214,7 +214,7 @@ class Schema:
         """
         from confide.schema.draft import draft
 
-        return draft(data)
+        return draft(data, delimiter=delimiter)
 
     def sample(self, n: int, seed: int) -> pd.DataFrame:
         """Practice records: n rows, drawn evenly within the bounds and over the levels, with no value missing.

@@ -54,6 +54,8 @@ def from_toml(source: str | PathLike[str]) -> Schema:
     tables = data.get("columns")
     if not isinstance(tables, dict) or not tables:
         raise SchemaError(f"{place} has no columns; write one table for each column:\n{_example()}")
+    for name, table in tables.items():
+        _check_entries(name, table)
     holes = [hole for name, table in tables.items() if isinstance(table, dict) for hole in _holes(name, table)]
     if holes:
         raise SchemaError(
@@ -88,9 +90,28 @@ def _example() -> str:
     return '[columns.age]\nkind = "numeric"\nlow = 0.0\nhigh = 100.0'
 
 
+def _check_entries(name: str, table: Any) -> None:
+    """Refuse a key that the kind of column does not have, before anything is said to be missing: it may be misspelled."""
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    if not isinstance(kind, str) or kind not in _ENTRIES:
+        return
+    allowed = ("kind", *_ENTRIES[kind])
+    for entry in table:
+        if entry not in allowed:
+            raise SchemaError(
+                f"column {name!r}: unknown key {entry!r}{near_match(str(entry), allowed)}: a {kind} column has no entry "
+                f"{entry!r}; allowed are {', '.join(allowed)}; correct [columns.{key(name)}]"
+            )
+
+
 def _holes(name: str, table: Mapping[str, Any]) -> list[str]:
     """One line for each fact of a column that is missing or unfilled: which it is, and what to write."""
     kind = table.get("kind")
+    if kind == UNFILLED:
+        return [
+            f'  [columns.{key(name)}] lacks kind: write kind = "numeric" or kind = "integer" with low and high, or '
+            'kind = "categorical" with levels'
+        ]
     if not isinstance(kind, str) or kind not in _LINES:
         return []
     missing = [entry for entry in _LINES[kind] if _unfilled(table.get(entry, UNFILLED))]
@@ -113,13 +134,7 @@ def column_from_settings(name: str, table: Any) -> Column:
             f"column {name!r}: the kind must be one of {', '.join(_ENTRIES)}, got {kind!r}; "
             f'write kind = "numeric" in [columns.{key(name)}]'
         )
-    allowed = ("kind", *_ENTRIES[kind])
-    unknown = [entry for entry in table if entry not in allowed]
-    if unknown:
-        raise SchemaError(
-            f"column {name!r}: a {kind} column has no entry {unknown[0]!r}{near_match(str(unknown[0]), allowed)}; "
-            f"allowed are {', '.join(allowed)}; correct [columns.{key(name)}]"
-        )
+    _check_entries(name, table)
     holes = _holes(name, table)
     if holes:
         raise SchemaError(f"column {name!r} has facts left to fill in, from public knowledge:\n" + "\n".join(holes))
@@ -132,7 +147,23 @@ def column_from_settings(name: str, table: Any) -> Column:
         low, high = settings.pop("low"), settings.pop("high")
         return Integer(low, high, **settings) if kind == "integer" else Numeric(low, high, **settings)
     except SchemaError as error:
-        raise SchemaError(f"column {name!r}: {error}") from None
+        raise SchemaError(f"column {name!r}: {_as_lines(str(error), name)}") from None
+
+
+def _as_lines(message: str, name: str) -> str:
+    """The message with the lines to write in the file, where it has the call of a column.
+
+    >>> _as_lines("low must be below high; write Numeric(0, 5)", "age")
+    'low must be below high; write in [columns.age] the lines low = 0 and high = 5'
+    """
+    place = f"write in [columns.{key(name)}] the lines"
+    message = re.sub(
+        r"write (?:Numeric|Integer)\(([^,()]+), ([^,()]+?)(?:, (steps) ?= ?(\w+))?\)",
+        lambda call: f"{place} low = {call[1]} and high = {call[2]}" + (f" and steps = {call[4]}" if call[3] else ""),
+        message,
+    )
+    message = re.sub(r"write Categorical\((\[[^\]]*\])\)", rf"{place.replace(chr(92), '')} levels = \1", message)
+    return message.replace('write on_missing="drop"', f'{place} on_missing = "drop"')
 
 
 def to_toml(schema: Schema) -> str:

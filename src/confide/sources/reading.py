@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
+from confide.schema.draft import other_delimiter
 from confide.sources.csvfile import CsvPart
 from confide.sources.parquet import ParquetPart
 from confide.sources.parts import Part, guarded
@@ -52,13 +53,26 @@ def read(
     RecordSource(NumPy array, dataset='survey', columns=('age', 'income'))
     """
     public = schema if isinstance(schema, Schema) else _schema_from(schema)
-    return RecordSource(public, _parts(data, tuple(public.names), delimiter), dataset=dataset)
+    parts = _parts(data, tuple(public.names), delimiter)
+    for part in parts:
+        _check_delimiter(part, public)
+    return RecordSource(public, parts, dataset=dataset)
 
 
 def _schema_from(schema: Any) -> Schema:
     if not isinstance(schema, (str, os.PathLike)):
         raise SchemaError(f"schema is a {type(schema).__name__}; pass a confide.Schema or the path of a TOML file")
     return Schema.from_toml(schema)
+
+
+def _check_delimiter(part: Part, schema: Schema) -> None:
+    """A CSV file whose columns came out as one was read with the wrong delimiter; its header is not quoted."""
+    other = other_delimiter(part.names) if isinstance(part, CsvPart) else None
+    if other is not None and part.names[0] not in schema:
+        raise SourceError(
+            f"the first line of {part.place} is one field with {other!r} in it; if that separates the columns, write "
+            f"cf.read(path, schema, delimiter={other!r})"
+        )
 
 
 def _parts(data: Any, wanted: tuple[str, ...], delimiter: str) -> list[Part]:

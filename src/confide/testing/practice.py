@@ -34,6 +34,14 @@ class ZeroNoise:
         """Zeros, whatever the variance."""
         return np.zeros(size, dtype=np.int64)
 
+    discrete_gaussian = grid_laplace = discrete_laplace = grid_gaussian
+
+    def exponential_mechanism(self, scores: Any, epsilon: Fraction, sensitivity: Fraction, lengths: Any = None) -> int:
+        """The first of the best candidates that have a length."""
+        values = np.asarray(scores, dtype=object)
+        allowed = np.flatnonzero(np.ones(len(values)) if lengths is None else np.asarray(lengths) > 0)
+        return int(max(allowed, key=lambda i: (values[i], -i)))
+
 
 def codes_of(source: Any, record_map: RecordMap) -> NDArray[np.float64]:
     """The codes (columns, rows) that a source hands to a record map. For tests on practice records: it keeps every record."""
@@ -53,6 +61,9 @@ class _Capture:
         return (len(self.map.columns), 0)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
+        raise PlanError("captured codes have no sensitivity; they must not be released")
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
         raise PlanError("captured codes have no sensitivity; they must not be released")
 
     def zero(self) -> list[NDArray[np.float64]]:

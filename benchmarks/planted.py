@@ -1,0 +1,17 @@
+"""Planted faults: small mechanisms with ONE fault each, that the audit must catch, and their clean twins, that it must pass.
+
+A new fault is one entry in one of the lists: a query with a wrong bound, a mechanism with a wrong claim, a law, a sampler, a safety
+bound, or a method with a wrong line (`benchmarks/planted_toy.py`). The kinds are in `benchmarks/planted_kinds.py`.
+
+    query("bins overlap", "a record on an edge is counted in two bins", overlapping, counts, (0, 1), 1)
+"""
+
+from __future__ import annotations
+
+from benchmarks.planted_kinds import Fault
+from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
+from benchmarks.planted_queries import QUERIES, SAFETY
+
+__all__ = ["FAULTS", "Fault"]
+
+FAULTS: list[Fault] = [*QUERIES, *MECHANISMS, *LAWS, *SAMPLERS, *METHODS, *SAFETY]

@@ -1,0 +1,133 @@
+"""Kinds of planted faults: each builds the audit of a mechanism with one fault, or of its clean twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import confide as cf
+from benchmarks.planted_toy import SCHEMA
+from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
+from confide.audit.methods import audit
+from confide.audit.noise_scale import noise_scale_test
+from confide.audit.safety import falsify_safety_bound
+from confide.audit.sensitivity import falsify_sensitivity
+from confide.audit.verdict import Audit
+from confide.guarantees import ApproxDP, PureDP
+from confide.noise import SimulatedNoise
+
+__all__ = ["Fault", "law", "mechanism", "method", "query", "safety", "sampler"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planted fault. build(faulty, runs, seed): the audit of the mechanism with the fault, or of its clean twin."""
+
+    name: str
+    what: str
+    attack: str
+    build: Callable[[bool, int, int], Audit]
+
+    def caught(self, runs: int, seed: int = 1) -> Audit:
+        """The audit of the faulty one; it must not be ok."""
+        return self.build(True, runs, seed)
+
+    def passed(self, runs: int, seed: int = 2) -> Audit:
+        """The audit of the clean twin; it must be ok."""
+        return self.build(False, runs, seed)
+
+
+# families of faults ---------------------------------------------------------------------------------------------------
+
+
+def query(
+    name: str,
+    what: str,
+    faulty: Callable[[Any], Any],
+    clean: Callable[[Any], Any],
+    domain: Any,
+    bound: float,
+    *,
+    right: float | None = None,
+    **options: Any,
+) -> Fault:
+    """A query whose claimed sensitivity is wrong. right: the bound of the clean twin, when the bound is the fault."""
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        claimed = bound if wrong or right is None else right
+        found = falsify_sensitivity(faulty if wrong else clean, domain, claimed, seed=seed, **options)
+        return Audit((found.finding(),))
+
+    return Fault(name, what, "falsify_sensitivity", build)
+
+
+def mechanism(
+    name: str,
+    what: str,
+    faulty: Callable[..., Any],
+    clean: Callable[..., Any],
+    claim: Any,
+    *,
+    data: Any = 0.0,
+    neighbour: Any = 1.0,
+) -> Fault:
+    """A mechanism (generator, data, runs) -> outcomes, whose claim is wrong."""
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        generator = np.random.Generator(np.random.PCG64(seed))
+        chosen = faulty if wrong else clean
+        bound = epsilon_lower_bound if isinstance(claim, PureDP | ApproxDP) else mu_lower_bound
+        found = bound(
+            lambda x, k: chosen(generator, x, k),
+            data,
+            neighbour,
+            runs=runs,
+            claim=claim,
+            vectorised=True,
+            name=name,
+            confidence=1 - 1e-6,
+        )
+        return Audit((found,))
+
+    return Fault(name, what, "sampled lower bound", build)
+
+
+def method(name: str, what: str, faulty: Any, clean: Any, schema: cf.Schema = SCHEMA) -> Fault:
+    """A method with plan and release: exact differences, record and replay, the sampler."""
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        drawn = runs if runs > 500_000 else 0
+        return audit(
+            faulty if wrong else clean, schema, relation="add-remove", runs=drawn, seed=seed, confidence=1 - 1e-6
+        )
+
+    return Fault(name, what, "audit of the method", build)
+
+
+def sampler(
+    name: str, what: str, faulty: Callable[[Any, int], Any], clean: Callable[[Any, int], Any], law: str, scale: Any
+) -> Fault:
+    """A sampler (source, size) -> draws that does not have its law."""
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        draws = (faulty if wrong else clean)(SimulatedNoise(seed), max(runs, 100_000))
+        return Audit((noise_scale_test(draws, law, scale=scale, name=name),))
+
+    return Fault(name, what, "law of the noise", build)
+
+
+def law(name: str, what: str, faulty: Callable[[], Any], clean: Callable[[], Any]) -> Fault:
+    """A law whose claim is wrong, decided exactly."""
+    return Fault(name, what, "exact law", lambda wrong, runs, seed: Audit(((faulty if wrong else clean)(),)))
+
+
+def safety(name: str, what: str, faulty: dict[str, Any], clean: dict[str, Any], domain: Any, **options: Any) -> Fault:
+    """A safety bound of propose-test-release that does not keep its contract."""
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        return falsify_safety_bound(**(faulty if wrong else clean), domain=domain, seed=seed, **options).findings()
+
+    return Fault(name, what, "falsify_safety_bound", build)

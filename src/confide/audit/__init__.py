@@ -1,0 +1,51 @@
+"""The audit: attempts to break a stated guarantee, on any function or method, with the rate of false alarms fixed beforehand.
+
+| question | call |
+| --- | --- |
+| Is a sensitivity right? | `falsify_sensitivity`, `falsify_safety_bound` |
+| What does a mechanism spend at least, by its runs? | `epsilon_lower_bound`, `mu_lower_bound`, `trade_off_band` |
+| And by the known law of its noise, exactly? | `audit_law`, `audit_exponential`, `audit_probabilities` |
+| Is the noise what it is said to be? | `noise_scale_test` |
+| And by a single run? | `one_run_audit` |
+| Does a method release anything but its declared statistics? | `replay` |
+| All of it, for a method | `audit` |
+
+An audit can refute a claim; it never proves one. "holds" means that nothing was found.
+"""
+
+from confide.audit.curve_band import CurveBand, trade_off_band
+from confide.audit.known_laws import audit_exponential, audit_law, audit_probabilities, exact_knots
+from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
+from confide.audit.methods import audit
+from confide.audit.noise_scale import noise_scale_test
+from confide.audit.one_run import Canaries, one_run_audit, one_run_epsilon, one_run_gaussian, one_run_mu
+from confide.audit.replay import Replay, replay
+from confide.audit.safety import SafetyReport, falsify_safety_bound
+from confide.audit.sensitivity import SensitivityReport, falsify_sensitivity
+from confide.audit.verdict import Audit, Finding
+
+__all__ = [
+    "Audit",
+    "Canaries",
+    "CurveBand",
+    "Finding",
+    "Replay",
+    "SafetyReport",
+    "SensitivityReport",
+    "audit",
+    "audit_exponential",
+    "audit_law",
+    "audit_probabilities",
+    "epsilon_lower_bound",
+    "exact_knots",
+    "falsify_safety_bound",
+    "falsify_sensitivity",
+    "mu_lower_bound",
+    "noise_scale_test",
+    "one_run_audit",
+    "one_run_epsilon",
+    "one_run_gaussian",
+    "one_run_mu",
+    "replay",
+    "trade_off_band",
+]

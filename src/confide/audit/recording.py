@@ -1,0 +1,178 @@
+"""A release under watch: every request for noise, every pass over the records, every word it says."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.noise import SimulatedNoise
+from confide.protocol import Method, Plan, Release, Source, Statistic
+
+__all__ = ["ReplayNoise", "Request", "Run", "run"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call for noise: law, exact scale, how many numbers, how many random words it took, and what was given."""
+
+    law: str
+    scale: str
+    size: int
+    words: int
+    values: tuple[int, ...] = field(repr=False, compare=False, default=())
+    scores: tuple[int, ...] = field(repr=False, compare=False, default=())
+    lengths: tuple[int, ...] = field(repr=False, default=())
+
+    def __str__(self) -> str:
+        return f"{self.law}({self.scale}) x {self.size}, {self.words} words"
+
+
+class _Counted:
+    """Words of a source, counted."""
+
+    def __init__(self, words: Any) -> None:
+        self._words, self.taken = words, 0
+
+    def take(self, count: int) -> Any:
+        self.taken += count
+        return self._words.take(count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._words, name)
+
+
+class ReplayNoise:
+    """Seeded noise that records every request; `forced` replaces the first answers. It protects nobody.
+
+    forced: one list of integers per request in their order (None leaves a request its own noise). wrap: puts a sampler under
+    test in place of the seeded one.
+    """
+
+    simulated = True
+
+    def __init__(
+        self, seed: int, forced: Sequence[Sequence[int] | None] = (), wrap: Callable[[Any], Any] | None = None
+    ) -> None:
+        source: Any = SimulatedNoise(seed)
+        self._counted = _Counted(source._words)
+        source._words = self._counted
+        self._source: Any = source if wrap is None else wrap(source)
+        self._forced = list(forced)
+        self.requests: list[Request] = []
+        self.zero = False
+
+    def rekey(self) -> None:
+        """Nothing: a new key would not repeat."""
+
+    def grid_gaussian(self, sigma2: Any, size: int) -> NDArray[Any]:
+        return self._additive("grid_gaussian", sigma2, size)
+
+    def discrete_gaussian(self, sigma2: Any, size: int) -> NDArray[Any]:
+        return self._additive("discrete_gaussian", sigma2, size)
+
+    def grid_laplace(self, scale: Any, size: int) -> NDArray[Any]:
+        return self._additive("grid_laplace", scale, size)
+
+    def discrete_laplace(self, scale: Any, size: int) -> NDArray[Any]:
+        return self._additive("discrete_laplace", scale, size)
+
+    def exponential_mechanism(self, scores: Any, epsilon: Any, sensitivity: Any, lengths: Any = None) -> int:
+        before = self._counted.taken
+        drawn = int(self._source.exponential_mechanism(scores, epsilon, sensitivity, lengths))
+        # how many words a choice takes may depend on the scores: they are no output, and timing is no claim of this law
+        self._counted.taken = before
+        forced = self._force(1)
+        winner = drawn if forced is None else int(forced[0])
+        self.requests.append(
+            Request(
+                "exponential",
+                f"{_text(epsilon)} with sensitivity {_text(sensitivity)}",
+                len(scores),
+                0,
+                (winner,),
+                tuple(int(score) for score in np.asarray(scores, dtype=object).ravel()),
+                () if lengths is None else tuple(int(one) for one in np.asarray(lengths, dtype=object).ravel()),
+            )
+        )
+        return winner
+
+    def _force(self, size: int) -> Sequence[int] | None:
+        place = len(self.requests)
+        forced = self._forced[place] if place < len(self._forced) else None
+        return forced if forced is not None and len(forced) == size else None
+
+    def _additive(self, law: str, scale: Any, size: int) -> NDArray[Any]:
+        before = self._counted.taken
+        drawn = getattr(self._source, law)(scale, size)
+        forced = [0] * int(size) if self.zero else self._force(int(size))
+        values = [int(v) for v in np.asarray(drawn, dtype=object).ravel()] if forced is None else list(forced)
+        self.requests.append(Request(law, _text(scale), int(size), self._counted.taken - before, tuple(values)))
+        given = np.empty(len(values), dtype=object)
+        given[:] = values
+        return given
+
+
+def _text(scale: Any) -> str:
+    if isinstance(scale, Sequence | np.ndarray):
+        return "[" + ", ".join(_text(one) for one in scale) + "]"
+    return str(Fraction(scale))
+
+
+class _Watched:
+    """A source that notes what it was asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self.calls = source, list[str]()
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        self.calls.append("pass: " + ", ".join(f"{one.map.digest[:12]} {one.shape}" for one in statistics))
+        return self._source.aggregate(*statistics)
+
+    def count(self) -> int:
+        self.calls.append("the number of records")
+        return self._source.count()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that one run of a release showed."""
+
+    release: Release | None
+    requests: tuple[Request, ...]
+    calls: tuple[str, ...]
+    said: str
+    error: str
+
+
+def run(method: Method, source: Source, plan: Plan, noise: ReplayNoise) -> Run:
+    """Run a release under watch: noise, passes, printed text, warnings, log lines, the exception if there is one."""
+    watched, text = _Watched(source), io.StringIO()
+    handler = logging.StreamHandler(text)
+    root = logging.getLogger()
+    level, root_handlers = root.level, root.handlers
+    root.handlers, error, release = [handler], "", None
+    root.setLevel(logging.DEBUG)
+    try:
+        with redirect_stdout(text), redirect_stderr(text), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with np.errstate(all="ignore"):
+                release = method.release(watched, plan, noise)
+    except Exception as problem:
+        error = f"{type(problem).__name__}: {problem}"
+    finally:
+        root.handlers = root_handlers
+        root.setLevel(level)
+    said = text.getvalue() + "".join(f"{one.category.__name__}: {one.message}\n" for one in caught)
+    return Run(release, tuple(noise.requests), tuple(watched.calls), said, error)

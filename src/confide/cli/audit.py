@@ -1,0 +1,218 @@
+"""`confide audit`: try to break a method's guarantee, and say how far it could be pushed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli import options
+from confide.cli.files import check_places, load_schema, put, reserve
+from confide.cli.options import Delta, Epsilon, Force, Json, Mu, Relation, Rho, Settings
+from confide.cli.session import Refused, Session
+from confide.cli.tables import table
+
+if TYPE_CHECKING:
+    from confide.audit.methods import Progress
+    from confide.audit.verdict import Audit, Finding
+
+__all__ = ["audit"]
+
+
+def audit(
+    ctx: typer.Context,
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="METHOD",
+            help="A name that `confide methods` lists, or module:attribute of a method of your own.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[MODEL]", help="The method's first parameter: a formula for ssp.", show_default=False),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="Columns to practise on; made from MODEL when left out."),
+    ] = None,
+    setting: Settings = None,
+    mu: Mu = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    runs: Annotated[
+        int, typer.Option("--runs", help="Draws of each sampled row on each neighbour; 0 for exact rows alone.")
+    ] = 100_000,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="That no true claim of the table is called broken.")
+    ] = 0.99,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="SEED", help="Seeded draws, so that the table can be repeated.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the table as JSON.")
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Try to break a method: neighbours from the schema, exact differences, record and replay, the sampler.
+
+    One row per spend and attack: what it claims, what it spends at least, with
+    which confidence, and whether the claim holds. Privacy is mu 1 when left out,
+    and every relation of the method is audited. Nothing is charged and no record
+    is read. Exit code 1 when a claim is broken.
+
+    Example:
+
+    confide audit ssp "y ~ a + b" --runs 20000
+    """
+    session: Session = ctx.obj
+    if runs < 0 or 0 < runs < 40:
+        raise Refused(f"--runs is 0 or at least 40, got {runs}")
+    if not 0 < confidence < 1:
+        raise Refused(f"--confidence lies between 0 and 1, got {confidence}")
+    asked = any(value is not None for value in (mu, rho, epsilon, delta))
+    privacy = options.privacy(mu if asked else 1.0, rho, epsilon, delta, None)
+    check_places({"-o": output}, {"the schema": schema})
+    with reserve(output, force=force) as place:
+        with session.doing("loading the method"):
+            target = _target(method, model, options.settings(setting))
+            known = None if schema is None else load_schema(schema)
+        found = _run(
+            session, target, known, privacy=privacy, relation=relation, runs=runs, confidence=confidence, seed=seed
+        )
+        _show(session, found)
+        if place is not None:
+            put(place, found.json() + "\n")
+            session.say(f"wrote {output}")
+    session.answer({**found.to_dict(), "wrote": output})
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _target(name: str, model: str | None, settings: dict[str, Any]) -> Any:
+    """A registered method, or whatever module:attribute leads to."""
+    from confide import registry
+    from confide.cli.door import make
+    from confide.errors import PlanError
+
+    if ":" not in name:
+        if model is None:
+            return registry.make(name, **settings)
+        return make(name, model, settings)
+    found = _attribute(name)
+    if isinstance(found, type):
+        from dataclasses import fields, is_dataclass
+
+        if not is_dataclass(found):
+            raise PlanError(f"{name} is a class that is no dataclass; name an instance of it, as in my_module:method")
+        first = [] if model is None else [model]
+        unknown = set(settings) - {f.name for f in fields(found)}
+        if unknown:
+            raise PlanError(f"{name} has no parameter {', '.join(sorted(unknown))}")
+        return found(*first, **settings)
+    if model is not None or settings:
+        raise Refused(f"{name} is made already: leave MODEL and --set out, or name its class")
+    return found
+
+
+def _attribute(name: str) -> Any:
+    import importlib
+
+    from confide.errors import PlanError
+
+    module, _, path = name.partition(":")
+    # a user's own module is where the user stands, as with `python -m`
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise PlanError(
+            f"{name!r} cannot be loaded ({type(error).__name__}); write module:attribute, as in my_methods:Mean"
+        ) from None
+    return found
+
+
+def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
+    from confide.audit.methods import audit as run
+    from confide.audit.verdict import Audit
+    from confide.errors import PlanError
+
+    with _progress() as progress:
+        session.step, session.private = "audit", False
+        if hasattr(target, "release"):
+            return run(target, schema, progress=progress, **settings)
+        found = target() if callable(target) else target
+    if not isinstance(found, Audit):
+        raise PlanError(
+            "module:attribute must be a method, its class, or a function without arguments that returns an Audit: "
+            "def check(): return confide.audit.audit(mechanism, data=..., neighbour=..., claim=...)"
+        )
+    return found
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A bar on stderr in a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("audit")
+
+        def step(done: int, of: int, what: str) -> None:
+            bar.update(task, completed=done, total=of, description=what)
+
+        yield step
+
+
+_HEADS = ("audited", "relation", "claim", "lower bound", "confidence", "draws", "attack", "verdict")
+
+
+def _show(session: Session, found: Audit) -> None:
+    """The table, its notes, and the verdict in one line."""
+    if found.title:
+        session.say(found.title)
+    table(session, _HEADS, [_cells(finding) for finding in found], right=("draws",))
+    for note in dict.fromkeys(f"{one.name}, {one.relation or '-'}: {one.note}" for one in found if one.note):
+        session.say(note)
+    broken = found.broken
+    if broken:
+        names = ", ".join(dict.fromkeys(f"{one.name} ({one.attack})" for one in broken))
+        session.say(f"BROKEN: {len(broken)} of {len(found)} rows: {names}")
+    else:
+        session.say(f"all {len(found)} rows hold: no attack spent more than was claimed")
+
+
+def _cells(one: Finding) -> list[str]:
+    """One row as texts; the claim without its relation, which has a column."""
+    from confide.audit.verdict import said
+
+    claim = "-" if one.claim is None else said(one.claim).replace(f", {one.relation}", "")
+    bound = "-" if one.lower_bound != one.lower_bound else f"{one.quantity} >= {one.lower_bound:.4g}"
+    exact = one.confidence == 1 and not one.draws
+    confidence = "exact" if exact else f"{one.confidence:.6g}"
+    return [
+        one.name,
+        one.relation or "-",
+        claim,
+        bound,
+        confidence,
+        f"{one.draws:,}" if one.draws else "-",
+        one.attack,
+        one.verdict,
+    ]

@@ -1,0 +1,113 @@
+"""Messages for the command line: where an error names the Python call that works, the command or option that does.
+
+Errors are written once, for Python; here stand their known calls and what a user of the command line types instead. A
+call that is not known is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from confide.protocol import Plan
+
+__all__ = ["for_command_line", "plan_command", "privacy_options"]
+
+_NUMBER = r"[0-9][0-9.e+-]*"
+_QUOTED = r"('[^']*'|\"[^\"]*\")"
+# A call has bare numbers, GDP(1.0); a statement that is printed has names, GDP(mu=1, add-remove), and is left alone.
+_GUARANTEE = re.compile(rf"(?:privacy=)?(?:cf\.)?\b(GDP|ZCDP|PureDP|ApproxDP)\(({_NUMBER})(?:, ({_NUMBER}))?\)")
+_SIZES = {"GDP": "--mu", "ZCDP": "--rho", "PureDP": "--epsilon", "ApproxDP": "--epsilon"}
+
+
+def for_command_line(message: str, *, book: str | None = None) -> str:
+    """The message with the calls that are known turned into commands and options.
+
+    book: the book that the command line named, for calls that speak of one without its path.
+
+    >>> for_command_line("for 95 % intervals write alpha=0.05")
+    'for 95 % intervals write --alpha 0.05'
+    """
+    dataset = re.search(r"dataset ('[^']+')", message)
+    place = _shown(book)
+    name = shlex.quote(dataset[1][1:-1]) if dataset else "NAME"
+    for pattern, put in _CALLS:
+        message = re.sub(pattern, _written(put, place, name), message)
+    return _GUARANTEE.sub(lambda call: privacy_options(*call.groups()), message)
+
+
+def _shown(book: str | None) -> str:
+    """A book as a command names it; a URL may hold a password and is never repeated."""
+    return "BOOK" if book is None or "://" in book else shlex.quote(book)
+
+
+def _written(put: str | _Put, book: str, dataset: str) -> Callable[[re.Match[str]], str]:
+    return lambda call: call.expand(put) if isinstance(put, str) else put(call, book, dataset)
+
+
+def privacy_options(kind: str, size: str, delta: str | None = None) -> str:
+    """The options that ask for a guarantee.
+
+    >>> privacy_options("ApproxDP", "1.0", "1e-06")
+    '--epsilon 1.0 --delta 1e-06'
+    """
+    return f"{_SIZES[kind]} {size}" + (f" --delta {delta}" if delta and kind == "ApproxDP" else "")
+
+
+def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str | None, dataset: str | None) -> str:
+    """The `confide plan` that asks the same for another price.
+
+    schema: its file, where the command line named one.
+    """
+    from confide import registry
+
+    (first, *others) = [field for field in fields(registry.get(planned.method.name)) if field.init]
+    given: Mapping[str, Any] = planned.method.parameters
+    words = ["confide plan", shlex.quote(str(given[first.name])), "--schema"]
+    words += [shlex.quote(str(schema)) if schema is not None else "schema.toml", options]
+    words += [] if planned.method.name == "ssp" else ["--method", planned.method.name]
+    for field in others:
+        if given[field.name] != field.default:
+            words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]
+    words += [] if book is None else ["--ledger", _shown(book)]
+    words += [] if book is None or dataset is None else ["--dataset", shlex.quote(dataset)]
+    return " ".join([*words, "-o smaller.json"])
+
+
+def _amend(call: re.Match[str], book: str, dataset: str) -> str:
+    sizes = {"ZCDP": "--rho ...", "PureDP": "--epsilon ...", "ApproxDP": "--epsilon ... --delta ..."}
+    return f"confide ledger amend {book} --dataset {dataset} {sizes.get(call[1], '--mu ...')} --reason TEXT"
+
+
+def _term_bounds(call: re.Match[str], *_: str) -> str:
+    bounds = {call[1][1:-1]: [float(call[2]), float(call[3])]}
+    return f"--set {shlex.quote('term_bounds=' + json.dumps(bounds))} (of confide plan)"
+
+
+_Put = Callable[[re.Match[str], str, str], str]
+
+_CALLS: tuple[tuple[str, str | _Put], ...] = (
+    (
+        r"Ledger\.create\([^)]*\)",
+        lambda call, book, dataset: f"confide ledger init {book} --dataset {dataset} --mu ...",
+    ),
+    (rf"(?:cf\.)?Ledger\.open\([^)]*dataset={_QUOTED}[^)]*\)", r"--dataset \1"),
+    (r"(?:cf\.)?Ledger\.open\([^)]*\)", "--dataset NAME"),
+    (r"Ledger\.datasets\([^)]*\)", lambda call, book, dataset: f"confide ledger show {book}"),
+    (r"book\.amend\((\w*)[^']*, *reason='[^']*'\)", _amend),
+    (r"book\.(verify|show)\(\)", lambda call, book, dataset: f"confide ledger {call[1]} {book}"),
+    (r"Schema\.draft\(data\), then Schema\.from_toml\(\"([^\"]*)\"\)", r"confide schema draft DATA -o \1"),
+    (rf"(?:cf\.read|Schema\.draft)\([^)]*delimiter={_QUOTED}\)", r"--delimiter \1"),
+    (r"Schema\.draft\(\"([^\"]*)\"\)", r"confide schema draft \1"),
+    (r"SSP\(formula, cov=\"(\w+)\"\)", r"--cov \1 (with confide plan: --set cov=\1)"),
+    (rf"term_bounds=\{{{_QUOTED}: \(([^,()]+), ([^,()]+)\)\}}", _term_bounds),
+    (r"\balpha=([0-9.]+)", r"--alpha \1"),
+    (rf"\brelation={_QUOTED} in the guarantee", lambda call, *_: f"--relation {call[1][1:-1]}"),
+    (rf"\bwith relation={_QUOTED}", lambda call, *_: f"with --relation {call[1][1:-1]}"),
+)

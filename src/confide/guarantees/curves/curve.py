@@ -1,0 +1,248 @@
+"""A trade-off function and everything that follows from it by duality, symmetry and search.
+
+For neighbours with output laws P and Q, f(alpha) is the smallest type II error of any test of P against Q whose type I error is at
+most alpha (Dong, Roth, Su 2022). It is convex and falls from at most 1 to 0. All curves here are symmetric: what holds for (P, Q)
+holds for (Q, P). The privacy profile delta(epsilon) is the other face of the same object:
+
+    delta(epsilon) = sup over alpha of 1 - f(alpha) - e^epsilon alpha
+    f(alpha)       = sup over epsilon of 1 - delta(epsilon) - e^epsilon alpha
+    delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon))                              by symmetry
+
+Every number is on the safe side: delta and epsilon are rounded up, f down.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import exp, inf, isinf, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from confide.errors import NoConversion, PrivacyError
+from confide.guarantees.curves.charging import least_mu
+from confide.guarantees.validation import count, real
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Curve", "Floats"]
+
+Floats = NDArray[np.float64]
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+class Curve(ABC):
+    """A symmetric trade-off function: frozen, comparable, hashable.
+
+    A subclass gives `_profile` (delta at epsilons of at least 0, rounded up) and `_data` (its numbers, for files); where it knows
+    more, it overrides `_beta`, `_merged` or `gdp`.
+    """
+
+    @abstractmethod
+    def _profile(self, epsilons: Floats) -> Floats:
+        """delta at finite epsilons >= 0, shape (k,) -> (k,); nowhere below the truth."""
+
+    @abstractmethod
+    def _data(self) -> dict[str, Any]:
+        """The curve as JSON, floats as `float.hex` texts, with its kind under "curve"."""
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """What delta never falls below, 1 - f(0): the probability that an output gives a neighbour away for certain.
+
+        >>> from confide.guarantees.curves import approx_dp, gaussian
+        >>> approx_dp(1.0, 0.01).mass_at_infinity, gaussian(1.0).mass_at_infinity
+        (0.01, 0.0)
+        """
+        return 0.0
+
+    @property
+    def light_tail(self) -> bool:
+        """Whether delta - mass_at_infinity falls at least as fast as that of some Gaussian, so that mu exists."""
+        return False
+
+    def delta(self, epsilon: ArrayLike) -> Any:
+        """The privacy profile at any real epsilon, one number or an array of them; rounded up.
+
+        Raises `PrivacyError` for NaN and infinity.
+
+        >>> from confide.guarantees.curves import laplace
+        >>> round(laplace(1.0).delta(0.0), 6), laplace(1.0).delta(1.0)
+        (0.393469, 0.0)
+        """
+        points = np.asarray(_numbers(epsilon, "epsilon", "delta(1.0)"), dtype=np.float64)
+        if not np.isfinite(points).all():
+            raise PrivacyError("epsilon must be finite, got NaN or infinity; write for instance delta(1.0)")
+        sizes = np.abs(points.ravel())
+        above = np.clip(self._profile(sizes), 0.0, 1.0) + 0.0  # -0.0 becomes 0.0
+        # the mirrored value loses a last digit in the subtraction; it is given back
+        mirrored = np.minimum(1 - np.exp(-sizes) * (1 - above) + 2.0**-52, 1.0)
+        result = np.where(points.ravel() < 0, mirrored, above).reshape(points.shape)
+        return float(result) if result.ndim == 0 else result
+
+    def f(self, alpha: ArrayLike) -> Any:
+        """The trade-off function: the least type II error at type I error `alpha` in [0, 1]; one number or an array.
+
+        Rounded down. Raises `PrivacyError` outside [0, 1].
+
+        >>> from confide.guarantees.curves import laplace
+        >>> laplace(1.0).f(1.0), round(laplace(1.0).f(0.5), 6)
+        (0.0, 0.18394)
+        """
+        points = np.asarray(_numbers(alpha, "alpha", "f(0.05)"), dtype=np.float64)
+        if not ((points >= 0) & (points <= 1)).all():
+            raise PrivacyError("alpha is a type I error, a number from 0 to 1; write for instance f(0.05)")
+        values = [self._between(float(a)) for a in points.ravel()]
+        result = np.array(values).reshape(points.shape)
+        return float(result) if result.ndim == 0 else result
+
+    def _between(self, alpha: float) -> float:
+        if alpha == 1:
+            return 0.0
+        if alpha == 0:
+            return 1 - self.mass_at_infinity
+        return min(max(self._beta(alpha), 0.0), 1 - alpha)
+
+    def _beta(self, alpha: float) -> float:
+        """f inside (0, 1) by duality. In x = e^epsilon the value is concave, so its maximum is found by golden section.
+
+        Whatever epsilon the search stops at, the value is a lower bound of f.
+        """
+
+        def value(epsilon: float) -> float:
+            kept = 1 - float(self.delta(abs(epsilon)))
+            return kept - exp(epsilon) * alpha if epsilon >= 0 else exp(epsilon) * (kept - alpha)
+
+        low, high = -60.0, min(-log(alpha), 690.0)
+        inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+        found = [value(inner[0]), value(inner[1])]
+        for _ in range(90):
+            if found[0] >= found[1]:
+                high, inner, found = inner[1], [0.0, inner[0]], [0.0, found[0]]
+                inner[0] = high - _GOLDEN * (high - low)
+                found[0] = value(inner[0])
+            else:
+                low, inner, found = inner[0], [inner[1], 0.0], [found[1], 0.0]
+                inner[1] = low + _GOLDEN * (high - low)
+                found[1] = value(inner[1])
+        return max(*found, 0.0)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon of at least 0 with delta(epsilon) <= delta, rounded up; infinity where there is none.
+
+        delta: from 0 to 1. Raises `PrivacyError` otherwise.
+
+        >>> from confide.guarantees.curves import laplace, symmetric_laplace
+        >>> laplace(1.0).epsilon(0.0), symmetric_laplace(3, 0.5).epsilon(0.0)
+        (1.0, inf)
+        """
+        goal = real(delta, "delta", "epsilon(1e-6)")
+        if not 0 <= goal <= 1:
+            raise PrivacyError(f"delta must be from 0 to 1, got {goal!r}; write for instance epsilon(1e-6)")
+        return self._epsilon(goal)
+
+    def _epsilon(self, goal: float) -> float:
+        if self.delta(0.0) <= goal:
+            return 0.0
+        if self.mass_at_infinity > goal:
+            return inf
+        low, high = 0.0, 1.0
+        while self.delta(high) > goal:
+            low, high = high, 2 * high
+            if high > 1e18:
+                return inf
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            if not low < middle < high:
+                break
+            low, high = (middle, high) if self.delta(middle) > goal else (low, middle)
+        return high
+
+    def gdp(self, delta: float = 0.0) -> float:
+        """The smallest mu, rounded up by at most 1e-4 of itself, with delta(epsilon) <= delta_mu(epsilon) + delta for every epsilon.
+
+        It is what a book in (mu^2, delta) is charged. Raises `NoConversion` where no mu exists, with what to use instead.
+
+        >>> from confide.guarantees.curves import symmetric_laplace
+        >>> round(symmetric_laplace(3, 0.5).gdp(1e-4), 1)
+        1.0
+        """
+        leak = real(delta, "delta", "gdp(1e-6)")
+        if not 0 <= leak < 1:
+            raise PrivacyError(f"delta must be at least 0 and below 1, got {leak!r}; write for instance gdp(1e-6)")
+        infinite = self.mass_at_infinity
+        if leak < infinite or (leak == infinite and not self.light_tail):
+            hint = f"above {infinite:g}" if leak <= infinite else f"of at least {infinite:g}"
+            raise NoConversion(
+                f"there is no conversion {self!r} -> GDP with delta = {leak:g}: its tail is heavier than that of any Gaussian; "
+                f"choose a delta {hint}, as in gdp({max(2 * infinite, 1e-6):g}), or state the curve itself, TradeOff(curve)"
+            )
+        return self._gdp(leak)
+
+    def _gdp(self, leak: float) -> float:
+        top = self._epsilon(leak)
+        if isinf(top):  # a light tail that never ends: below 1e-290 any Gaussian that holds so far is far above it
+            top = self._epsilon(1e-290)
+        return least_mu(lambda epsilon: float(self.delta(epsilon)) - leak, top)
+
+    def compose(self, other: Curve) -> Curve:
+        """The curve of this release and another one together; in closed form where there is one, else numerically.
+
+        >>> from confide.guarantees.curves import gaussian
+        >>> gaussian(3.0).compose(gaussian(4.0))
+        gaussian(5.0)
+        """
+        from confide.guarantees.curves.composed import composed
+
+        if not isinstance(other, Curve):
+            raise PrivacyError(
+                f"a curve composes with a curve, got {type(other).__name__}; write gaussian(1.0).compose(laplace(0.5))"
+            )
+        return composed(((self, 1), (other, 1)))
+
+    def power(self, k: int) -> Curve:
+        """The curve of k such releases together.
+
+        >>> from confide.guarantees.curves import gaussian
+        >>> gaussian(0.5).power(16)
+        gaussian(2.0)
+        """
+        from confide.guarantees.curves.composed import composed
+
+        return composed(((self, count(k, "k", "power(10)")),))
+
+    def _merged(self, other: Curve, times: int) -> Curve | None:
+        """This curve composed with `times` copies of another in closed form; None where there is none."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as JSON that `curve_from_dict` reads back to the bit.
+
+        >>> from confide.guarantees.curves import curve_from_dict, laplace
+        >>> curve_from_dict(laplace(0.1).to_dict())
+        laplace(0.1)
+        """
+        return self._data()
+
+    def plot(self, ax: Axes | None = None, *, kind: str = "tradeoff") -> Any:
+        """Draw the curve; kind "tradeoff" (missed detections against false alarms) or "profile" (delta against epsilon).
+
+        Returns the matplotlib figure.
+        """
+        from confide.guarantees.curves.plotting import plot_curves
+
+        return plot_curves({repr(self): self}, kind=kind, ax=ax)
+
+
+def _numbers(value: ArrayLike, name: str, example: str) -> ArrayLike:
+    if isinstance(value, (float, int)) and not isinstance(value, bool):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise PrivacyError(
+            f"{name} must be a number or an array of numbers, got {value!r}; write for instance {example}"
+        )
+    return array

@@ -1,0 +1,153 @@
+"""What a request allows a method to spend, shared out among its spends in exact fractions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
+from confide.protocol.events import Event, Spend, exact_cost
+from confide.protocol.exact import round_up, sqrt_up
+from confide.protocol.statistic import Statistic
+
+__all__ = ["Allowance", "checked_privacy"]
+
+# Noise is released on a grid at least this fine against its scale, so that the rounding's own variance (1/12 step^2) is below
+# 1e-7 of the noise's.
+_FINE = 1 << 10
+# The exact samplers give 64-bit integers with room to spare up to this scale in steps.
+_COARSE = 1 << 56
+
+
+def checked_privacy(privacy: object) -> Guarantee:
+    """The request itself, when it is a guarantee; `PrivacyError` otherwise."""
+    if not isinstance(privacy, Guarantee):
+        shown = repr(privacy) if isinstance(privacy, (int, float, str, type(None))) else type(privacy).__name__
+        raise PrivacyError(
+            f"privacy says what the release may cost and has no default, got {shown}; "
+            "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)"
+        )
+    return privacy
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The calibrated level of a request, shared out in exact fractions: of mu^2 for a Gaussian method, of epsilon for a pure one.
+
+    Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first), refuses
+    one that the method does not have, calibrates the level of the method's native guarantee, and carries the schema's
+    `rows_per_unit` into every sensitivity (group privacy: a unit of k rows moves a sum k times as far as one row).
+    """
+
+    requested: Guarantee
+    level: GDP | PureDP
+    rows_per_unit: int
+
+    @classmethod
+    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> Allowance:
+        relation = checked_privacy(privacy).relation or method.relations[0]
+        if relation not in method.relations:
+            raise PrivacyError(
+                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
+                f"write relation={method.relations[0]!r} in the guarantee"
+            )
+        if privacy.unit != "record" or privacy.trust != "central":
+            raise PrivacyError(
+                f"{method.name} protects whole records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}; "
+                "leave both at their defaults"
+            )
+        rows = schema.rows_per_unit
+        assumed = privacy.assumptions + (() if rows == 1 else (f"at most {rows} rows per unit",))
+        labels: dict[str, Any] = {"relation": relation, "assumptions": assumed}
+        match method.native:
+            case "GDP":
+                level: GDP | PureDP = GDP(calibrate_gaussian(privacy), **labels)
+            case "PureDP":
+                level = PureDP(calibrate_pure(privacy), **labels)
+            case other:
+                raise PlanError(
+                    f"an allowance is calibrated for methods that are natively GDP or PureDP, {method.name} says {other!r}"
+                )
+        return cls(privacy.resolve(relation), level, rows)
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of every statement."""
+        assert self.level.relation is not None
+        return self.level.relation
+
+    @property
+    def amount(self) -> Fraction:
+        """What may be spent in all, exactly: mu^2 or epsilon."""
+        return Fraction(self.level.mu) ** 2 if isinstance(self.level, GDP) else Fraction(self.level.epsilon)
+
+    def spend(self, name: str, statistic: Statistic, share: Fraction, *, law: str = "") -> Spend:
+        """Noise for a statistic with `share` of the amount; its scale is an exact rational, rounded up.
+
+        law: "grid_gaussian" (the default of a Gaussian allowance), "grid_laplace" (of a pure one), or "discrete_laplace" for
+        integer output of a pure one.
+        """
+        gaussian = isinstance(self.level, GDP)
+        law = law or ("grid_gaussian" if gaussian else "grid_laplace")
+        if law not in (("grid_gaussian",) if gaussian else ("grid_laplace", "discrete_laplace")):
+            raise PlanError(f"the law {law!r} does not fit an allowance in {type(self.level).__name__}")
+        allowed = self._share(name, share)
+        if gaussian:
+            norm = statistic.norm
+            sensitivity = sqrt_up(statistic.sensitivity_squared(self.relation) * self.rows_per_unit**2)
+            scale = sensitivity**2 / allowed  # sigma^2
+        else:
+            norm = "l1"
+            sensitivity = statistic.sensitivity_l1(self.relation) * self.rows_per_unit
+            scale = (sensitivity / allowed) ** 2  # s^2, so that one comparison serves both
+        if scale >= _COARSE**2:
+            raise PlanError(
+                f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^56 steps in {name!r}; "
+                "use fewer grid steps, fewer rows per unit or a larger budget"
+            )
+        step = Fraction(1)
+        while law.startswith("grid") and scale < _FINE**2 * step**2:
+            step /= 2
+        sensitivity /= step
+        scale = round_up(sensitivity**2 / allowed if gaussian else sensitivity / allowed)
+        return Spend(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)
+
+    def choice(self, name: str, candidates: int, sensitivity: Fraction, share: Fraction, *, map: str = "") -> Spend:
+        """A private choice among candidates whose integer scores one record moves by at most `sensitivity`."""
+        if not isinstance(self.level, PureDP):
+            raise PlanError(f"the choice {name!r} spends epsilon; say native = 'PureDP' in the method")
+        moved = sensitivity * self.rows_per_unit
+        return Spend(name, "exponential", moved, "score", self._share(name, share), Fraction(1), (candidates,), map)
+
+    def _share(self, name: str, share: Fraction) -> Fraction:
+        if self.amount * share <= 0:
+            raise PlanError(f"the share of {name!r} must be above 0, got {share}")
+        return self.amount * share
+
+    def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
+        """The proved statements of a tree: native first, then what was asked and what follows.
+
+        Raises `PlanError` when the exact cost of the tree is above the amount, which would be an error of the method.
+        """
+        exact = exact_cost(event)
+        if exact is None or exact.kind is not type(self.level) or exact.amount > self.amount:
+            raise PlanError(
+                "the spends of this plan do not fit its request; their shares must add up to at most 1, in the laws of its native "
+                "guarantee"
+            )
+        statements: list[Guarantee] = [self.level]
+        if isinstance(self.requested, ApproxDP):
+            statements.append(
+                ApproxDP(
+                    self.requested.epsilon,
+                    self.requested.delta,
+                    relation=self.relation,
+                    assumptions=self.level.assumptions,
+                )
+            )
+        if isinstance(self.level, PureDP):
+            statements.append(self.level.to_gdp())
+        statements.append(self.level.to_zcdp())
+        return tuple(statements)

@@ -1,0 +1,187 @@
+"""audit(method): rows per spend and attack, both relations, tight claims nearly reached, and audits that fail."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.planted_toy import SCHEMA, Toy
+from tests.third_party import Mean
+
+import confide as cf
+from confide.audit import audit
+from confide.audit.methods import neighbours
+from confide.guarantees import PureDP
+from confide.mechanisms import ColumnMoments
+from confide.protocol import Allowance, Plan, Total
+
+XY = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Integer(0, 9), "y": cf.Numeric(-20, 30)})
+SSP = cf.regression.SSP
+
+
+def test_ssp_holds_and_its_moments_are_tight() -> None:
+    found = audit(SSP("y ~ a + b"), XY, runs=0)
+    assert found.ok and {row.relation for row in found} == {"add-remove", "substitute"}
+    for row in found:
+        if row.name == "ssp moments":
+            assert 0.99 < row.lower_bound / row.claim.mu <= 1
+        if row.name == "ssp release":
+            assert 0.95 < row.lower_bound / row.claim.mu <= 1
+
+
+@pytest.mark.parametrize("formula", ["y ~ 1", "y ~ a", "y ~ 0 + a + b"])
+def test_the_worst_pairs_of_ssp_attain_its_sensitivity(formula: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("confide.audit.methods.extreme_pairs", lambda *_: [])
+    for row in audit(SSP(formula), XY, runs=0):
+        if row.name == "ssp moments":
+            assert 0.96 < row.lower_bound / row.claim.mu <= 1, (row.relation, row.lower_bound)
+
+
+def test_worst_pairs_need_a_schema_and_plain_terms() -> None:
+    assert list(SSP("y ~ a").worst_pairs()) == []
+    assert list(SSP("y ~ I(a**2)").worst_pairs(XY)) == []
+    ((one, other),) = SSP("y ~ a + b").worst_pairs(XY)
+    assert set(one) == set(other) == {"a", "b", "y"} and (one["y"], other["y"]) == (30.0, -20.0)
+
+
+def test_rows_are_complete_and_strict_json() -> None:
+    found = audit(Mean("a"), XY, runs=4_000, seed=1)
+    names = [(row.name, row.attack.split(",")[0]) for row in found if row.relation == "add-remove"]
+    assert names == [
+        ("toy_mean moments", "exact difference"),
+        ("toy_mean moments", "sampler"),
+        ("toy_mean release", "exact difference"),
+        ("toy_mean release", "sampler"),
+        ("toy_mean everything else", "record and replay"),
+    ]
+    body = json.loads(found.json())
+    assert body["ok"] and len(body["findings"]) == len(found) == 10
+    assert all(row.draws == 8_000 for row in found if row.attack.startswith("sampler"))
+    assert found.text() == audit(Mean("a"), XY, runs=4_000, seed=1).text()
+
+
+@dataclass(frozen=True)
+class Pure(Mean):
+    """The same with Laplace noise."""
+
+    law: str = "grid_laplace"
+    native = "PureDP"
+
+    def plan(self, schema: Any, privacy: Any, *, n: Any = None, public: Any = None) -> Plan:
+        allowance = Allowance.of(privacy, self, schema)
+        statistic = Total(ColumnMoments(schema, self.column), nonnegative=True)
+        spend = allowance.spend("moments", statistic, Fraction(1), law=self.law)
+        return Plan.of(self, schema, allowance, spend, {"moments": statistic}, n=n, target="mean", covers="mean")
+
+
+@pytest.mark.parametrize("law", ["grid_laplace", "discrete_laplace"])
+def test_laplace_methods_are_audited_in_epsilon(law: str) -> None:
+    found = audit(Pure("a", law), XY, privacy=PureDP(1.0), runs=20_000, relation="add-remove", seed=1)
+    assert found.ok and {row.quantity for row in found} == {"epsilon", "gap"}
+    exact = found[0]
+    assert exact.lower_bound == pytest.approx(1.0, abs=1e-5), (
+        "a record at the upper bound moves all three numbers fully"
+    )
+    assert found[1].lower_bound > 0.7
+
+
+def test_rows_per_unit_move_together() -> None:
+    schema = cf.Schema({"v": cf.Numeric(0, 10)}, rows_per_unit=3)
+    found = audit(Mean("v"), schema, runs=0)
+    assert found.ok and found[0].lower_bound == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fault", "where"),
+    [
+        ("half noise", "moments"),
+        ("sensitivity halved", "moments"),
+        ("exact df", "everything else"),
+        ("log", "everything else"),
+    ],
+)
+def test_a_fault_is_broken_in_its_own_row(fault: str, where: str) -> None:
+    found = audit(Toy(fault=fault), SCHEMA, relation="add-remove", runs=0)
+    assert f"toy {where}" in {row.name for row in found.broken}
+
+
+def test_the_sampled_row_runs_at_the_scale_that_was_asked_for() -> None:
+    found = audit(Toy(fault="half noise"), SCHEMA, relation="add-remove", runs=20_000, seed=2)
+    sampled = [row for row in found if row.attack.startswith("sampler")]
+    assert sampled and all(row.broken and row.lower_bound > 1.5 for row in sampled)
+
+
+class Weak:
+    """A sampler whose noise is half of what it is asked for."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def grid_gaussian(self, sigma2: Any, size: int) -> Any:
+        return self._inner.grid_gaussian(Fraction(sigma2) / 4, size)
+
+
+def test_a_weak_sampler_is_found_by_its_draws_alone() -> None:
+    found = audit(Mean("a"), XY, relation="add-remove", runs=20_000, seed=3, wrap=Weak)
+    assert {row.attack.split(",")[0] for row in found.broken} == {"sampler"}
+
+
+def test_functions() -> None:
+    generator = np.random.default_rng(1)
+
+    def noisy(x: Any, runs: int) -> Any:
+        return x + generator.normal(size=runs)
+
+    right: dict[str, Any] = {"data": 0.0, "neighbour": 1.0, "vectorised": True, "runs": 20_000}
+    assert audit(noisy, claim=cf.GDP(1.0), **right).ok
+    assert not audit(noisy, claim=cf.GDP(0.5), **right).ok
+    assert not audit(noisy, claim=cf.ApproxDP(0.5, 1e-6), **right).ok
+    assert [row.quantity for row in audit(noisy, **right)] == ["mu", "epsilon"]
+
+
+def test_progress_counts_to_its_end() -> None:
+    seen: list[tuple[int, int]] = []
+    audit(Mean("a"), XY, runs=400, seed=1, progress=lambda done, of, what: seen.append((done, of)))
+    assert seen[-1][0] == seen[-1][1] == len(seen)
+
+
+def test_neighbours_differ_by_one_unit() -> None:
+    schema = cf.Schema({"v": cf.Numeric(0, 10), "k": cf.Categorical(["a", "b"])}, rows_per_unit=2)
+    for relation, apart in (("add-remove", 2), ("substitute", 0)):
+        plan = cf.plan(Mean("v"), schema, cf.GDP(1.0, relation=relation), n=42)
+        pairs = list(neighbours(Mean("v"), plan, schema))
+        assert len(pairs) > 20
+        for one, other in pairs:
+            assert len(other) - len(one) == apart
+            assert all(a is b or a == b for a, b in zip(one[: len(one) - 2 + apart], other, strict=False))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: audit(SSP),
+        lambda: audit(3),
+        lambda: audit(lambda x: x),
+        lambda: audit(Mean("a"), XY, relation="both"),
+        lambda: audit(Mean("a"), XY, runs=3),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(call: Any) -> None:
+    with pytest.raises(cf.PrivacyError):
+        call()
+
+
+@pytest.mark.long
+def test_tight_claims_are_reached_at_a_million_draws() -> None:
+    found = audit(SSP("y ~ a"), cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)}), runs=1_000_000)
+    assert found.ok
+    for row in found:
+        if row.draws and row.name.endswith(("moments", "release")):
+            assert row.lower_bound >= 0.8 * row.claim.mu

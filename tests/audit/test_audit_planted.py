@@ -1,0 +1,20 @@
+"""Every planted fault is caught, and its clean twin passes the same attack."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.planted import FAULTS, Fault
+
+RUNS = 40_000
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
+    assert not fault.caught(RUNS).ok
+    assert fault.passed(RUNS).ok
+
+
+def test_there_are_enough_faults_and_each_is_named_once() -> None:
+    names = [fault.name for fault in FAULTS]
+    assert len(names) == len(set(names)) >= 24
+    assert {fault.attack for fault in FAULTS} >= {"falsify_sensitivity", "audit of the method", "sampled lower bound"}

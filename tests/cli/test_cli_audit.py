@@ -1,0 +1,106 @@
+"""`confide audit`: the table, JSON, exit codes, methods and functions of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_runner import good, run, strict_json
+
+SSP = ("audit", "ssp", "y ~ a", "--set", "cov=classical")
+
+MODULE = """
+import numpy as np
+from benchmarks.planted_toy import Toy
+from confide import GDP
+from confide.audit import audit
+generator = np.random.default_rng(1)
+method, leaky = Toy("v"), Toy("v", fault="exact df")
+def noisy(x, runs):
+    return x + generator.normal(size=runs)
+def check():
+    return audit(noisy, data=0.0, neighbour=1.0, claim=GDP(1.0), vectorised=True, runs=2_000)
+def wrong():
+    return audit(noisy, data=0.0, neighbour=4.0, claim=GDP(1.0), vectorised=True, runs=2_000)
+def nothing():
+    return 3
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("my_own_audit.py").write_text(MODULE)
+    return tmp_path
+
+
+def test_the_table_of_a_registered_method(here: Path) -> None:
+    done = good(*SSP, "--runs", "400", "--seed", "1")
+    for text in (
+        "ssp moments",
+        "ssp release",
+        "record and replay",
+        "add-remove",
+        "substitute",
+        "GDP(mu=1)",
+        "rows hold",
+    ):
+        assert text in done.out
+    assert done.err == "", "no progress bar outside a terminal"
+    assert good(*SSP, "--runs", "400", "--seed", "1").out == done.out
+
+
+def test_json_on_stdout_and_in_a_file(here: Path) -> None:
+    done = good(*SSP, "--runs", "0", "--json", "-o", "audit.json")
+    written = strict_json(Path("audit.json").read_text())
+    assert done.json["ok"] and done.json["wrote"] == "audit.json"
+    assert written["findings"] == done.json["findings"] and len(written["findings"]) > 4
+    again = run(*SSP, "--runs", "0", "-o", "audit.json")
+    assert again.code == 2 and "--force" in again.err
+
+
+def test_one_relation_another_price_and_a_schema(survey: Path) -> None:
+    done = good(
+        "audit", "ssp", "happy ~ age + region", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6",
+        "--relation", "substitute", "--runs", "0", "--json",
+    )  # fmt: skip
+    assert {row["relation"] for row in done.json["findings"]} == {"substitute"}
+
+
+@pytest.mark.parametrize(("name", "code"), [("method", 0), ("leaky", 1), ("check", 0), ("wrong", 1)])
+def test_methods_and_functions_of_ones_own(here: Path, name: str, code: int) -> None:
+    words = ["audit", f"my_own_audit:{name}", "--runs", "0"]
+    done = run(*words)
+    assert done.code == code, done.out + done.err
+    assert ("BROKEN" in done.out) == (code == 1)
+    assert run(*words, "--json").json["ok"] == (code == 0)
+
+
+def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:
+    words = ("audit", "benchmarks.planted_toy:Toy", "v", "--runs", "0")
+    assert run(*words).code == 0
+    assert run(*words, "--set", "fault=log").code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("audit", "no_such"), 3),
+        (("audit", "ssp"), 3),
+        (("audit", "my_own_audit:nothing"), 3),
+        (("audit", "my_own_audit:absent"), 3),
+        (("audit", "no_such_module:x"), 3),
+        (("audit", "my_own_audit:method", "v"), 2),
+        (("audit", "benchmarks.planted_toy:Toy", "v", "--set", "speed=1"), 3),
+        (("audit", "ssp", "y ~ a", "--runs", "3"), 2),
+        (("audit", "ssp", "y ~ a", "--confidence", "1"), 2),
+        (("audit", "ssp", "y ~ a", "--mu", "1", "--rho", "1"), 2),
+        (("audit", "ssp", "y ~ a", "--relation", "both", "--runs", "0"), 3),
+        (("audit", "ssp", "y ~ a", "--schema", "absent.toml"), 3),
+    ],
+)
+def test_refusals(here: Path, words: tuple[str, ...], code: int) -> None:
+    assert run(*words).code == code
+    assert json.loads(run(*words, "--json").out)["exit_code"] == code

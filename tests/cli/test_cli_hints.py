@@ -1,0 +1,151 @@
+"""What an error of the command line tells to type: commands and options, and no Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cli_runner import entries, good, run
+
+from confide import Question, Release, gate
+from confide.cli.hints import for_command_line
+
+PLAN = ("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
+RELEASE = ("release", "plan.json", "survey.csv", "-o", "new.json", "--ledger")
+REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
+PYTHON = re.compile(r"\b(?:Ledger|Schema|SSP|cf|book|gate)\.?\w*\(|privacy=|\b(?:GDP|ZCDP|PureDP|Numeric)\(\d")
+
+LOW_ABOVE_HIGH = '[columns.age]\nkind = "numeric"\nlow = 60\nhigh = 10\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*RELEASE, "none.db"), "confide ledger init none.db --dataset"),
+        ((*PLAN, "--ledger", "book.db", "--dataset", "census"), "confide ledger init book.db --dataset census --mu"),
+        (("plan", "happy ~ log(children)", *PLAN[2:]), '--set \'term_bounds={"log(children)": ['),
+        ((*PLAN, "--set", "cov=strong"), "--set cov=robust"),
+        ((*REGRESS, "--cov", "strong"), "--cov robust"),
+        ((*PLAN[:3], "none.toml", *PLAN[4:]), "confide schema draft DATA -o schema.toml"),
+        (("infer", "release.json", "--alpha", "95"), "--alpha 0.05"),
+        ((*PLAN[:3], "wrong.toml", *PLAN[4:]), "[columns.age] the lines low = 10 and high = 60"),
+        ((*PLAN[:5], "0"), "--mu 1.0"),
+        (("schema", "draft", "wide.csv"), "--delimiter ';'"),
+        ((*REGRESS[:2], "wide.csv", *REGRESS[3:]), "--delimiter ';'"),
+    ],
+)
+def test_errors_speak_of_commands(released, words, told):
+    Path("wrong.toml").write_text(LOW_ABOVE_HIGH)
+    pd.read_csv("survey.csv").to_csv("wide.csv", sep=";", index=False)
+    done = run(*words)
+    assert done.code in (2, 3)
+    assert told in done.err
+    assert not PYTHON.search(done.err), done.err
+    assert run(*words, "--json").json["message"] in done.err.replace("error (", "", 1)
+
+
+def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--set", "cov=classical")
+    done = run("release", "large.json", "survey.csv", "--ledger", "book.db", "-o", "large_release.json")
+    assert done.code == 4
+    assert "confide ledger amend book.db --dataset survey --mu ... --reason TEXT" in done.err
+    command = re.search(r"what fits: (confide plan .*? -o smaller.json)", done.err)[1]
+    assert "--set 'cov=\"classical\"'" in command
+    good(*shlex.split(command)[1:])
+    good("release", "smaller.json", "survey.csv", "--ledger", "book.db", "-o", "small.json")
+    assert not PYTHON.search(done.err)
+    assert done.err.rstrip().endswith("nothing was charged")
+
+
+def test_a_statement_is_no_call_and_stays():
+    text = "the charge GDP(mu=1, add-remove) is GDP(1.5), or cf.ApproxDP(1.0, 1e-06)"
+    assert for_command_line(text) == "the charge GDP(mu=1, add-remove) is --mu 1.5, or --epsilon 1.0 --delta 1e-06"
+    assert "secret" not in for_command_line("book.show()", book="postgresql://user:secret@host/db")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--ledger", "none.db", "-o", "new.json"),
+        ("--ledger", "book.db", "-o", "plan.json"),
+        ("--ledger", "book.db", "--dataset", "other", "-o", "new.json"),
+        ("--ledger", "book.db", "-o", "new.json", "--nonsense"),
+        ("--ledger", "book.db", "-o", "nowhere/new.json"),
+        ("--ledger", "book.db"),
+    ],
+)
+def test_every_error_before_the_charge_ends_in_nothing_was_charged(planned, words):
+    done = run("release", "plan.json", "survey.csv", *words)
+    assert done.code in (2, 3)
+    assert done.err.rstrip().endswith("; nothing was charged")
+    assert done.err.count("nothing was charged") == 1
+    assert "; nothing was charged" in run("release", "plan.json", "missing.csv", *words[:2], "-o", "n.json").err
+    assert entries() == []
+
+
+def test_a_plan_that_was_released_before_is_named_before_it_is_charged_again(released):
+    done = good(*RELEASE, "book.db", "--json")
+    before = Release.load("release.json").sha256
+    assert f"note: this plan was released before: release {before}, entry 3" in done.err
+    assert done.json["released_before"] == [before]
+    assert len(entries()) == 2
+
+
+def test_files_in_the_way_are_kept_without_force(released):
+    for option, name in (("--report", "r.html"), ("--plot", "p.svg"), ("--csv", "t.csv")):
+        Path(name).write_text("precious")
+        done = run("infer", "release.json", option, name)
+        assert done.code == 2 and "--force" in done.err and option in done.err
+        assert Path(name).read_text() == "precious"
+        good("infer", "release.json", option, name, "--force")
+        assert Path(name).read_text() != "precious"
+        assert run("infer", "release.json", option, "file.txt").code == 2
+
+
+def test_the_table_as_csv_has_all_digits(released):
+    good("infer", "release.json", "--csv", "table.csv")
+    found = pd.read_csv("table.csv", index_col="name")
+    result = gate.infer(Release.load("release.json"))
+    pd.testing.assert_frame_equal(found, result.to_frame(), check_names=False)
+
+
+def test_a_factor_stands_for_all_its_levels(book):
+    good("plan", "happy ~ age + region", *PLAN[2:], "-o", "plan.json")
+    good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "release.json")
+    release = Release.load("release.json")
+    whole = good("infer", "release.json", "--subset", "region").out
+    assert whole.splitlines()[1:] == gate.infer(release, Question(subset=("region",))).summary().splitlines()[1:]
+    assert "region[T.South]" in whole and "\nage " not in whole
+    refused = run("infer", "release.json", "--subset", "wealth").err
+    assert "all levels of a factor at once: region" in refused
+
+
+def test_other_delimiters(survey):
+    pd.read_csv("survey.csv").to_csv("tabs.csv", sep="\t", index=False)
+    assert "[columns.age]" in good("schema", "draft", "tabs.csv", "--delimiter", "\\t").out
+    good("schema", "check", "schema.toml", "--data", "tabs.csv", "--delimiter", "tab")
+    good(*REGRESS[:2], "tabs.csv", *REGRESS[3:], "--delimiter", "\\t")
+    good("plan", "happy ~ age", *PLAN[2:], "-o", "plan.json")
+    good("release", "plan.json", "tabs.csv", "--delimiter", "\t", "--no-ledger", "-o", "release.json")
+
+
+def test_a_csv_draft_leaves_the_kinds_open(survey):
+    good("schema", "draft", "survey.csv", "-o", "draft.toml")
+    assert 'kind = "?"' in Path("draft.toml").read_text()
+    done = run("schema", "check", "draft.toml")
+    assert done.code == 3
+    assert '[columns.age] lacks kind: write kind = "numeric"' in done.err
+
+
+def test_sample_takes_n_in_both_spellings(survey):
+    good("schema", "sample", "schema.toml", "--n", "7", "-o", "practice.csv")
+    assert len(pd.read_csv("practice.csv")) == 7
+
+
+def test_a_power_outside_of_I_is_noted_in_the_plan(survey):
+    out = good("plan", "happy ~ age + age**2", *PLAN[2:]).out
+    assert "age**2 is read as the power I(age ** 2)" in out
+    assert "read as the power" not in good("plan", "happy ~ age + I(age ** 2)", *PLAN[2:]).out
