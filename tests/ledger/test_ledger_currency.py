@@ -1,4 +1,4 @@
-"""What each guarantee costs in each book (protocol rule 7), which statement is charged, and which are refused."""
+"""What each guarantee costs in each book, which statement is charged, and which are refused."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ requests = st.lists(
 
 
 def exact_cost(name: str, statement: Guarantee) -> tuple[Fraction, Fraction]:
-    """What a statement costs by the table of protocol rule 7, written again from the table."""
+    """What a statement costs by the table of `currency.py`, written again from it."""
     delta = Fraction(getattr(statement, "delta", 0.0))
     match name, statement:
         case "PureDP", PureDP():

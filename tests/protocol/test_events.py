@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, sinh, sqrt, tanh
 
@@ -116,6 +117,22 @@ def test_a_law_without_gaussian_cost_is_refused() -> None:
         _ = other("grid_laplace", 1, Fraction(1)).mu_squared
     with pytest.raises(PrivacyError, match="laws are"):
         _ = Spend("a", "cauchy", Fraction(1), "l1", Fraction(1), Fraction(1), (1,)).exact_cost
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scale": Fraction(-1)},
+        {"scale": Fraction(0)},
+        {"sensitivity": Fraction(-1)},
+        {"step": Fraction(0)},
+        {"norm": "l2"},
+    ],
+)
+def test_impossible_numbers_have_no_cost(change: dict[str, object]) -> None:
+    """A negative scale would make the cost of a Laplace spend negative, and pay for another one."""
+    with pytest.raises(PrivacyError, match="no cost"):
+        _ = replace(other("grid_laplace", 1, Fraction(1)), **change).exact_cost
 
 
 @pytest.mark.parametrize("law", ["grid_laplace", "discrete_laplace"])

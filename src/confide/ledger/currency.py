@@ -1,4 +1,4 @@
-"""What a book counts in, and what each guarantee costs there (protocol rule 7).
+"""What a book counts in, and what each guarantee costs there.
 
 | guarantee of the release | GDP book and (epsilon, delta) budget | ZCDP book | PureDP book |
 | --- | --- | --- | --- |

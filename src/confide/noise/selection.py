@@ -14,7 +14,7 @@ weight between two integers over 2^bits, by powers from one gap to the next, wit
 So the law is exact whatever the size of the weights: none is ever taken as 0 in the end.
 
 Time. Every draw computes and cumulates every candidate, in their given order and without sorting, and the search takes the same number of
-steps for each; a million candidates take .07 s. Who wins shows in the time only through a settled draw, which says that U came near to
+steps for each; a million candidates take .04 s. Who wins shows in the time only through a settled draw, which says that U came near to
 some boundary. How often that is depends on the scores, as just said.
 """
 

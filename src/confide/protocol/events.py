@@ -80,6 +80,12 @@ class Spend:
     def exact_cost(self) -> Cost:
         """What this spend adds to a total: mu^2, rho or epsilon, exactly."""
         law = law_named(self.law)
+        if self.scale <= 0 or self.sensitivity < 0 or self.step <= 0 or self.norm not in law.norms:
+            raise PrivacyError(
+                f"the spend {self.name!r} has no cost: a {self.law} needs scale and step above 0, a sensitivity of at least 0, in the "
+                f"norm {' or '.join(law.norms)}; got scale {self.scale}, step {self.step}, sensitivity {self.sensitivity}, "
+                f"norm {self.norm!r}"
+            )
         return Cost(law.kind, law.cost(self.sensitivity, self.scale))
 
     @property
