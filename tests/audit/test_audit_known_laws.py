@@ -238,3 +238,15 @@ def test_the_worse_order_of_an_asymmetric_pair_is_printed() -> None:
     weights = [np.exp([0, 1, 0]), np.exp([1, 0, 1])]
     one, other = (w / w.sum() for w in weights)
     assert found.lower_bound == pytest.approx(np.abs(np.log(one / other)).max(), rel=1e-9)
+
+
+def test_a_million_outcomes_raise_no_false_alarm() -> None:
+    """Running sums of 2^20 probabilities are right to their own rounding only; half of the claim is spent, and none is missing."""
+    points = np.arange(1 << 20)
+    scores = -np.abs(points - 400_000) // 8
+    moved = scores + np.where(points < 350_000, 1, 0)
+    found = audit_exponential(scores, moved, epsilon=0.0726269, sensitivity=1)
+    assert found.verdict == "holds"
+    assert audit_exponential(
+        scores, scores + np.where(points < 350_000, 4, -4), epsilon=0.0726269, sensitivity=1
+    ).broken

@@ -161,7 +161,8 @@ def audit_exponential(
     laws = []
     for one in (scores, neighbour_scores):
         exponents = np.asarray(one, dtype=np.float64) * rate
-        weights = np.exp(exponents - exponents.max()) * (
+        # far below the best a weight would be 0 on one side alone; kept at e^-680, such outcomes count for nothing
+        weights = np.exp(np.maximum(exponents - exponents.max(), -680.0)) * (
             1.0 if lengths is None else np.asarray(lengths, dtype=np.float64)
         )
         laws.append(weights / weights.sum())
@@ -191,7 +192,7 @@ def _finding(
     # in the far tails a pure or Gaussian claim can fail by less probability than floats resolve, and the ratio shows it
     number = claimed.mu if is_mu or (asked == "mu" and isinstance(claimed, GDP)) else inf
     number = claimed.epsilon if asked == "epsilon" and isinstance(claimed, PureDP) and at == 0 else number
-    beyond = asked != "gap" and bound - number > 1e-9 * number + ROUNDING if number < inf else False
+    beyond = asked != "gap" and bound - number > 1e-9 * number + knots.rounding if number < inf else False
     verdict = "untested" if claim is None else "broken" if gap > knots.rounding or beyond else "holds"
     return Finding(
         name=name,
@@ -231,7 +232,9 @@ def _finite(first: ArrayLike, second: ArrayLike) -> Knots:
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-(np.log(q) - np.log(p)), kind="stable")
     p, q = p[order], q[order]
-    return Knots(_sums(p), _sums_behind(p), _sums_behind(q), _sums(q))
+    # each term carries the rounding of an exponential and a normaliser, and a running sum that of its additions
+    rounding = max(ROUNDING, 8 * len(p) * 2.0**-53)
+    return Knots(_sums(p), _sums_behind(p), _sums_behind(q), _sums(q), rounding=rounding)
 
 
 def _sums(x: FloatArray) -> FloatArray:
