@@ -73,6 +73,12 @@ class Meter:
         self._leaves(name, spend, np.array([winner], dtype=object))
         return winner
 
+    def drawn(self, name: str) -> Noisy:
+        """What was drawn under a name, for numbers that follow from it between the rounds."""
+        if name not in self._drawn:
+            raise ReleaseError(f"{name!r} was not drawn yet; draw it first")
+        return self._drawn[name]
+
     def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
         self._drawn[name] = noisy

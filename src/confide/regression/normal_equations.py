@@ -16,17 +16,23 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "identified"]
+__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "identified", "joint", "trusted"]
 
 Array = NDArray[np.float64]
 
 # (1 + z^2)/2 at the usual z = 1.96: a t quantile with k degrees is about z (1 + (1 + z^2)/(4 k))
 _WIDENING = (1 + 1.96**2) / 2
+# Fewer degrees of freedom than this say that a noisy meat is no estimate of a variance; its upper 95 % bound stands in.
+_FEW = 10.0
+_UPPER = 1.6448536269514722
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """A (p, p), b (p,), q and their noise sds: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square."""
+    """A (p, p), b (p,), q and their noise sds: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square.
+
+    axis (p,): the direction e with e'z = 1 for every record, the first axis when left out.
+    """
 
     gram: Array
     cross: Array
@@ -34,11 +40,12 @@ class NoisyMoments:
     sd_gram: float
     sd_cross: float
     sd_square: float
+    axis: Array | None = None
 
     @property
     def count(self) -> float:
-        """The noisy weighted count of records, A_00."""
-        return float(self.gram[0, 0])
+        """The noisy weighted count of records, e'Ae (A_00 where e is the first axis)."""
+        return float(self.gram[0, 0] if self.axis is None else self.axis @ self.gram @ self.axis)
 
     def noise_covariance(self, theta: Array) -> Array:
         """G(theta), the covariance of (noise of b) - (noise of A) theta, shape (p, p)."""
@@ -150,6 +157,24 @@ def fit(moments: NoisyMoments, line: Line) -> Fit:
     corrected = (rss + float(np.trace(inverse @ basis.T @ noise @ basis))) / df
     s2 = float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
     return Fit(theta, s2, df, basis @ inverse @ basis.T, noise, moments)
+
+
+def trusted(fitted: Fit, to_units: Array, meat: Meat | None) -> tuple[Meat | None, float]:
+    """The meat to use and the degrees of freedom: where noise outweighs it, an upper bound of it with the residual ones.
+
+    A variance known to fewer than ten degrees of freedom is no estimate: each is then replaced by its upper 95 % bound.
+    """
+    df = fitted.degrees_of_freedom(to_units, meat)
+    if meat is None or df >= min(_FEW, fitted.df):
+        return meat, df
+    return meat.raised(_UPPER), fitted.df
+
+
+def joint(fitted: Fit, to_units: Array, meat: Meat | None) -> Array | None:
+    """The covariance for joint tests: some direction of a noisy meat is far too small, so its noise norm is added."""
+    if meat is None:
+        return None
+    return np.asarray(to_units @ fitted.covariance(meat.raised(sqrt(2 * len(meat.values)))) @ to_units.T)
 
 
 def identified(moments: NoisyMoments, line: Line) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.mechanisms.rows import Box
 from confide.regression.normal_equations import Line, NoisyMoments
 from confide.schema import Design, Schema
 from confide.schema.term import Indicator, Term
@@ -25,23 +26,29 @@ def coefficient_names(design: Design, keep: list[int]) -> tuple[str, ...]:
     return (*(("Intercept",) if design.intercept else ()), *(design.terms[j].name for j in keep))
 
 
-def line_of(design: Design, keep: list[int] | None = None) -> Line:
-    """Where theta may lie: free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's own units."""
+def line_of(design: Design, keep: list[int] | None = None, box: Box | None = None) -> Line:
+    """Where theta may lie: free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's own units.
+
+    box: where z was measured from, the public bounds when left out.
+    """
     keep = list(range(len(design.terms))) if keep is None else keep
     p = len(design.terms) + 1
     columns = np.eye(p)[:, [1 + j for j in keep]]
     if design.intercept:
         return Line(np.zeros(p), np.column_stack([np.eye(p)[:, 0], columns]))
-    middle, half = _box(design)
+    middle, half = (box or Box.of(design)).arrays
     columns[0] = [middle[j] / half[j] for j in keep]
     offset = np.zeros(p)
     offset[0] = -_middle(design.response) / _half(design.response)
     return Line(offset, columns)
 
 
-def to_units(design: Design, keep: list[int]) -> tuple[Array, Array]:
-    """(J, shift): coefficients in the data's units are J theta + shift, in the order of `coefficient_names`."""
-    middle, half = _box(design)
+def to_units(design: Design, keep: list[int], box: Box | None = None) -> tuple[Array, Array]:
+    """(J, shift): coefficients in the data's units are J theta + shift, in the order of `coefficient_names`.
+
+    box: where z was measured from, the public bounds when left out.
+    """
+    middle, half = (box or Box.of(design)).arrays
     y_half = _half(design.response)
     matrix = np.zeros((len(design.terms) + 1, len(design.terms) + 1))
     _check_units(design)
@@ -52,10 +59,6 @@ def to_units(design: Design, keep: list[int]) -> tuple[Array, Array]:
     shift[0] = _middle(design.response)
     rows = [*([0] if design.intercept else []), *(1 + j for j in keep)]
     return matrix[rows], shift[rows]
-
-
-def _box(design: Design) -> tuple[Array, Array]:
-    return np.array([_middle(term) for term in design.terms]), np.array([_half(term) for term in design.terms])
 
 
 def _check_units(design: Design) -> None:
@@ -119,6 +122,6 @@ def factor_name(term: Term) -> str:
 def _practice_rows(design: Design, schema: Schema) -> Array:
     """z of 2,000 made-up records, shape (rows, terms + 1); rows with a term that is not finite are left out."""
     values = design.matrix(schema.sample(2_000, seed=0))[:, int(design.intercept) :]
-    middle, half = _box(design)
+    middle, half = Box.of(design).arrays
     scaled = np.column_stack([np.ones(len(values)), np.clip((values - middle) / half, -1, 1)])
     return scaled[np.isfinite(scaled).all(axis=1)]

@@ -127,6 +127,11 @@ class Estimates:
             return self._series(np.clip(self.noise_variance / np.diag(self.covariance), 0.0, 1.0))
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether `conf_int` gives numbers."""
+        return self.status == "ok" and "no_interval" not in self.flags
+
+    @property
     def relation(self) -> str:
         """The neighbouring relation of the guarantee."""
         return str(self.guarantee.relation)
@@ -317,10 +322,14 @@ def _check_guarantees(result: Estimates) -> None:
 
 
 def _check_variances(result: Estimates) -> None:
-    if result.status != "ok":
+    points = "no_interval" in result.flags
+    if points and result.status == "ok" and not np.isfinite(result.estimates).all():
+        raise PlanError("at status 'ok' estimates must be finite; otherwise write status='weak' and its reason")
+    if points or result.status != "ok":
         if not np.isnan(result.covariance).all():
             raise PlanError(
-                f"the covariance must be all NaN at status {result.status!r}; write numpy.full((p, p), numpy.nan): an "
+                f"the covariance must be all NaN at status {result.status!r}{' with no_interval' if points else ''}; "
+                "write numpy.full((p, p), numpy.nan): an "
                 "interval that is not valid must not be computable"
             )
         return

@@ -44,8 +44,8 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
         ax.set_xticks([])
     else:
         ax.locator_params(axis="x", nbins=6)
-        _zero_line(ax, result.conf_int(alpha).to_numpy()[chosen] if result.status == "ok" else result.estimates[chosen])
-    if result.status == "ok":
+        _zero_line(ax, result.conf_int(alpha).to_numpy()[chosen] if result.has_intervals else result.estimates[chosen])
+    if result.has_intervals and not hidden:
         _bars(result, alpha, ax, chosen, places)
         _legend(ax, own)
     elif not hidden:
@@ -58,7 +58,7 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
     units = f" in units of {_short(result.response)}{result._per}" if result.response else ""
     ax.set_xlabel(
         f"estimate{units}, with {level_words(alpha)} interval"
-        if result.status == "ok"
+        if result.has_intervals
         else f"estimate{units}; no intervals: status {result.status}",
         wrap=True,
         **_LITERAL,
@@ -93,20 +93,22 @@ def _zero_line(ax: Axes, drawn: NDArray[np.float64]) -> None:
 
 def _bars(result: Estimates, alpha: float, ax: Axes, chosen: list[int], places: NDArray[np.int_]) -> None:
     centre = result.estimates[chosen]
-    half = (result.conf_int(alpha)[1].to_numpy() - result.estimates)[chosen]
-    inner = half * np.sqrt(1 - result.privacy_share.fillna(0.0).to_numpy()[chosen])
+    limits = result.conf_int(alpha).to_numpy()[chosen]
     whole: dict[str, Any] = {"color": _WHOLE, "linewidth": 2, "capsize": 5, "capthick": 2, "zorder": 2}
-    ax.errorbar(centre, places, xerr=half, fmt="none", label="sampling and privacy noise", **whole)
-    ax.hlines(
-        places,
-        centre - inner,
-        centre + inner,
-        color=_SAMPLING,
-        linewidth=5,
-        zorder=3,
-        capstyle="butt",
-        label="sampling alone",
-    )
+    sides = np.stack([centre - limits[:, 0], limits[:, 1] - centre])
+    ax.errorbar(centre, places, xerr=sides, fmt="none", label="sampling and privacy noise", **whole)
+    if result.status == "ok":  # an interval that is not symmetric has no part that sampling alone would give
+        inner = sides[1] * np.sqrt(1 - result.privacy_share.fillna(0.0).to_numpy()[chosen])
+        ax.hlines(
+            places,
+            centre - inner,
+            centre + inner,
+            color=_SAMPLING,
+            linewidth=5,
+            zorder=3,
+            capstyle="butt",
+            label="sampling alone",
+        )
     ax.scatter(centre, places, s=18, color=_POINT, edgecolors="#111111", linewidths=1, zorder=4)
 
 

@@ -111,7 +111,7 @@ def _protected(guarantee: Guarantee) -> str:
 
 def _example(result: Estimates, lines: Sequence[Row], level: str) -> str:
     """One row of the table read aloud; empty when there are no intervals."""
-    if result.status != "ok":
+    if not result.has_intervals:
         return ""
     line = lines[shown(result)[0]]
     estimate, _, _, _, low, high, share = line.cells
@@ -124,7 +124,7 @@ def _example(result: Estimates, lines: Sequence[Row], level: str) -> str:
 
 def _alt(result: Estimates, lines: Sequence[Row], level: str) -> str:
     """The plot in words."""
-    usable = result.status == "ok"
+    usable = result.has_intervals
     kind = f"with {level} intervals" if usable else "without intervals"
     drawn = [lines[index] for index in shown(result)]
     parts = [

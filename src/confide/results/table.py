@@ -45,7 +45,10 @@ def rows(result: Estimates, alpha: float) -> tuple[Row, ...]:
     """The cells of the table, one row for each name; a dash where the status forbids a number."""
     hidden = result.status in WITHOUT_NUMBERS
     return tuple(
-        Row(clean(name), (DASH,) * 7 if hidden else _cells(line, "nan" if result.status == "ok" else DASH))
+        Row(
+            clean(name),
+            (DASH,) * 7 if hidden else _cells(line, "nan" if result.status == "ok" and result.has_intervals else DASH),
+        )
         for name, line in zip(result.names, result.to_frame(alpha).itertuples(index=False), strict=True)
     )
 

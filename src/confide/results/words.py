@@ -49,6 +49,9 @@ _FLAG_WORDS = {
     "drops them: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
     "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
+    "bias_aware": "the intervals hold the privacy noise and the worst bias of a shrunken estimate; they assume that no slope is "
+    "beyond the bound stated here, and they are no multiples of a standard error",
+    "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }
@@ -105,7 +108,8 @@ def level_words(alpha: float) -> str:
 
 def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
     """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
-    status = f"{result.status}: {STATUS_WORDS[result.status]}"
+    points = result.status == "ok" and not result.has_intervals
+    status = f"{result.status}: {'point estimates, without intervals' if points else STATUS_WORDS[result.status]}"
     lines = [("Status", status)]
     if result.reason:
         lines.append(("Reason", result.reason))
@@ -121,7 +125,7 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
         (
             "Intervals",
             result.covers
-            if result.status == "ok"
+            if result.has_intervals or result.status == "ok"
             else f"none at this status; at status ok they account for: {result.covers}",
         ),
         ("Noise share", "the part of a squared standard error that is privacy noise; the rest is sampling"),

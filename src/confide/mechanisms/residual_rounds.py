@@ -1,0 +1,438 @@
+"""A private line by rounds: second moments of residuals, in coordinates that the round before has whitened.
+
+The first release pays for the whole range of the response and for the public box of the features. Every further one measures residuals
+from the line so far, at their own scale, in coordinates where the noisy Gram matrix is the identity, so that noise is needed on that
+scale only. A plan has two branches, of which a noisy count chooses one: three rounds after private ranges and before which a histogram of
+leverages sets the last cap; or, for few records against the budget, two rounds (inference) or a plain noisy descent (prediction).
+
+Guarantee: mu-GDP under add-remove and substitute. Each part is a Gaussian mechanism on exact integers whose bound holds whatever came
+out before (`whitened_rows`, `blocks`, `ranges`, `scores`), and mu^2 adds up over adaptive parts and is the same in both branches. What is
+computed between rounds follows from noisy outputs; the fission draws come from a generator keyed by them. Sources: Dwork, Talwar,
+Thakurta, Zhang 2014 (noisy Gram matrix); Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.mechanisms.blocks import BlockGram, multipliers
+from confide.mechanisms.moments import ClippedResponse
+from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.mechanisms.rows import Box
+from confide.mechanisms.scores import descend, plan_descent
+from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
+from confide.mechanisms.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
+from confide.noise import keyed_generator
+from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = ["Round", "draw_line", "first_variance", "last_round", "plan_line", "round_names", "shrunken"]
+
+Array = NDArray[np.float64]
+
+# Shares of mu^2; found by simulation, see docs/methods/ssp2.md.
+_COUNT = Fraction(1, 100)
+_MEAT = Fraction(8, 100)
+_CLIPPING = Fraction(1, 100)
+_LEVERAGE = Fraction(2, 100)
+_RANGES = Fraction(10, 100)
+_ROUNDS = (Fraction(15, 100), Fraction(20, 100), Fraction(55, 100))
+_SHORT = (Fraction(35, 100), Fraction(65, 100))
+# How a round splits between Gram matrix, cross products and square; one proved split for substitute, where cross products cost more.
+_EARLY = (Fraction(45, 100), Fraction(45, 100), Fraction(10, 100))
+_LAST = (Fraction(25, 100), Fraction(70, 100), Fraction(5, 100))
+_SUBSTITUTE = (Fraction(15, 100), Fraction(247, 1000), Fraction(5, 100))
+# Fewer records than this many noise units for each coefficient: no budget to spare for ranges and leverages.
+_ENOUGH = 30
+_DESCENT_STEPS = 30
+# A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
+_FAR = 1e6
+
+
+# --- plan --------------------------------------------------------------------------------------------------------------
+
+
+def plan_line(
+    design: Design, allowance: Allowance, objective: str, share: Fraction = Fraction(1), *, clipping: bool = True
+) -> tuple[Event, dict[str, Statistic]]:
+    """The events and statistics of a line that gets `share` of the allowance, exactly.
+
+    objective: "inference" ends with an unshrunken round and a meat for its covariance, "prediction" with a shrunken one. clipping: spend
+    1 % on a noisy count of responses outside their bounds (inference only).
+    """
+    inference = objective == "inference"
+    statistics: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
+    shares = {"count": _COUNT}
+    taken = Fraction(0)
+    if inference and clipping:
+        # weights are 1 at this cap, so that the count is one of records
+        statistics["clipping"] = Total(ClippedResponse(design, 1.0 + len(design.terms)), nonnegative=True)
+        shares["clipping"] = taken = _CLIPPING
+    if inference:
+        statistics["meat"] = Gram(ScoreRows(design))
+        shares["meat"] = _MEAT
+    rest = 1 - _COUNT - (_MEAT if inference else 0)
+    common = {name: allowance.spend(name, statistics[name], share * part) for name, part in shares.items()}
+    long, own = _long_branch(design, allowance, share, rest - _LEVERAGE, taken)
+    statistics |= own
+    if inference:
+        short, own = _short_branch(design, allowance, share, rest, taken)
+    else:
+        short, own = plan_descent(design, allowance, share * rest, _DESCENT_STEPS, clip=_descent_clip(design))
+    statistics |= own
+    return Together((*common.values(), Either((long, short)))), statistics
+
+
+def _long_branch(
+    design: Design, allowance: Allowance, share: Fraction, rest: Fraction, taken: Fraction
+) -> tuple[Event, dict[str, Statistic]]:
+    found = bool(ranged(design))
+    scale = rest if found else rest / (1 - _RANGES)
+    statistics: dict[str, Statistic] = {"ranges": RangeCells(CellIndices(design))} if found else {}
+    shares = {"ranges": rest * _RANGES} if found else {}
+    for name, part in zip(round_names(3), _ROUNDS, strict=True):
+        statistics[name] = _round_statistic(design, allowance, last=name == "round 3")
+        shares[name] = scale * part - (taken if name == "round 3" else 0)
+    statistics["leverage"] = LeverageCells(LeverageIndices(design))
+    shares["leverage"] = _LEVERAGE
+    return _spent(allowance, statistics, shares, share), statistics
+
+
+def _short_branch(
+    design: Design, allowance: Allowance, share: Fraction, rest: Fraction, taken: Fraction
+) -> tuple[Event, dict[str, Statistic]]:
+    first, last = round_names(2)
+    statistics: dict[str, Statistic] = {
+        first: _round_statistic(design, allowance, last=False),
+        last: _round_statistic(design, allowance, last=True),
+    }
+    shares = {first: rest * _SHORT[0], last: rest * _SHORT[1] - taken}
+    return _spent(allowance, statistics, shares, share), statistics
+
+
+def _spent(
+    allowance: Allowance, statistics: dict[str, Statistic], shares: dict[str, Fraction], share: Fraction
+) -> Together:
+    return Together(tuple(allowance.spend(name, statistics[name], share * part) for name, part in shares.items()))
+
+
+def _round_statistic(design: Design, allowance: Allowance, *, last: bool) -> BlockGram:
+    split = _SUBSTITUTE if allowance.relation == "substitute" else (_LAST if last else _EARLY)
+    return BlockGram(WhitenedRows(design), multipliers(*split))
+
+
+def round_names(rounds: int) -> tuple[str, ...]:
+    """The names of the rounds: "round 1" to "round 3" of the long branch, "short round 1" and "short round 2" of the other."""
+    return tuple(f"{'short ' if rounds == 2 else ''}round {k + 1}" for k in range(rounds))
+
+
+def _descent_clip(design: Design) -> float:
+    return 0.5 * sqrt(1 + len(design.terms) / 3)
+
+
+# --- release -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a round released, in its own units: A (p, p), b (p,), q, their noise sds, and the frame and cap it was taken in."""
+
+    gram: Array
+    cross: Array
+    square: float
+    sd_gram: float
+    sd_cross: float
+    sd_square: float
+    frame: Frame
+    cap: float
+
+    @classmethod
+    def decoded(cls, noisy: Noisy, statistic: BlockGram, frame: Frame, cap: float) -> Round:
+        """From integers in steps."""
+        rows = statistic.map
+        assert isinstance(rows, WhitenedRows)
+        u, r = float(rows.at(frame, cap).steps), float(rows.response_steps)
+        a, b, c = (float(x) for x in statistic.blocks)
+        values, sd = noisy.decode(), sqrt(noisy.variance)
+        return cls(
+            gram=values[:-1, :-1] / (a * u * u),
+            cross=values[:-1, -1] / (b * u * r),
+            square=float(values[-1, -1] / (c * r * r)),
+            sd_gram=sd / (a * u * u),
+            sd_cross=sd / (sqrt(2) * b * u * r),
+            sd_square=sd / (c * r * r),
+            frame=frame,
+            cap=cap,
+        )
+
+    @property
+    def axis(self) -> Array:
+        """e with e'u = 1 for every record, T^{-1} e_0, shape (p,)."""
+        p = len(self.cross)
+        return np.asarray(np.linalg.solve(self.frame.matrix, np.eye(p)[0]))
+
+    @property
+    def count(self) -> float:
+        """The noisy weighted count of records, at least 1."""
+        return max(float(self.axis @ self.gram @ self.axis), 1.0)
+
+    @property
+    def gram_noise(self) -> float:
+        """About the operator norm of the noise of A."""
+        return self.sd_gram * sqrt(2 * len(self.cross))
+
+    def residual_variance(self, delta: Array) -> float:
+        """An upper guess of the residual variance at delta, in units of rho^2: the residual sum of squares plus one noise sd."""
+        rss = self.square - 2 * float(delta @ self.cross) + float(delta @ self.gram @ delta)
+        size = float(delta @ delta)
+        noise = sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + self.sd_gram**2 * size**2)
+        return float(np.clip((max(rss, 0.0) + noise) / self.count, 1e-4, 1.0))
+
+    def system(self, s2: float, *, free: bool) -> NoisySystem:
+        """The noisy normal equations of the correction delta."""
+        return NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2, free)
+
+
+def shrunken(
+    system: NoisySystem, round_: Round, generator: np.random.Generator, offset: Array | None = None, basis: Any = None
+) -> tuple[Array, float]:
+    """(delta, s2): the shrunken correction of a round and its residual variance; the noisy system may be a reduced one.
+
+    offset, basis: delta = offset + basis psi when `system` is in psi, with orthonormal columns of the basis.
+    """
+    solution = np.zeros(len(system.cross))
+    delta = np.zeros(len(round_.cross))
+    for _ in range(1 if len(round_.cross) > 40 else 2):
+        solution, _ = wiener(system, choose_prior(system, generator))
+        delta = solution if basis is None else (0.0 if offset is None else offset) + basis @ solution
+        system = replace(system, s2=round_.residual_variance(delta))
+    return delta, system.s2
+
+
+def first_variance(round_: Round) -> float:
+    """The residual variance to begin with, in units of rho^2."""
+    count = round_.count
+    return float(np.clip(max(round_.square, 0.02 * count) / count, 1e-4, 1.0))
+
+
+def _reach(s2: float, mu: float, count: float, cap: float) -> float:
+    """Where the meat clips residuals, in units of rho: beyond three standard deviations, and further the more records there are."""
+    reach = min(1.0, max(sqrt(s2), 1e-3) * max(3.0, 0.5 * sqrt(mu * count / cap))) if s2 >= 0 else 1.0
+    return reach if np.isfinite(reach) else 1.0
+
+
+def draw_line(
+    design: Design, meter: Meter, source: Source, plan: Plan, *, unweighted: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Draw what `plan_line` planned; the public numbers between the rounds, by name, for `Release.public`.
+
+    unweighted: the last round takes every record with weight 1 and no residual is clipped, so that its line is the least-squares one.
+    """
+    first = [name for name in ("count", "clipping", "ranges") if name in plan.statistics]
+    sums = dict(zip(first, source.aggregate(*map(plan.statistic, first)), strict=True))
+    count = meter.draw("count", sums["count"])
+    if "clipping" in sums:
+        meter.draw("clipping", sums["clipping"])
+    records, p = float(count.decode()[0]), len(design.terms) + 1
+    mu = _level(plan)
+    if mu * records >= _ENOUGH * p:
+        box = Box.of(design)
+        if "ranges" in sums:
+            ranges = meter.draw("ranges", sums["ranges"])
+            box = private_box(design, ranges.decode(), sqrt(ranges.variance))
+        return _Rounds(design, meter, source, plan, mu, unweighted).run(box, round_names(3))
+    if "meat" in plan.statistics:
+        return _Rounds(design, meter, source, plan, mu, unweighted).run(Box.of(design), round_names(2))
+    limit = 1 + len(design.terms) / 3
+    theta = descend(
+        meter,
+        source,
+        plan,
+        design,
+        count=records,
+        iterations=_DESCENT_STEPS,
+        rate=1 / limit,
+        clip=_descent_clip(design),
+    )
+    return {"line": theta, "box": _packed(Box.of(design))}
+
+
+def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
+    """The round that an interval is read from: of a release's statistics and public numbers.
+
+    Raises `KeyError` when the release ended with a descent, which has no rounds.
+    """
+    long = round_names(3)[-1]
+    name = long if long in statistics else round_names(2)[-1]
+    box = np.asarray(public["box"], dtype=np.float64)
+    frame = Frame.of(
+        Box(tuple(map(float, box[0])), tuple(map(float, box[1]))),
+        np.asarray(public["transform"])[-1],
+        np.asarray(public["theta"])[-1],
+        float(np.asarray(public["rho"])[-1]),
+    )
+    split = _SUBSTITUTE if relation == "substitute" else _LAST
+    planned = BlockGram(WhitenedRows(design), multipliers(*split))
+    return Round.decoded(statistics[name], planned, frame, float(np.asarray(public["cap"])[-1]))
+
+
+def _level(plan: Plan) -> float:
+    """mu of the whole line for one record: what the count's share says, whatever the relation and rows per unit."""
+    spend = plan.spend("count")
+    return 1 / sqrt(float(_COUNT) * float(spend.scale) * float(spend.step) ** 2)
+
+
+def _packed(box: Box) -> Array:
+    return np.array([box.middle, box.half], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """One run through the rounds of a branch."""
+
+    design: Design
+    meter: Meter
+    source: Source
+    plan: Plan
+    mu: float
+    unweighted: bool
+
+    def run(self, box: Box, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+        p = len(self.design.terms) + 1
+        inference = "meat" in self.plan.statistics
+        frame, cap = Frame.start(box), 1 + len(self.design.terms) / 3
+        frames, caps = [], []
+        for name in names:
+            last = name == names[-1]
+            if last and self.unweighted:
+                cap, frame = _no_weights(self.design, frame)
+            done = self._round(name, frame, cap)
+            frames.append(frame)
+            caps.append(cap)
+            if last and inference:
+                break
+            delta, s2 = shrunken(done.system(first_variance(done), free=name == names[0]), done, self._generator(name))
+            theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
+            if last:
+                return {**_public(frames, caps, box), "line": theta}
+            frame, cap = self._next(done, theta, s2, names[names.index(name) + 1], p)
+        return {**_public(frames, caps, box), **self._meat(done)}
+
+    def _round(self, name: str, frame: Frame, cap: float) -> Round:
+        planned = self.plan.statistic(name)
+        assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
+        (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
+        return Round.decoded(self.meter.draw(name, total), planned, frame, cap)
+
+    def _generator(self, name: str) -> np.random.Generator:
+        """Draws that follow from what was released: they add nothing to it, and a replay repeats them."""
+        return keyed_generator("noise fission", digest(self.meter.drawn(name).to_dict()))
+
+    def _next(self, done: Round, theta: Array, s2: float, name: str, p: int) -> tuple[Frame, float]:
+        """The frame and the cap of the round to come."""
+        count = done.count
+        values, vectors = np.linalg.eigh((done.gram + done.gram.T) / 2 / count)
+        values = np.maximum(values, 0.5 * done.gram_noise / count)
+        transform = done.frame.matrix @ vectors / np.sqrt(values)
+        split = _SUBSTITUTE if self.plan.relation == "substitute" else _LAST
+        share = self._share(name)
+        mu_gram, mu_cross = sqrt(split[0] * share) * self.mu, sqrt(split[1] * share) * self.mu
+        frame = Frame.of(done.frame.box, transform, theta, done.frame.rho)
+        if name == round_names(3)[-1]:
+            cap = self._leverage_cap(frame, mu_gram, mu_cross, p)
+        else:
+            cap = float(np.clip(min(0.25 * count * mu_gram / sqrt(2 * p), count * mu_cross**2 / 18), p, 8 * p))
+        rho = done.frame.rho
+        rho = min(2 * rho, rho * sqrt(s2) * max(3.0, 0.5 * mu_cross * sqrt(count / cap)))
+        return replace(frame, rho=rho), cap
+
+    def _share(self, name: str) -> float:
+        """The part of the line's mu^2 that a round gets."""
+        count, own = self.plan.spend("count"), self.plan.spend(name)
+        return float(_COUNT * own.mu_squared / count.mu_squared)
+
+    def _leverage_cap(self, frame: Frame, mu_gram: float, mu_cross: float, p: int) -> float:
+        """The largest cap whose predicted variance is within a tenth of the smallest, from a noisy histogram of |u|^2."""
+        planned = self.plan.statistic("leverage")
+        assert isinstance(planned, LeverageCells)
+        (cells,) = self.source.aggregate(planned.at(frame))
+        counts = self.meter.draw("leverage", cells).decode()
+        edges = planned.map.edges
+        middles = np.concatenate([[0.7 * edges[0]], np.sqrt(edges[:-1] * edges[1:]), [12.0 * p]])
+        best, cap = inf, float(edges[2])
+        variances = []
+        for edge in edges[2:]:
+            kept = max(float(counts @ np.minimum(middles, edge)) / p, 1.0)
+            noise = 1 / kept + 9 * edge / (mu_cross * kept) ** 2
+            variances.append(noise * (1 + (edge * sqrt(2 * p) / (mu_gram * kept)) ** 2))
+        best = min(variances)
+        for edge, variance in zip(edges[2:], variances, strict=True):
+            if variance <= 1.1 * best:
+                cap = float(edge)
+        return cap
+
+    def _meat(self, done: Round) -> dict[str, NDArray[Any]]:
+        """The meat at the line of the last round."""
+        frame = done.frame
+        planned = self.plan.statistic("meat")
+        assert isinstance(planned, Gram) and isinstance(planned.map, ScoreRows)
+        delta, s2 = unshrunken(done)
+        theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
+        mu = 1 / sqrt(float(self.plan.spend("meat").scale) / float(self.plan.spend("meat").sensitivity) ** 2)
+        reach = 1.0 if self.unweighted else _reach(s2, mu, done.count, done.cap)
+        (total,) = self.source.aggregate(Gram(planned.map.at(frame, done.cap, theta, reach)))
+        self.meter.draw("meat", total)
+        return {"meat_line": theta, "reach": np.array([reach])}
+
+
+def unshrunken(done: Round) -> tuple[Array, float]:
+    """(delta, s2) of the plain solution A^{-1} b; NaN and 1 where there is none."""
+    try:
+        delta = np.linalg.solve(done.gram, done.cross)
+        size = float(delta @ delta)
+        noise = (done.sd_cross**2 + done.sd_gram**2 * size / 2) * np.eye(len(delta)) + (done.sd_gram**2 / 2) * np.outer(
+            delta, delta
+        )
+        rss = done.square - 2 * float(delta @ done.cross) + float(delta @ done.gram @ delta)
+        corrected = (rss + float(np.trace(np.linalg.solve(done.gram, noise)))) / max(done.count - len(delta), 1.0)
+    except np.linalg.LinAlgError:
+        return np.full(len(done.cross), np.nan), 1.0
+    return np.asarray(delta, dtype=np.float64), float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
+
+
+def _sane(theta: Array, fallback: Array) -> Array:
+    return np.asarray(theta if (np.abs(theta) <= _FAR).all() else fallback)
+
+
+def _public(frames: list[Frame], caps: list[float], box: Box) -> dict[str, NDArray[Any]]:
+    return {
+        "box": _packed(box),
+        "transform": np.array([frame.transform for frame in frames], dtype=np.float64),
+        "theta": np.array([frame.theta for frame in frames], dtype=np.float64),
+        "rho": np.array([frame.rho for frame in frames], dtype=np.float64),
+        "cap": np.array(caps, dtype=np.float64),
+    }
+
+
+def _no_weights(design: Design, frame: Frame) -> tuple[float, Frame]:
+    """A cap that no record of the public bounds exceeds, and a scale that no residual does."""
+    public_middle, public_half = Box.of(design).arrays
+    middle, half = frame.box.arrays
+    centre = np.concatenate([[1.0], (public_middle - middle) / half])
+    radius = np.concatenate([[0.0], public_half / half])
+    transform, theta = frame.matrix, frame.line
+    # two bounds on |T'z|^2 over the box, one coordinate of u at a time and by the longest z; the smaller one counts
+    by_coordinate = np.abs(centre @ transform) + radius @ np.abs(transform)
+    by_length = np.linalg.norm(transform, 2) ** 2 * float(((np.abs(centre) + radius) ** 2).sum())
+    residual = 1 + abs(float(centre @ theta)) + float(radius @ np.abs(theta))
+    # a hair more, for the floats
+    cap = min(float(by_coordinate @ by_coordinate), float(by_length)) * (1 + 1e-9)
+    return max(cap, 1.0), replace(frame, rho=residual * (1 + 1e-9))

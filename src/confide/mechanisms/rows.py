@@ -1,0 +1,136 @@
+"""What record maps under linear models share: records scaled by public bounds, coded as integers with a proved bound.
+
+A real row u with |u| <= B is coded as m = rint(S u), S = floor((2^20 - sqrt(width)/2 - 1)/B), so that |m|^2 <= 2^40 holds
+with room for the floats' errors; and because a proof must not rest on floats, a row that breaks the bound is cut until it
+holds, whatever happened before (NaN becomes 0). All sensitivities are stated in m. Rounding is to the nearest integer: cutting
+toward zero would shift every entry one way.
+
+Every float step is an elementwise operation, column by column in a fixed order, so that a record's integers never depend on
+the batch it came in.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import floor, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.protocol.exact import pack
+from confide.schema import Design
+
+__all__ = ["BITS", "BOUND", "Box", "CodedRows", "Codes", "leverage", "round_within", "scaled", "steps"]
+
+BITS = 20
+#: What every coded row obeys: sum m^2 <= 2^40.
+BOUND = 1 << (2 * BITS)
+
+Codes = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Box:
+    """Middle C and half-width H of each term, in the terms' own units: where x~ = (x - C)/H is measured from.
+
+    The public bounds give one (`Box.of`); noisy ranges give another, from which no sensitivity may follow.
+    """
+
+    middle: tuple[float, ...]
+    half: tuple[float, ...]
+
+    @classmethod
+    def of(cls, design: Design) -> Box:
+        """The box of the public bounds."""
+        ends = [(term.low, term.high) for term in design.terms]
+        return cls(
+            tuple(float(low + (high - low) / 2) for low, high in ends),
+            tuple(float((high - low) / 2) for low, high in ends),
+        )
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(C, H), shapes (terms,)."""
+        return np.array(self.middle, dtype=np.float64), np.array(self.half, dtype=np.float64)
+
+    def to_list(self) -> list[object]:
+        """For digests."""
+        return [[pack(x) for x in self.middle], [pack(x) for x in self.half]]
+
+
+def steps(bound: float, width: int) -> int:
+    """S: how many integer steps one unit of a row with |u| <= bound gets."""
+    return floor(((1 << BITS) - sqrt(width) / 2 - 1) / bound)
+
+
+def round_within(rows: Codes) -> Codes:
+    """Round to integers in place and enforce sum m^2 <= 2^40 for every column, whatever the entries are."""
+    np.rint(rows, out=rows)
+    norm = _squared_norm(rows)
+    # "not <=" rather than ">": a NaN must count as out of bounds
+    bad = ~(norm <= BOUND)
+    if bad.any():
+        cut = np.nan_to_num(rows[:, bad], nan=0.0, posinf=2.0**BITS, neginf=-(2.0**BITS))
+        np.clip(cut, -(2.0**BITS), 2.0**BITS, out=cut)
+        while (over := _squared_norm(cut) > BOUND).any():
+            cut[:, over] = np.trunc(cut[:, over] * (1 - 2.0**-10))
+        rows[:, bad] = cut
+    return rows
+
+
+def _squared_norm(rows: Codes) -> Codes:
+    """sum m^2 of each column. Exact in any order for integers whose squares add up to at most 2^53; beyond, far above the bound."""
+    return np.asarray(np.einsum("ij,ij->j", rows, rows))
+
+
+def scaled(design: Design, codes: Codes, box: Box | None = None) -> tuple[Codes, NDArray[np.bool_] | None]:
+    """Rows (1, x~_1, ..., x~_d, t), shape (terms + 2, records), and which records count (None: all).
+
+    Every term is scaled to [-1, 1] by its public bounds, x~ = (x - midpoint)/half-width = 2 c/(steps - 1) - 1 in codes c; with a
+    `box` the terms (not the response) are measured from its middle in its half-widths instead, and may leave [-1, 1].
+    """
+    terms, keep = design.codes(codes)
+    scale = np.array([2.0 / (term.steps - 1) for term in (*design.terms, design.response)])
+    rows = np.empty((len(scale) + 1, terms.shape[1]))
+    rows[0] = 1.0
+    whole = rows[1:]
+    np.multiply(terms, scale[:, None], out=whole)
+    whole -= 1.0
+    if box is not None:
+        middle, half = Box.of(design).arrays
+        own_middle, own_half = box.arrays
+        with np.errstate(all="ignore"):
+            for row, stretch, shift in zip(whole[:-1], half / own_half, (middle - own_middle) / own_half, strict=True):
+                if stretch != 1.0 or shift != 0.0:
+                    np.multiply(row, stretch, out=row)
+                    row += shift
+    return rows, keep
+
+
+def leverage(rows: Codes, features: int) -> Codes:
+    """|z|^2 of z = (1, x~), feature by feature."""
+    total = np.ones(rows.shape[1])
+    square = np.empty(rows.shape[1])
+    for row in rows[1 : features + 1]:
+        np.multiply(row, row, out=square)
+        total += square
+    return total
+
+
+class CodedRows(ABC):
+    """What rows of 20-bit integers share; |m|_1 <= sqrt(width) |m|_2."""
+
+    design: Design
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def l1(self) -> int:
+        return floor(sqrt(self.width) * (1 << BITS)) + 1

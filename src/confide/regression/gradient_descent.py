@@ -1,0 +1,216 @@
+"""Noisy gradient descent: a line by full-batch steps along sums of clipped scores.
+
+Estimates the line E[y|x] = intercept + x'beta. In scaled units z = (1, x~), t of the public bounds it starts at theta = 0 and steps
+theta += rate g / max(n~, 3 p), with g the noisy sum of the records' scores z e min(1, clip/(|e||z|)), e = t - z'theta, n~ a noisy count
+of the records and p = d + 1. Every setting is public; none is chosen on the records. It needs few records, and where there are enough
+the methods that release moments are better.
+
+Presets (iterations T, rate, clip):
+    "fixed"   30, 1/(1 + d/3), sqrt(1 + d/3)/2: 1 + d/3 is the trace of z z' for features spread evenly in their box
+    "brown"   5, 1/3, 5 sqrt(p): Brown et al. 2024, where next to nothing is clipped; features of them have variance 1, here at most 1
+    "lin"     20, 0.5, 1: one point of the grid that Lin, Slavkovic, Bhoomireddy 2025 search, here in scaled units and without a search
+
+Guarantee: mu-GDP, add-remove or substitute. The count takes 1 % of mu^2 (it moves by 1 either way), each step 99 %/T; a step moves by
+at most clip when a record is added or removed, by 2 clip when one is replaced. Steps follow from earlier noisy sums: adaptive Gaussian
+mechanisms, whose mu^2 add up (Dong, Roth, Su 2022, Theorem 2 and Corollary 2). Sources: Bassily, Smith, Thakurta 2014; Abadi et al.
+2016; Brown, Dvijotham, Evans, Liu, Smith, Thakurta 2024 (arXiv 2402.13531).
+
+Interval: no interval. The noise of a clipped descent has no known law at the line where it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.mechanisms.ranges import Present
+from confide.mechanisms.scores import default_clip, descend, plan_descent
+from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.regression.linear import LinearEstimates
+from confide.regression.points import point_estimates
+from confide.regression.scaling import line_of
+from confide.schema import Categorical, Design, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["GradientDescent"]
+
+Array = NDArray[np.float64]
+
+_COUNT_SHARE = Fraction(1, 100)
+_PRESETS = ("fixed", "brown", "lin")
+_FEW = "the noisy number of records is below three for each coefficient; ask for fewer terms, more records or a larger budget"
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """Linear regression by noisy gradient descent with public settings: a line, no interval.
+
+    formula: "y ~ a + b"; preset: "fixed" (default), "brown" or "lin"; iterations, rate, clip: each replaces the preset's number (rate in
+    units of 1/n, clip in half-ranges of the response); term_bounds: public bounds of derived terms that have none. One pass over the
+    records for the count and one for each iteration. Settings that were chosen by looking at the records void the guarantee.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> plan = GradientDescent("y ~ x", iterations=5).plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.passes
+    (1.0, 6)
+    """
+
+    formula: str
+    preset: str = "fixed"
+    iterations: int | None = None
+    rate: float | None = None
+    clip: float | None = None
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "gradient_descent"
+    family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "1"
+    source: ClassVar[str] = (
+        "noisy full-batch gradient descent on clipped scores (Bassily et al. 2014; Brown et al. 2024)"
+    )
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "GDP"
+    intervals: ClassVar[str] = "no interval"
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.preset not in _PRESETS:
+            raise PlanError(
+                f'preset must be one of {", ".join(_PRESETS)}, got {self.preset!r}; write GradientDescent(formula) for "fixed"'
+            )
+        for name in ("rate", "clip"):
+            value = getattr(self, name)
+            if value is not None and not (
+                isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value > 0
+            ):
+                raise PlanError(f"{name} must be a finite number above 0, got {value!r}; leave it out for the preset's")
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The count, then `iterations` equal steps. Raises `PlanError` for a formula or setting that cannot work."""
+        design = self._design(schema)
+        allowance = Allowance.of(privacy, self, schema)
+        iterations, rate, clip = self._settings(design)
+        count: Statistic = Total(Present(design), nonnegative=True)
+        steps, statistics = plan_descent(design, allowance, 1 - _COUNT_SHARE, iterations, clip=clip)
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            Together((allowance.spend("count", count, _COUNT_SHARE), *steps.parts)),
+            {"count": count, **statistics},
+            n=n,
+            passes=1 + iterations,
+            constants={"iterations": iterations, "rate": rate, "clip": clip},
+            target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
+            covers="no interval: the noise of a clipped descent has no known law at the line where it stops",
+            warnings=parse_formula(self.formula, schema).notes,
+        )
+
+    def _design(self, schema: Any) -> Design:
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
+
+    def _settings(self, design: Design) -> tuple[int, float, float]:
+        """(iterations, rate, clip): the preset's, replaced by what was given."""
+        d = len(design.terms)
+        preset = {
+            "fixed": (30, 1 / (1 + d / 3), default_clip(design)),
+            "brown": (5, 1 / 3, 5 * sqrt(d + 1)),
+            "lin": (20, 0.5, 1.0),
+        }[self.preset]
+        iterations = preset[0] if self.iterations is None else self.iterations
+        rate = preset[1] if self.rate is None else float(self.rate)
+        return iterations, rate, preset[2] if self.clip is None else float(self.clip)
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+        """The noisy count, then one pass and one noisy sum for each step."""
+        design = self._design(source.schema)
+        iterations, rate, clip = self._settings(design)
+        start, project = _restricted(design)
+        with Meter(plan, noise) as meter:
+            (present,) = source.aggregate(plan.statistic("count"))
+            count = float(meter.draw("count", present).decode()[0])
+            theta = descend(
+                meter,
+                source,
+                plan,
+                design,
+                count=count,
+                iterations=iterations,
+                rate=rate,
+                clip=clip,
+                start=start,
+                project=project,
+            )
+        return meter.release(public={"theta": theta})
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+        """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
+        (question or Question()).only()
+        design = self._design(release.plan.schema)
+        noisy = release["count"]
+        count, half = float(noisy.decode()[0]), stats.norm.ppf(0.975) * sqrt(noisy.variance)
+        return point_estimates(
+            self,
+            release,
+            design,
+            np.asarray(release.public["theta"], dtype=np.float64),
+            reason="the noise of a clipped descent has no known law at the line where it stops",
+            facts=(
+                ("Records (noisy)", f"{count:,.0f} ± {half:,.0f}"),
+                ("Descent", "{} steps, rate {:.3g}, clip {:.3g}".format(*self._settings(design))),
+            ),
+            weak="" if count >= 3 * (len(design.terms) + 1) else _FEW,
+            nobs=count,
+        )
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Two records in opposite corners with responses at opposite bounds: clipped scores of full length, as far apart as can be.
+
+        At theta = 0 the scores are z t: (1, 1, ..) and (-1, 1, ..), apart by nearly twice the clip where the corner has many
+        coordinates that agree in sign. None without a schema or with derived terms.
+        """
+        design = None if schema is None else self._design(schema)
+        names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
+        if schema is None or None in names:
+            return
+        high, low = {}, {}
+        for name in map(str, names):
+            column = schema[name]
+            assert not isinstance(column, Categorical)
+            high[name] = low[name] = column.high
+        response = schema[str(names[-1])]
+        assert not isinstance(response, Categorical)
+        low[str(names[-1])] = response.low
+        yield high, low
+
+
+def _restricted(design: Design) -> tuple[Array | None, Array | None]:
+    """Where a descent starts and what its steps are projected on: (None, None) with an intercept.
+
+    Without one the lines are an affine set; the start is its point nearest 0.
+    """
+    if design.intercept:
+        return None, None
+    line = line_of(design)
+    basis, _ = np.linalg.qr(line.basis)
+    project = basis @ basis.T
+    return line.offset - project @ line.offset, project

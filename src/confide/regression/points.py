@@ -1,0 +1,96 @@
+"""Point estimates of a line: what a method without intervals gives its user, and the ridge line of noisy moments.
+
+A line is theta in the scaled units of the public box, (1, x~)'theta = t with x~ and t in [-1, 1] by the declared bounds, intercept first.
+Without an intercept in the formula theta lies in an affine set (`regression.scaling.line_of`); `ridge_line` solves within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.protocol import Release
+from confide.regression.linear import LinearEstimates, legend
+from confide.regression.normal_equations import Line
+from confide.regression.scaling import coefficient_names, to_units
+from confide.schema import Design
+
+__all__ = ["point_estimates", "ridge_line"]
+
+Array = NDArray[np.float64]
+
+_NO_LINE = "the noisy equations have no solution of finite size; ask for fewer terms, more records or a larger budget"
+
+
+def point_estimates(
+    method: Any,
+    release: Release,
+    design: Design,
+    theta: Array,
+    *,
+    reason: str,
+    facts: Iterable[tuple[str, str]] = (),
+    keep: list[int] | None = None,
+    flags: Iterable[str] = (),
+    weak: str = "",
+    nobs: float = nan,
+) -> LinearEstimates:
+    """The table of a line without intervals: coefficients in the units of the data, every standard error NaN.
+
+    method: what released it (its name and version); theta: shape (terms + 1,), in scaled units, the intercept first, on the lines that the
+    formula allows; reason: why there is no interval, in words that follow "no interval: "; facts: lines of the table's head; keep: indices
+    of the terms in the table (all when left out: theta must be 0 in the others); flags: besides "no_interval"; weak: why the line is rough
+    (status "weak"), "" for status "ok"; nobs: a noisy count. A theta that is not finite gives status "not_identified", never an error.
+    """
+    keep = list(range(len(design.terms))) if keep is None else keep
+    names = coefficient_names(design, keep)
+    matrix, shift = to_units(design, keep)
+    finite = bool(np.isfinite(theta).all())
+    estimates = matrix @ theta + shift if finite else np.full(len(names), nan)
+    status, words = ("not_identified", _NO_LINE) if not finite else ("weak", weak) if weak else ("ok", "")
+    return LinearEstimates(
+        method=f"{method.name} {method.version}",
+        response=design.response.name,
+        names=names,
+        estimates=estimates,
+        covariance=np.full((len(names), len(names)), nan),
+        df=nan,
+        noise_variance=np.full(len(names), nan),
+        status=status,
+        reason=words,
+        flags=("no_interval", *flags),
+        requested=release.plan.requested,
+        guarantee=release.charged,
+        target=f"linear regression of {design.response.name} on {', '.join(names)}",
+        covers=f"no interval: {reason}",
+        release_sha256=release.sha256,
+        facts=tuple(facts),
+        # the first line of the legend explains a weighted count, which these tables do not show
+        legend=legend(design, release.plan.schema)[1:],
+        simulated=release.simulated,
+        design=design,
+        nobs=nobs,
+    )
+
+
+def ridge_line(gram: Array, cross: Array, line: Line, ridge: float = 0.0) -> Array:
+    """argmin over the line's theta = offset + basis phi of theta'(gram + ridge I)theta - 2 theta'cross: shapes (p, p), (p,), result (p,).
+
+    The stationary point, where the matrix is indefinite. NaN where the equations are singular or too large for doubles.
+
+    >>> ridge_line(2 * np.eye(2), np.array([2.0, 4.0]), Line.free(2), ridge=2.0).tolist()
+    [0.5, 1.0]
+    """
+    basis, offset = line.basis, line.offset
+    whole = gram + ridge * np.eye(len(gram))
+    with np.errstate(all="ignore"):
+        try:
+            phi = np.linalg.solve(basis.T @ whole @ basis, basis.T @ (cross - whole @ offset))
+        except np.linalg.LinAlgError:
+            return np.full(len(cross), nan)
+        theta = offset + basis @ phi
+    return np.asarray(theta) if np.isfinite(theta).all() else np.full(len(cross), nan)
