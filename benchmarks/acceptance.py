@@ -253,7 +253,7 @@ def redbook() -> list[dict[str, Any]]:
     data = cf.read(frame, schema)
     ratios = []
     for seed in range(100):
-        release = cf.release(cf.regression.SSP(FORMULA), data, MU, ledger=None, noise=cf.noise.SimulatedNoise(seed))
+        release = cf.release(cf.regression.SSP2(FORMULA), data, MU, ledger=None, noise=cf.noise.SimulatedNoise(seed))
         ratios.append(cf.infer(release).bse / ols.bse)
     medians = np.median(np.array(ratios), axis=0)
     return [

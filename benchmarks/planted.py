@@ -10,8 +10,23 @@ from __future__ import annotations
 
 from benchmarks.planted_kinds import Fault
 from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
+from benchmarks.planted_moments import MOMENTS
 from benchmarks.planted_queries import QUERIES, SAFETY
+from benchmarks.planted_ssp2 import SSP2_FAULTS
+from benchmarks.planted_steps import STEPS
+from benchmarks.planted_synthetic import SYNTHETIC
 
 __all__ = ["FAULTS", "Fault"]
 
-FAULTS: list[Fault] = [*QUERIES, *MECHANISMS, *LAWS, *SAMPLERS, *METHODS, *SAFETY]
+FAULTS: list[Fault] = [
+    *QUERIES,
+    *MECHANISMS,
+    *LAWS,
+    *SAMPLERS,
+    *METHODS,
+    *SAFETY,
+    *MOMENTS,
+    *STEPS,
+    *SYNTHETIC,
+    *SSP2_FAULTS,
+]

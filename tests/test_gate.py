@@ -242,7 +242,9 @@ def test_a_release_holds_nothing_live() -> None:
 
 def test_one_call_is_the_three_steps() -> None:
     one = cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
-    two = cf.infer(cf.release(METHOD, source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2)))
+    two = cf.infer(
+        cf.release(cf.regression.SSP2("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
+    )
     assert one.to_json() == two.to_json()
 
 
@@ -296,9 +298,9 @@ def test_what_linear_regression_lacks_or_does_not_know_is_a_typed_error() -> Non
     with pytest.raises(cf.PlanError, match=r"ledger=cf.Ledger.open\(.*ledger=None"):
         cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0))
     with pytest.raises(
-        cf.PlanError, match=r"no option 'covv' \(did you mean 'cov'\?\); its options are privacy, ledger"
+        cf.PlanError, match=r"no option 'targett' \(did you mean 'target'\?\); its options are privacy, ledger"
     ):
-        cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, covv="robust")
+        cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, targett="ols")
 
 
 def test_infer_takes_a_question_and_says_how() -> None:

@@ -463,7 +463,7 @@ def test_sample_weights_are_not_supported() -> None:
 def test_a_method_must_be_a_regression() -> None:
     X, y = records(20)
     for wrong in ("ssp", cf.regression.SSP, LinearRegression(), 3):
-        with pytest.raises(cf.PlanError, match=r"write method=cf.regression.SSP\('score ~ age \+ income'\)"):
+        with pytest.raises(cf.PlanError, match=r"write method=cf.regression.SSP2\('score ~ age \+ income'\)"):
             regressor(wrong).fit(X, y)
 
 

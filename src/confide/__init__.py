@@ -5,7 +5,7 @@ Three steps: plan (public facts), release (records, through one door), infer (th
 >>> import confide as cf
 >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
 >>> data = cf.read(schema.sample(2_000, seed=1), schema)
->>> release = cf.release(cf.regression.SSP("y ~ x"), data, privacy=cf.GDP(1.0), ledger=None)
+>>> release = cf.release(cf.regression.SSP2("y ~ x"), data, privacy=cf.GDP(1.0), ledger=None)
 >>> result = cf.infer(cf.Release.from_json(release.to_json()))
 >>> list(result.params.index)
 ['Intercept', 'x']
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import audit, guarantees, mechanisms, noise, regression, testing
+    from confide import audit, guarantees, mechanisms, noise, regression, synthesis, testing
     from confide.errors import (
         BudgetExceeded,
         ConfideError,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from confide.registry import methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema
     from confide.sources import read
+    from confide.synthetic_data import combine, refit, synthesize
 
 __all__ = [
     "GDP",
@@ -70,6 +71,7 @@ __all__ = [
     "TradeOff",
     "__version__",
     "audit",
+    "combine",
     "guarantees",
     "infer",
     "linear_regression",
@@ -78,14 +80,17 @@ __all__ = [
     "noise",
     "plan",
     "read",
+    "refit",
     "register",
     "regression",
     "release",
+    "synthesis",
+    "synthesize",
     "testing",
     "verify",
 ]
 
-_ROOMS = ("audit", "guarantees", "mechanisms", "noise", "regression", "testing")
+_ROOMS = ("audit", "guarantees", "mechanisms", "noise", "regression", "synthesis", "testing")
 _HOMES = {
     "ApproxDP": "confide.guarantees",
     "BudgetExceeded": "confide.errors",
@@ -113,13 +118,16 @@ _HOMES = {
     "SourceError": "confide.errors",
     "TradeOff": "confide.guarantees",
     "ZCDP": "confide.guarantees",
+    "combine": "confide.synthetic_data",
     "infer": "confide.gate",
     "linear_regression": "confide.one_call",
     "methods": "confide.registry",
     "plan": "confide.gate",
     "read": "confide.sources",
+    "refit": "confide.synthetic_data",
     "register": "confide.registry",
     "release": "confide.gate",
+    "synthesize": "confide.synthetic_data",
     "verify": "confide.gate",
 }
 

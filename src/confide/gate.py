@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from confide.ledger import Ledger
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, statements_hold
 from confide.protocol.allowance import checked_privacy
+from confide.protocol.proof import drawn_as_planned
 
 __all__ = ["Check", "infer", "plan", "release", "verify"]
 
@@ -120,11 +121,25 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"
         )
-    if not statements_hold(release.plan.event, release.guarantees):
+    if not _consistent(release):
         raise ReleaseError(
-            "the release states a guarantee that its own spends exceed: the file was altered; ask for the original"
+            "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+            "and check it with confide.verify against the book"
         )
     return method.infer(release, question)
+
+
+def _consistent(release: Release) -> bool:
+    """Whether a file's statements are its plan's and paid for, and its numbers were drawn as planned.
+
+    A forger who keeps all of them in step is found by `verify` alone: the receipt in the book names the original.
+    """
+    drawn = release.status != "released" or drawn_as_planned(release.plan.event, release.statistics)
+    return (
+        drawn
+        and release.guarantees == release.plan.guarantees
+        and statements_hold(release.plan.event, release.guarantees)
+    )
 
 
 @dataclass(frozen=True)
@@ -150,7 +165,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
         lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
     else:
         lines.append(f"ok      receipt of entry {receipt.seq} names this release")
-        paid = statements_hold(release.plan.event, release.guarantees) and receipt.guarantee in release.guarantees
+        paid = _consistent(release) and receipt.guarantee in release.guarantees
         ok &= paid
         lines.append(
             f"{'ok    ' if paid else 'FAILED'}  the charged guarantee is one that the release's spends pay for"
@@ -288,12 +303,29 @@ def _check_source(source: Source, planned: Plan, ledger: Ledger | None) -> None:
         )
 
 
+class _OneRelease:
+    """Noise for one meter: a second one would draw the plan's noise again, which nobody has paid for."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+        self._metered = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._noise, name)
+
+    def rekey(self) -> None:
+        if self._metered:
+            raise ReleaseError("a release has one meter; draw everything inside its with block")
+        self._metered = True
+        self._noise.rekey()
+
+
 def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
     """Run the private part; no exception or warning of it leaves with words of its own."""
     done, problem = None, ""
     try:
         with _QUIET, np.errstate(all="ignore"):
-            done = method.release(source, planned, noise)
+            done = method.release(source, planned, cast(Noise, _OneRelease(noise)))
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record

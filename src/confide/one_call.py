@@ -11,7 +11,7 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Noise, Source
 from confide.protocol.allowance import checked_privacy
-from confide.regression import SSP, LinearEstimates
+from confide.regression import SSP2, LinearEstimates
 from confide.schema.schema import near_match
 
 __all__ = ["linear_regression"]
@@ -30,7 +30,7 @@ def linear_regression(
     n: int | None = None,
     **settings: Any,
 ) -> LinearEstimates:
-    """Plan, release and infer a linear regression; `settings` are those of `confide.regression.SSP`.
+    """Plan, release and infer a linear regression; `settings` are those of `confide.regression.SSP2`.
 
     privacy and ledger have no default: whoever wants no ledger writes ledger=None. The release itself is not kept: to
     publish it, call `confide.release` and `confide.infer`. Errors are theirs.
@@ -48,12 +48,12 @@ def linear_regression(
             "ledger was left out: say which budget book is charged, or that none is; write "
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
-    known = tuple(field.name for field in fields(SSP) if field.init and field.name != "formula")
+    known = tuple(field.name for field in fields(SSP2) if field.init and field.name != "formula")
     for name in settings:
         if name not in known:
             raise PlanError(
                 f"linear_regression has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
                 f'{", ".join((*_OWN, *known))}; write linear_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)'
             )
-    method = SSP(formula, **settings)
+    method = SSP2(formula, **settings)
     return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))

@@ -22,7 +22,7 @@ from confide.errors import NoResult, PlanError, SchemaError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Method, Noise
-from confide.regression import SSP
+from confide.regression import SSP2
 from confide.schema import Design, Numeric, Schema
 from confide.sources import read
 
@@ -69,8 +69,8 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : a regression method such as `confide.regression.SSP("y ~ a + log(b)")`, whose formula names columns; None
-        means SSP of the response on all columns of X.
+    method : a regression method such as `confide.regression.SSP2("y ~ a + log(b)")`, whose formula names columns; None
+        means SSP2 of the response on all columns of X.
     privacy : what a fit may cost, for instance `cf.GDP(1.0)`; no default.
     schema : `confide.Schema` of the columns of X and of the response. The response is the formula's; without a method
         it is the column of the schema that X lacks (if X lacks several, the one that y is named after). Arrays have no
@@ -331,14 +331,14 @@ def _response_in(
 
 
 def _method(method: Any, roles: _Roles) -> Method:
-    """The method as given, or SSP on all columns."""
+    """The method as given, or SSP2 on all columns."""
     formula = f"{_quoted(roles.response)} ~ {' + '.join(map(_quoted, roles.features))}"
     if method is None:
-        return SSP(formula)
+        return SSP2(formula)
     if isinstance(method, type) or getattr(method, "family", None) != "regression":
         raise PlanError(
             f"method must be a regression method with its settings, got {method!r}; write "
-            f"method=cf.regression.SSP({formula!r}), or leave it out for all columns"
+            f"method=cf.regression.SSP2({formula!r}), or leave it out for all columns"
         )
     chosen: Method = method
     return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,8 +16,9 @@ from tests.third_party import Mean
 import confide as cf
 from confide.audit import audit
 from confide.audit.methods import neighbours
+from confide.errors import PrivacyError
 from confide.guarantees import PureDP
-from confide.mechanisms import ColumnMoments
+from confide.mechanisms import ColumnMoments, Quantile
 from confide.protocol import Allowance, Plan, Total
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Integer(0, 9), "y": cf.Numeric(-20, 30)})
@@ -185,3 +187,28 @@ def test_tight_claims_are_reached_at_a_million_draws() -> None:
     for row in found:
         if row.draws and row.name.endswith(("moments", "release")):
             assert row.lower_bound >= 0.8 * row.claim.mu
+
+
+def test_a_method_that_chooses_is_audited_on_a_small_grid_by_default() -> None:
+    started = time.monotonic()
+    found = audit(Quantile("v"), runs=0, relation="add-remove", privacy=cf.PureDP(1.0))
+    assert found.ok
+    assert time.monotonic() - started < 20
+    assert any("a choice spends all of its epsilon only where" in one.note for one in found)
+
+
+def test_an_audit_of_a_function_says_what_looks_wrong_with_the_question() -> None:
+    generator = np.random.default_rng(1)
+    apart = audit(
+        lambda x, runs: x.mean() + generator.normal(size=runs),
+        data=np.zeros(20),
+        neighbour=np.ones(20),
+        claim=cf.GDP(1.0),
+        runs=200,
+        vectorised=True,
+    )
+    assert "differ in 20 records" in apart[0].note
+    still = audit(lambda x: x.mean(), data=np.zeros(3), neighbour=np.array([0, 0, 1.0]), claim=cf.GDP(1.0), runs=200)
+    assert "is there any noise in it?" in still[0].note
+    with pytest.raises(PrivacyError, match=r"claim=GDP\(1\.0\) or claim=PureDP"):
+        audit(lambda x: x.mean(), data=np.zeros(3), neighbour=np.ones(3), claim=1.0)

@@ -174,3 +174,12 @@ def test_known_worst_cases_are_attained() -> None:
     second = falsify_sensitivity(moments, [(-1, 1)] * 3, math.sqrt(3.125), relation="substitute", restarts=4)
     for report in (first, second):
         assert report.verdict == "holds" and report.ratio > 0.999
+
+
+def test_a_free_number_of_records_is_said_under_substitute() -> None:
+    report = falsify_sensitivity(
+        lambda x: float(np.nan_to_num(np.clip(x, 0, 10)).mean()), (0, 10), 0.5, relation="substitute"
+    )
+    assert report.broken
+    assert "the number of records was free, from 1 on" in str(report)
+    assert "np.float64" not in str(report)

@@ -104,3 +104,11 @@ def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:
 def test_refusals(here: Path, words: tuple[str, ...], code: int) -> None:
     assert run(*words).code == code
     assert json.loads(run(*words, "--json").out)["exit_code"] == code
+
+
+def test_a_module_that_is_not_there_is_named(here: Path) -> None:
+    told = run("audit", "nosuchmod:x").err
+    assert "no module 'nosuchmod'" in told
+    assert "PYTHONPATH" in told
+    assert "module:attribute" in run("audit", "nosuch").err
+    assert "confide audit quantile income" in run("audit", "quantile").err

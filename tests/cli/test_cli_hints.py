@@ -27,8 +27,8 @@ LOW_ABOVE_HIGH = '[columns.age]\nkind = "numeric"\nlow = 60\nhigh = 10\n'
         ((*RELEASE, "none.db"), "confide ledger init none.db --dataset"),
         ((*PLAN, "--ledger", "book.db", "--dataset", "census"), "confide ledger init book.db --dataset census --mu"),
         (("plan", "happy ~ log(children)", *PLAN[2:]), '--set \'term_bounds={"log(children)": ['),
-        ((*PLAN, "--set", "cov=strong"), "--set cov=robust"),
-        ((*REGRESS, "--cov", "strong"), "--cov robust"),
+        ((*PLAN, "--method", "ssp", "--set", "cov=strong"), "--set cov=robust"),
+        ((*REGRESS, "--set", "objective=guess"), "--set objective=inference"),
         ((*PLAN[:3], "none.toml", *PLAN[4:]), "confide schema draft DATA -o schema.toml"),
         (("infer", "release.json", "--alpha", "95"), "--alpha 0.05"),
         ((*PLAN[:3], "wrong.toml", *PLAN[4:]), "[columns.age] the lines low = 10 and high = 60"),
@@ -48,12 +48,12 @@ def test_errors_speak_of_commands(released, words, told):
 
 
 def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
-    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--set", "cov=classical")
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--set", "target=ols")
     done = run("release", "large.json", "survey.csv", "--ledger", "book.db", "-o", "large_release.json")
     assert done.code == 4
     assert "confide ledger amend book.db --dataset survey --mu ... --reason TEXT" in done.err
     command = re.search(r"what fits: (confide plan .*? -o smaller.json)", done.err)[1]
-    assert "--set 'cov=\"classical\"'" in command
+    assert "--set 'target=\"ols\"'" in command
     good(*shlex.split(command)[1:])
     good("release", "smaller.json", "survey.csv", "--ledger", "book.db", "-o", "small.json")
     assert not PYTHON.search(done.err)

@@ -77,8 +77,10 @@ def test_regress_options_reach_the_method(survey):
     done = good(
         *REGRESS,
         "--no-ledger",
-        "--cov",
-        "classical",
+        "--method",
+        "ssp",
+        "--set",
+        "cov=classical",
         "--no-clipping-check",
         "--relation",
         "substitute",
@@ -96,7 +98,7 @@ def test_regress_options_reach_the_method(survey):
     assert done.json["wrote"] == "r.json"
     assert done.json["ledger"] is None
     assert done.json["release"] is None
-    assert run(*REGRESS, "--no-ledger", "--cov", "strong").code == 3
+    assert run(*REGRESS, "--no-ledger", "--set", "objective=guess").code == 3
     assert run(*REGRESS, "--no-ledger", "--relation", "substitute", "--n", "7").code == 3
 
 

@@ -40,7 +40,14 @@ def test_init_never_overwrites(book):
 def test_show_is_a_statement_of_account(released):
     good("ledger", "init", "book.db", "--dataset", "other", "--epsilon", "1", "--delta", "1e-6")
     out = good("ledger", "show", "book.db").out
-    for text in ("dataset     survey", "dataset     other", "ssp 1", "released", "GDP(mu=1, add-remove)", "unfinished"):
+    for text in (
+        "dataset     survey",
+        "dataset     other",
+        "ssp2 1",
+        "released",
+        "GDP(mu=1, add-remove)",
+        "unfinished",
+    ):
         assert text in out
     assert "other" not in good("ledger", "show", "book.db", "--dataset", "survey").out
     survey_state = good("ledger", "show", "book.db", "--dataset", "survey", "--json").json["datasets"][0]
@@ -83,12 +90,12 @@ def test_verify_exits_1_on_a_changed_book(released):
 def test_verify_exits_1_on_a_release_that_the_book_does_not_know(released):
     assert good("verify", "release.json", "--ledger", "book.db", "--json").json["ok"] is True
     release = Release.load("release.json")
-    noisy = release["moments"]
+    noisy = release["meat"]
     altered = Noisy(noisy.values + 1, noisy.step, noisy.law, noisy.scale, noisy.norm)
     forged = Release(
         release.plan,
         release.status,
-        {**release.statistics, "moments": altered},
+        {**release.statistics, "meat": altered},
         release.guarantees,
         public=release.public,
     )
@@ -146,3 +153,19 @@ def test_states_are_plain_json(released):
         "trust": "central",
         "assumptions": [],
     }
+
+
+def test_an_epsilon_delta_book_says_the_price_of_a_pure_release_before_it_is_charged(survey, tmp_path):
+    good("ledger", "init", "pair.db", "--dataset", "survey", "--epsilon", "3", "--delta", "1e-6")
+    good("plan", "age", "--method", "quantile", "--schema", "schema.toml", "--epsilon", "1", "-o", "q.json")
+    done = good("release", "q.json", "survey.csv", "--ledger", "pair.db", "-o", "q-release.json")
+    assert "counted as mu = 1.232" in done.out
+    assert "left after: nothing: this release takes all that is left" in done.out
+    assert "--epsilon ..." in done.err
+    assert "the whole budget (counted as" in good("ledger", "show", "pair.db").out
+    refused = run("release", "q.json", "survey.csv", "--ledger", "pair.db", "-o", "again.json")
+    assert refused.code == 4
+    assert "will ask to charge" in refused.out
+    told = run("infer", "q-release.json", "--alpha", "0.1").err
+    assert "fixed in the plan at 0.95" in told
+    assert "--set level=0.9" in told

@@ -276,3 +276,9 @@ def test_products_of_light_tails_have_a_mu() -> None:
         product = product.compose(part)
     assert product.gdp() == pytest.approx(math.sqrt(sum(part.gdp() ** 2 for part in parts)), rel=1e-12)
     assert product.gdp(1e-9) <= product.gdp() * (1 + 1e-3)
+
+
+def test_curves_compose_as_they_print():
+    assert gaussian(3.0) * gaussian(4.0) == gaussian(5.0)
+    assert laplace(0.5) ** 3 == laplace(0.5).power(3)
+    assert repr(gaussian(1.0) * laplace(0.5) ** 2) == "gaussian(1.0) * laplace(0.5) ** 2"

@@ -200,3 +200,13 @@ def test_roots_over_the_whole_range(root):
     assert sqrt_up(Fraction(root) ** 2) == root == sqrt_down(Fraction(root) ** 2)
     assert sqrt_up(Fraction(root) ** 2 * (1 - Fraction(1, 10**30))) == root
     assert sqrt_down(Fraction(root) ** 2 * (1 + Fraction(1, 10**30))) == root
+
+
+def test_operators_and_lists_say_how_to_compose():
+    for wrong in (lambda: GDP(1.0) * GDP(2.0), lambda: GDP(1.0) ** 3, lambda: GDP(1.0) + GDP(2.0)):
+        with pytest.raises(PrivacyError, match=r"compose\(GDP\(1\.0\), \.\.\.\)"):
+            wrong()
+    with pytest.raises(PrivacyError, match=r"compose\(\*guarantees\)"):
+        compose([GDP(1.0), GDP(2.0)])
+    with pytest.raises(PrivacyError, match=r"numeric=True.*TradeOff\(laplace"):
+        compose(GDP(1.0), PureDP(1.0))

@@ -367,3 +367,19 @@ def test_masses_are_read_only_and_the_text_is_short():
     with pytest.raises(ValueError, match="read-only"):
         loss.masses[0] = 1.0
     assert repr(loss).startswith("PrivacyLoss(step=") and len(repr(loss)) < 120
+
+
+# a few last digits matter where a profile is small beside its neighbours on the grid: small losses, and just before a loss ends
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("k", [1, 2, 5, 20])
+def test_randomised_response_to_the_last_digit(epsilon, k):
+    single = PrivacyLoss.from_profile(
+        lambda at: np.maximum(-np.expm1(at - epsilon) / (1 + np.exp(-epsilon)), 0) * (1 + 1e-12), high=epsilon
+    )
+    many = single.power(k)
+    with mpmath.workdps(40):
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+        for at in (0.0, 0.3 * epsilon, 0.9 * epsilon * k, epsilon * k * (1 - 1e-9)):
+            terms = ((j, p**j * (1 - p) ** (k - j), p ** (k - j) * (1 - p) ** j) for j in range(k + 1))
+            truth = sum(mpmath.binomial(k, j) * max(a - mpmath.exp(mpmath.mpf(at)) * b, 0) for j, a, b in terms)
+            assert truth <= mpmath.mpf(many.delta(at)) <= truth * (1 + mpmath.mpf(10) ** -3) + mpmath.mpf(10) ** -15

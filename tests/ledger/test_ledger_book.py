@@ -363,3 +363,32 @@ def test_the_connection_has_the_settings_that_durability_needs(path: Path, in_fi
         found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in wanted}
         assert connection.connection.driver_connection.isolation_level is None
     assert found == wanted
+
+
+def test_one_release_that_takes_the_whole_pair_is_no_overrun(place: str | Path) -> None:
+    book = Ledger.create(place, dataset="survey", budget=ApproxDP(3.0, 1e-6))
+    pure = PureDP(1.0, relation="add-remove")
+    quote = book.preview((pure,))
+    assert quote.last
+    assert quote.price.startswith("mu = 1.232")
+    assert quote.before.startswith("mu = 0.6449")
+    assert "takes all that is left" in str(quote)
+    assert "budget=PureDP" in quote.note
+    charge(book, pure)
+    assert book.show().spent.startswith("the whole budget (counted as mu = 1.232")
+    assert "by one release: PureDP(epsilon=1, add-remove) is within" in book.show().spent
+    with pytest.raises(
+        BudgetExceeded, match=r"spent: the whole budget .*nothing fits any more.*open the budget in epsilon"
+    ):
+        charge(book, pure)
+    book.amend(ApproxDP(1.0, 1e-6), reason="lower")  # still within the pair, hence still one whole budget
+    assert "by one release" in book.show().spent
+    book.amend(ApproxDP(0.5, 1e-6), reason="lower still")
+    assert book.show().spent.endswith("it was amended to less than was spent by then")
+
+
+def test_a_preview_says_what_a_charge_then_takes(book: Ledger) -> None:
+    quote = book.preview((gdp(1.0),))
+    assert (quote.before, quote.last, quote.note) == (book.show().remaining, False, "")
+    charge(book, gdp(1.0))
+    assert book.show().remaining == quote.after

@@ -253,3 +253,36 @@ def test_what_is_shown(tmp_path: Path) -> None:
         result.conf_int(0.1)
     with pytest.raises(PlanError, match="written"):
         result.report(tmp_path / "none" / "report.html")
+
+
+def test_a_plan_with_n_says_how_far_the_intervals_reach():
+    plan = cf.plan(Quantile("x", q=(0.25, 0.5)), SCHEMA, cf.PureDP(1.0), n=5_000)
+    assert (
+        "with 5,000 records the intervals reach about as far as these quantiles of the sample: 0.25 from 0."
+        in plan.covers
+    )
+    few = cf.plan(Quantile("x"), SCHEMA, cf.PureDP(1.0), n=10)
+    assert "from open to open" in few.covers
+    assert "records" not in cf.plan(Quantile("x"), SCHEMA, cf.PureDP(1.0)).covers.replace(
+        "independent records", ""
+    ).replace("sampling of records", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"q": 1.5}, "q must be"),
+        ({"q": ()}, "q must be"),
+        ({"level": 95}, r"level=0\.95\)"),
+        ({"level": 0}, "level must be"),
+    ],
+)
+def test_what_is_wrong_is_named_alone(arguments, told):
+    with pytest.raises(PlanError, match=told) as caught:
+        Quantile("x", **arguments)
+    assert ("q must" in str(caught.value)) != ("level must" in str(caught.value))
+
+
+def test_a_column_is_a_name():
+    with pytest.raises(PlanError, match="name of a column"):
+        Quantile(3)

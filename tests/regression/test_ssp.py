@@ -447,7 +447,9 @@ def test_joint_tests_keep_their_size_under_a_noisy_meat() -> None:
         g = np.random.default_rng(r)
         x = g.uniform(size=(1_000, d))
         data = cf.read(np.column_stack([x, x.sum(axis=1) + g.standard_normal(1_000)]), schema)
-        result = cf.linear_regression(formula, data, privacy=cf.GDP(10.0), ledger=None, noise=SimulatedNoise(r))
+        result = cf.infer(
+            cf.release(cf.regression.SSP(formula), data, cf.GDP(10.0), ledger=None, noise=SimulatedNoise(r))
+        )
         rejected += result.wald_test(np.eye(d + 1)[1:], np.ones(d)).pvalue < 0.05
         alone += result.wald_test(np.eye(d + 1)[1:2], [1.0]).pvalue < 0.05
     assert rejected <= 15 and alone <= 15
@@ -516,9 +518,8 @@ def test_the_forecast_has_two_digits_and_one_number_for_interchangeable_levels()
 
 def test_the_table_says_what_the_count_is_and_what_happens_to_missing_values() -> None:
     data = cf.read(SURVEY.sample(2_000, seed=1), SURVEY)
-    table = cf.linear_regression(
-        "y ~ age + hours + children", data, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
-    )
+    method = cf.regression.SSP("y ~ age + hours + children")
+    table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)))
     text = " ".join(table.summary().split())
     assert "Missing: records dropped for age, y; midpoint for hours; 0 for children" in text
     assert "it is not the number of records" in text
@@ -528,7 +529,7 @@ def test_nothing_is_to_be_read_from_a_table_that_is_not_identified() -> None:
     data = cf.read(SURVEY.sample(3, seed=1), SURVEY)
     formula = "y ~ age + hours + children + region"
     tables = (
-        cf.linear_regression(formula, data, privacy=cf.GDP(0.1), ledger=None, noise=SimulatedNoise(seed))
+        cf.infer(cf.release(cf.regression.SSP(formula), data, cf.GDP(0.1), ledger=None, noise=SimulatedNoise(seed)))
         for seed in range(20)
     )
     table = next(table for table in tables if table.status == "not_identified")

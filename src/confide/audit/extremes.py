@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.audit.pairs import Axis, Domain, Record
-from confide.protocol import Plan, Statistic
+from confide.protocol import Plan, Statistic, moved_squared
 from confide.schema import Schema
 
 __all__ = ["extreme_pairs"]
@@ -63,15 +63,14 @@ def _rows(statistic: Statistic, domain: Domain, schema: Schema, records: list[Re
 
 
 def _size(statistic: Statistic, rows: Array) -> Array:
-    return np.asarray(np.abs(rows).sum(axis=0) if statistic.norm == "l1" else (rows * rows).sum(axis=0))
+    if statistic.norm == "l1":
+        return np.asarray(np.abs(rows).sum(axis=0))
+    return np.asarray(moved_squared(statistic, np.zeros(len(rows)), rows), dtype=np.float64)
 
 
 def _apart(statistic: Statistic, own: Array, rows: Array) -> Array:
     """The squared distance between the contribution of each record and that of `own`."""
-    if statistic.norm == "frobenius":
-        squares = (rows * rows).sum(axis=0)
-        return np.asarray(squares**2 + float(own @ own) ** 2 - 2 * (own @ rows) ** 2)
-    return _size(statistic, rows - own[:, None])
+    return np.asarray(moved_squared(statistic, own, rows), dtype=np.float64)
 
 
 def _climb(

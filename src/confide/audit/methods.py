@@ -22,16 +22,17 @@ from typing import Any
 import numpy as np
 
 from confide.audit.extremes import extreme_pairs
+from confide.audit.functions import audit_function
 from confide.audit.known_laws import audit_exponential
 from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.pairs import Domain, Record, checked_relation
 from confide.audit.replay import Moved, Replay, replay
 from confide.audit.verdict import Audit, Finding
-from confide.errors import PrivacyError
+from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Plan, Spend, exact_cost, leaves
-from confide.schema import Schema
+from confide.schema import Numeric, Schema
 
 __all__ = ["audit", "neighbours"]
 
@@ -40,6 +41,7 @@ Neighbours = tuple[list[Record], list[Record]]
 
 _COMPANY = 40  # records that stay, where there are many
 _SEED = 20260101
+_GRID = 257  # points of a practice column, for a method that chooses among them
 
 
 def audit(
@@ -96,40 +98,31 @@ def audit(
         raise PrivacyError(
             "a function is audited on two inputs: write audit(f, data=..., neighbour=..., claim=GDP(1.0))"
         )
-    return _function(target, data, neighbour, claim, runs, confidence, relation, delta, vectorised)
+    if isinstance(claim, int | float):
+        raise PrivacyError(
+            f"a claim is a guarantee or a curve, got the number {claim!r}, which may be a mu or an epsilon; write claim=GDP({claim!r}) or "
+            f"claim=PureDP({claim!r})"
+        )
+    return audit_function(target, data, neighbour, claim, runs, confidence, relation, delta, vectorised)
 
 
 def _schema(method: Any, schema: Schema | None) -> Schema:
     from confide.testing.practice import practice_schema
 
-    return practice_schema(method) if schema is None else schema
+    if schema is not None:
+        return schema
+    practice = practice_schema(method)
+    coarse = Schema({name: Numeric(0.5, 2.5, steps=_GRID) for name in practice.names})
+    return coarse if _chooses(method, practice) else practice
 
 
-def _function(
-    target: Callable[..., Any],
-    data: Any,
-    neighbour: Any,
-    claim: Any,
-    runs: int,
-    confidence: float,
-    relation: str | None,
-    delta: float | None,
-    vectorised: bool,
-) -> Audit:
-    name = getattr(target, "__name__", "mechanism")
-    shared: dict[str, Any] = {"runs": runs, "claim": claim, "vectorised": vectorised, "relation": relation}
-    in_epsilon = isinstance(claim, PureDP | ApproxDP)
-    both = claim is None
-    found = []
-    if both:
-        confidence = 1 - (1 - confidence) / 2
-    if both or not in_epsilon:
-        found.append(mu_lower_bound(target, data, neighbour, confidence=confidence, name=name, **shared))
-    if both or in_epsilon:
-        found.append(
-            epsilon_lower_bound(target, data, neighbour, confidence=confidence, delta=delta, name=name, **shared)
-        )
-    return Audit(tuple(found), title=f"audit of {name}")
+def _chooses(method: Any, schema: Schema) -> bool:
+    """Whether the method chooses among the points of a column's grid: a million candidates on hundreds of pairs would take minutes."""
+    try:
+        plan = method.plan(schema, PureDP(1.0, relation=method.relations[0]), n=_COMPANY)
+    except (PrivacyError, PlanError):
+        return False  # what is wrong with it, the audit itself says
+    return any(isinstance(leaf, Spend) and leaf.law == "exponential" for leaf in leaves(plan.event))
 
 
 def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
@@ -297,7 +290,9 @@ class _Session:
                 relation=plan.relation,
             )
             broken = exact.broken or not moved.within
-            yield replace(exact, verdict="broken" if broken else "holds", note=_note(pairs, moved.ratio))
+            yield replace(
+                exact, verdict="broken" if broken else "holds", note=f"{_note(pairs, moved.ratio)}; {_CHOICE}"
+            )
             return
         yield Finding(
             name=name,
@@ -350,6 +345,12 @@ class _Session:
         )
         self._step(f"{relation}: {name}, {self.runs} draws")
         return replace(found, attack=f"sampler, {found.attack}")
+
+
+_CHOICE = (
+    "a choice spends all of its epsilon only where the chosen point gains what nearly all others lose; the pairs tried spend what the "
+    "table says"
+)
 
 
 def _note(pairs: int, ratio: float) -> str:

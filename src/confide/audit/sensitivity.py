@@ -40,7 +40,8 @@ class SensitivityReport:
 
     ratio: change over bound, `inf` where one answer is no number, has another form, or an exception. pair: the two data sets.
     answers: what the query said on them. exact: the comparison was made in integers. tried: pairs of neighbours. kind:
-    "neighbours", or "reordering" when the same records in another order gave another answer.
+    "neighbours", or "reordering" when the same records in another order gave another answer. size: the number of records that was
+    asked for, None where it was free.
     """
 
     ratio: float
@@ -54,6 +55,7 @@ class SensitivityReport:
     exact: bool
     kind: str
     name: str = "query"
+    size: int | None = None
 
     @property
     def broken(self) -> bool:
@@ -76,8 +78,10 @@ class SensitivityReport:
     def __str__(self) -> str:
         lines = [
             f"sensitivity of {self.name} in {self.norm} under {self.relation}: {self.verdict}",
-            f"claimed {self.bound:.6g}, found {self.ratio:.6g} times that, {self.tried} pairs tried",
+            f"claimed {self.bound:.6g}, the largest change found is {self.ratio:.6g} times that, {self.tried} pairs tried",
         ]
+        if self.broken and self.relation == "substitute" and self.size is None:
+            lines.append("the number of records was free, from 1 on; where it is public and fixed, give it: n=100")
         if self.broken:
             lines += [
                 "the same records in another order:" if self.kind == "reordering" else "the worst neighbours:",
@@ -158,6 +162,7 @@ def falsify_sensitivity(
         exact=whole,
         kind=kind,
         name=name or getattr(query, "__name__", "query"),
+        size=n,
     )
 
 
@@ -294,7 +299,7 @@ def shown(value: Any) -> str:
             else f"{len(value)} records, the last {value.iloc[-1].to_dict()}"
         )
     elif isinstance(value, np.ndarray) and len(value) > 6:
-        text = f"{len(value)} records, the last {value[-1]!r}"
+        text = f"{len(value)} records, the last {value[-1].tolist()!r}"
     else:
         text = repr(value)
     text = " ".join(text.split())

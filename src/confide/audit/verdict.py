@@ -172,7 +172,7 @@ def _cells(finding: Finding) -> tuple[str, ...]:
     return (
         finding.name,
         finding.relation or "-",
-        "-" if finding.claim is None else said(finding.claim),
+        "-" if finding.claim is None else said(finding.claim).replace(", relation open", ""),
         f"{finding.quantity} >= {bound}{at}",
         "exact" if finding.confidence == 1 and not finding.draws else f"{finding.confidence:.6g}",
         f"{finding.draws:,}" if finding.draws else "-",

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import analysis, audit, curve, ledger, methods, schema
+from confide.cli import analysis, audit, curve, lab, ledger, methods, schema, synthesize
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -50,7 +50,7 @@ class Front(TyperGroup):
         """Run one command line and exit with its code."""
         given = list(sys.argv[1:] if args is None else args)
         # Looked up in the arguments and not where typer parses it: a usage error comes before anything is parsed.
-        session = Session(json="--json" in given)
+        session = Session(json="--json" in given and given[:2] != ["lab", "run"])
 
         def work() -> None:
             with self.make_context("confide", given, obj=session) as ctx:
@@ -92,11 +92,14 @@ app.command()(analysis.plan)
 app.command()(analysis.release)
 app.command()(analysis.infer)
 app.command()(analysis.regress)
+app.command()(synthesize.synthesize)
+app.command()(synthesize.refit)
 app.add_typer(ledger.app, name="ledger")
 app.command("verify")(ledger.verify_release)
 app.command()(methods.methods)
 app.command()(curve.curve)
 app.command()(audit.audit)
+app.add_typer(lab.app, name="lab")
 
 
 def main() -> None:

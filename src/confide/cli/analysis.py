@@ -39,7 +39,6 @@ from confide.cli.hints import plan_command
 from confide.cli.options import (
     Alpha,
     Book,
-    Cov,
     Csv,
     Data,
     Dataset,
@@ -75,7 +74,9 @@ def plan(
     ctx: typer.Context,
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="The method's first parameter: a formula for ssp.", show_default=False),
+        typer.Argument(
+            metavar="MODEL", help="The method's first parameter: a formula for a regression.", show_default=False
+        ),
     ],
     schema: SchemaFile,
     mu: Mu = None,
@@ -83,7 +84,7 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     relation: Relation = None,
-    method: Annotated[str, typer.Option("--method", help="A name that `confide methods` lists.")] = "ssp",
+    method: Annotated[str, typer.Option("--method", help="A name that `confide methods` lists.")] = "ssp2",
     setting: Settings = None,
     n: Nominal = None,
     ledger: Annotated[
@@ -240,7 +241,8 @@ def regress(
     no_ledger: NoLedger = False,
     dataset: Dataset = None,
     n: Nominal = None,
-    cov: Cov = "robust",
+    method: Annotated[str, typer.Option("--method", help="A regression that `confide methods` lists.")] = "ssp2",
+    setting: Settings = None,
     no_clipping_check: Annotated[
         bool,
         typer.Option(
@@ -273,6 +275,7 @@ def regress(
     session: Session = ctx.obj
     session.charging, session.book = True, ledger
     requested = privacy(mu, rho, epsilon, delta, relation)
+    settings = options.settings(setting) | ({"clipping_check": False} if no_clipping_check else {})
     check_ledger(ledger, no_ledger, dataset, simulate)
     drawings = Drawings(report, plot, csv)
     inputs = {"the schema": schema, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}}
@@ -284,8 +287,8 @@ def regress(
         with session.doing("plan"):
             found = load_schema(schema)
             book = open_book(ledger, dataset, found.dataset)
-            method = make("ssp", formula, {"cov": cov, "clipping_check": not no_clipping_check})
-            planned = gate.plan(method, found, requested, n=n, ledger=book)
+            chosen = make(method, formula, settings)
+            planned = gate.plan(chosen, found, requested, n=n, ledger=book)
         with session.doing("opening the data", private=True):
             source = source_of(data, found, delimiter_of(delimiter))
         _remember(session, planned, schema, ledger, dataset)

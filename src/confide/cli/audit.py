@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
+_EVERY = 10.0  # seconds
+
 
 def audit(
     ctx: typer.Context,
@@ -35,7 +37,9 @@ def audit(
     ],
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="The method's first parameter: a formula for ssp.", show_default=False),
+        typer.Argument(
+            metavar="[MODEL]", help="The method's first parameter: a formula for a regression.", show_default=False
+        ),
     ] = None,
     schema: Annotated[
         Path | None,
@@ -104,9 +108,17 @@ def _target(name: str, model: str | None, settings: dict[str, Any]) -> Any:
     from confide.errors import PlanError
 
     if ":" not in name:
-        if model is None:
-            return registry.make(name, **settings)
-        return make(name, model, settings)
+        try:
+            kind = registry.get(name)
+        except PlanError as error:
+            raise PlanError(f"{error}; a method of your own is named module:attribute, as in my_methods:Mean") from None
+        if model is not None:
+            return make(name, model, settings)
+        missing = _required(kind, settings)
+        if missing:
+            example = _EXAMPLES.get(missing[0], missing[0].upper())
+            raise PlanError(f"{name} needs {' and '.join(missing)}; write for instance: confide audit {name} {example}")
+        return registry.make(name, **settings)
     found = _attribute(name)
     if isinstance(found, type):
         from dataclasses import fields, is_dataclass
@@ -123,6 +135,20 @@ def _target(name: str, model: str | None, settings: dict[str, Any]) -> Any:
     return found
 
 
+_EXAMPLES = {"formula": '"y ~ a + b"', "column": "income"}
+
+
+def _required(kind: Any, settings: dict[str, Any]) -> list[str]:
+    """The parameters that have no default and are not given."""
+    from dataclasses import MISSING, fields
+
+    return [
+        f.name
+        for f in fields(kind)
+        if f.init and f.default is MISSING and f.default_factory is MISSING and f.name not in settings
+    ]
+
+
 def _attribute(name: str) -> Any:
     import importlib
 
@@ -137,8 +163,10 @@ def _attribute(name: str) -> Any:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
+        what = f"there is no module {error.name!r}" if isinstance(error, ModuleNotFoundError) else type(error).__name__
         raise PlanError(
-            f"{name!r} cannot be loaded ({type(error).__name__}); write module:attribute, as in my_methods:Mean"
+            f"{name!r} cannot be loaded ({what}; looked in the current folder and on PYTHONPATH); write module:attribute, as in "
+            "my_methods:Mean"
         ) from None
     return found
 
@@ -163,9 +191,19 @@ def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A bar on stderr in a terminal, nothing elsewhere."""
+    """A bar on stderr in a terminal, elsewhere a line every ten seconds: a large grid may take minutes."""
     if not sys.stderr.isatty():
-        yield None
+        from time import monotonic
+
+        last = monotonic()
+
+        def line(done: int, of: int, what: str) -> None:
+            nonlocal last
+            if monotonic() - last > _EVERY:
+                last = monotonic()
+                typer.echo(f"audit: step {done} of {of}, {what}", err=True)
+
+        yield line
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

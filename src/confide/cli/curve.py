@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,15 +28,27 @@ def curve(
     ],
     alpha: Annotated[
         list[float] | None,
-        typer.Option("--alpha", help="A false-alarm rate to tabulate; repeat for more.", show_default=False),
+        typer.Option(
+            "--alpha",
+            help="A false-alarm rate to tabulate; repeat for more; .01, .05, .1 when left out.",
+            show_default=False,
+        ),
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option("--epsilon", help="An epsilon at which to give delta; repeat for more.", show_default=False),
+        typer.Option(
+            "--epsilon",
+            help="An epsilon at which to give delta; repeat for more; 0, .5, 1, 2 when left out.",
+            show_default=False,
+        ),
     ] = None,
     delta: Annotated[
         list[float] | None,
-        typer.Option("--delta", help="A delta at which to give epsilon; repeat for more.", show_default=False),
+        typer.Option(
+            "--delta",
+            help="A delta at which to give epsilon; repeat for more; .001, 1e-6 when left out.",
+            show_default=False,
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curves: .png, .svg or .pdf.")
@@ -54,9 +67,10 @@ def curve(
     """Draw and tabulate guarantees: what someone who sees a release can find out at most.
 
     A GUARANTEE is GDP(mu), PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho),
-    gaussian(mu), laplace(epsilon), symmetric_laplace(d, c), d may be inf, or
-    zero_inflated(zeta, ...). A * B composes two releases, A ** k composes k.
-    Everything here is public; nothing is charged.
+    gaussian(mu), laplace(epsilon), symmetric_laplace(d, c) in d dimensions (or
+    inf) at a shift of c noise standard deviations, or zero_inflated(zeta, ...)
+    with a chance zeta of no noise. A * B composes two releases, A ** k composes
+    k. Everything here is public; nothing is charged.
 
     Example:
 
@@ -67,12 +81,14 @@ def curve(
         raise Refused(f"--kind is tradeoff or profile, got {kind!r}")
     if plot is not None and plot.suffix not in _SUFFIXES:
         raise Refused(f"--plot takes a file that ends in {', '.join(_SUFFIXES)}, got {plot.name!r}")
+    if plot is not None and not plot.resolve().parent.is_dir():
+        raise Refused(f"--plot {plot}: there is no folder {str(plot.parent)!r}; make it first, or give another path")
     if plot is not None and plot.exists() and not force:
         raise Refused(f"{plot} exists; give --force to replace it, or another path")
     with session.doing("computing the curves"):
         from confide.guarantees import parse_curve
 
-        curves = {text: parse_curve(text) for text in guarantees}
+        curves = {text: _parsed(parse_curve, text) for text in guarantees}
         alphas = [_within(a, "--alpha", 0, 1) for a in alpha or _ALPHAS]
         epsilons = [_within(e, "--epsilon", 0, float("inf")) for e in epsilon or _EPSILONS]
         deltas = [_within(d, "--delta", 0, 1) for d in delta or _DELTAS]
@@ -83,9 +99,24 @@ def curve(
             from confide.guarantees import plot_curves
 
             figure = plot_curves(curves, kind=kind)
-            figure.savefig(plot, bbox_inches="tight", dpi=150)
+            try:
+                figure.savefig(plot, bbox_inches="tight", dpi=150)
+            except OSError as error:
+                raise Refused(
+                    f"--plot {plot} cannot be written: {error.strerror}; give a path that you may write to"
+                ) from None
         session.say(f"\nplot: {plot}")
     session.answer({"curves": found, "plot": str(plot) if plot else None})
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """The curve of a text. What is wrong with it is said in its own notation, which no option stands for here."""
+    from confide.errors import PrivacyError
+
+    try:
+        return parse(text)
+    except PrivacyError as error:
+        raise Refused(str(error)) from None
 
 
 def _within(value: float, name: str, low: float, high: float) -> float:
@@ -123,7 +154,7 @@ def _print(
             [
                 f["guarantee"],
                 *(_up(p["delta"]) for p in f["profile"]),
-                *(_up(p["epsilon"]) if isfinite(p["epsilon"]) else "none" for p in f["inverse"]),
+                *(_up(p["epsilon"]) if isfinite(p["epsilon"]) else "infinite" for p in f["inverse"]),
             ]
             for f in found
         ],
@@ -135,4 +166,4 @@ def _up(number: float) -> str:
     """Four digits, never below the number."""
     from decimal import ROUND_CEILING, Context, Decimal
 
-    return f"{Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(number)):g}" if number else "0"
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(number))):.4g}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.cli.files import Drawings
+from confide.cli.hints import for_command_line
 from confide.cli.options import value_of
 from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, PlanError
@@ -29,6 +30,7 @@ __all__ = [
     "result_facts",
     "say_charged",
     "say_cost",
+    "say_price",
     "show_result",
     "source_of",
 ]
@@ -122,9 +124,7 @@ def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
         session.say(f"will charge no ledger (--no-ledger); the release costs {plan.guarantee}")
         return []
     state = book.show()
-    session.say(
-        f"will charge {plan.guarantee} to dataset {book.dataset!r} of {book.place}; left before: {state.remaining}"
-    )
+    say_price(session, book, plan)
     same = [row for row in state.rows if row.plan_sha256 == plan.sha256]
     earlier = [(found[0], row.seq) for row in same if row.kind == "receipt" and (found := _DIGEST.search(row.note))]
     if earlier:
@@ -138,6 +138,22 @@ def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
             "charged again"
         )
     return [release for release, _ in earlier]
+
+
+def say_price(session: Session, book: Ledger, plan: Plan) -> None:
+    """What a plan would take from a book, in the book's own currency, and what would be left."""
+    to = f"to dataset {book.dataset!r} of {book.place}"
+    try:
+        found = book.preview(plan.guarantees)
+    except ConfideError:  # the door says why, with what is left
+        session.say(f"will ask to charge {plan.guarantee} {to}; left before: {book.show().remaining}")
+        return
+    after = "nothing: this release takes all that is left" if found.last else found.after
+    session.say(
+        f"will charge {found.statement} {to}, counted as {found.price}; left before: {found.before}; left after: {after}"
+    )
+    if found.note:
+        session.note(f"note: {for_command_line(found.note)}")
 
 
 def say_charged(session: Session, done: Release, book: Ledger | None) -> None:
@@ -274,5 +290,13 @@ def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
     if alpha is None:
         return {}
     if "alpha" not in inspect.signature(verb).parameters:
-        raise PlanError("the results of this method have no level to choose: leave --alpha out")
+        fixed = getattr(getattr(verb, "__self__", None), "level", None)
+        if not isinstance(fixed, float):
+            raise PlanError("the results of this method have no level to choose: leave --alpha out")
+        if abs(1 - alpha - fixed) > 1e-9:
+            raise PlanError(
+                f"the level of these intervals was fixed in the plan at {fixed:g}, got --alpha {alpha:g}; leave --alpha out, or plan "
+                f"another release with --set level={1 - alpha:g}"
+            )
+        return {}
     return {"alpha": alpha}

@@ -71,7 +71,7 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
     given: Mapping[str, Any] = planned.method.parameters
     words = ["confide plan", shlex.quote(str(given[first.name])), "--schema"]
     words += [shlex.quote(str(schema)) if schema is not None else "schema.toml", options]
-    words += [] if planned.method.name == "ssp" else ["--method", planned.method.name]
+    words += [] if planned.method.name == "ssp2" else ["--method", planned.method.name]
     for field in others:
         if given[field.name] != field.default:
             words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]
@@ -90,23 +90,43 @@ def _term_bounds(call: re.Match[str], *_: str) -> str:
     return f"--set {shlex.quote('term_bounds=' + json.dumps(bounds))} (of confide plan)"
 
 
+def _quantile(call: re.Match[str], *_: str) -> str:
+    """The settings of quantiles, with lists as JSON has them."""
+    settings = re.findall(r"(\w+)=(\([^)]*\)|[^,]+)", call[1])
+    listed = ((key, value.replace("(", "[").replace(")", "]")) for key, value in settings)
+    return " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in listed)
+
+
 _Put = Callable[[re.Match[str], str, str], str]
 
 _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (
         r"Ledger\.create\([^)]*\)",
-        lambda call, book, dataset: f"confide ledger init {book} --dataset {dataset} --mu ...",
+        lambda call, book, dataset: (
+            f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
+        ),
     ),
     (rf"(?:cf\.)?Ledger\.open\([^)]*dataset={_QUOTED}[^)]*\)", r"--dataset \1"),
     (r"(?:cf\.)?Ledger\.open\([^)]*\)", "--dataset NAME"),
+    (
+        r"open the budget in epsilon: budget=PureDP\([^)]*\)",
+        "open a budget in epsilon: confide ledger init ... --epsilon ...",
+    ),
     (r"Ledger\.datasets\([^)]*\)", lambda call, book, dataset: f"confide ledger show {book}"),
     (r"book\.amend\((\w*)[^']*, *reason='[^']*'\)", _amend),
     (r"book\.(verify|show)\(\)", lambda call, book, dataset: f"confide ledger {call[1]} {book}"),
     (r"Schema\.draft\(data\), then Schema\.from_toml\(\"([^\"]*)\"\)", r"confide schema draft DATA -o \1"),
     (rf"(?:cf\.read|Schema\.draft)\([^)]*delimiter={_QUOTED}\)", r"--delimiter \1"),
     (r"Schema\.draft\(\"([^\"]*)\"\)", r"confide schema draft \1"),
-    (r"SSP\(formula, cov=\"(\w+)\"\)", r"--cov \1 (with confide plan: --set cov=\1)"),
+    (r"SSP\(formula, cov=\"(\w+)\"\)", r"--set cov=\1"),
+    (r"SSP2\(formula, (\w+)='(\w+)'\)", r"--set \1=\2"),
     (rf"term_bounds=\{{{_QUOTED}: \(([^,()]+), ([^,()]+)\)\}}", _term_bounds),
+    (r"Quantile\(\"income\", ([^()]*(?:\([^()]*\))?[^()]*)\)", _quantile),
+    (r"confide\.read takes the path of", "give the path of"),
+    (
+        r"this method does not answer subset; it answers: no question beyond its plan's",
+        "--subset chooses coefficients, and this method has none: leave it out",
+    ),
     (r"\balpha=([0-9.]+)", r"--alpha \1"),
     (rf"\brelation={_QUOTED} in the guarantee", lambda call, *_: f"--relation {call[1][1:-1]}"),
     (rf"\bwith relation={_QUOTED}", lambda call, *_: f"with --relation {call[1][1:-1]}"),

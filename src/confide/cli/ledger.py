@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +16,13 @@ from confide.cli.session import Session
 from confide.cli.tables import facts, table
 
 if TYPE_CHECKING:
-    from confide.ledger import Ledger, LedgerState
+    from confide.ledger import Entry, Ledger, LedgerState
 
 __all__ = ["app", "verify_release"]
 
 app = typer.Typer(no_args_is_help=True, help="The budget book: what may be spent on a dataset, and what was.")
+
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 # Text and not a Path, which would turn the // of a URL into /. What is shown is `place`, which has no password in it.
 _Book = Annotated[
@@ -227,19 +231,36 @@ def _say_state(session: Session, state: LedgerState) -> None:
         ],
     )
     session.say()
+    narrow = sys.stdout.isatty()  # whole guarantees and digests in a pipe, where nobody's line is too short
     rows = [
         (
             str(row.seq),
             f"{row.time[:19]}Z",
             row.kind,
             row.status,
-            row.guarantee,
-            row.amount,
-            " ".join(filter(None, (row.method, row.note))),
+            row.guarantee.replace(f", {state.relation}", "") if narrow else row.guarantee,
+            _counted(row.amount),
+            _what(row, narrow),
         )
         for row in state.rows
     ]
-    table(session, ("seq", "time", "entry", "status", "guarantee", "amount", "what"), rows, right=("seq",))
+    table(session, ("seq", "time", "entry", "status", "guarantee", "counts as", "what"), rows, right=("seq",))
+    if narrow and any(_DIGEST.search(row.note) for row in state.rows):
+        session.say("digests are cut to 12 digits here; --json and a pipe have them whole")
+
+
+def _what(row: Entry, narrow: bool) -> str:
+    text = " ".join(filter(None, (row.method, row.note)))
+    return _DIGEST.sub(r"\1...", text) if narrow else text
+
+
+def _counted(amount: str) -> str:
+    """What is added to the totals, without what can be read off it: a mu beside its square, a delta of 0.
+
+    >>> _counted("mu = 2, mu^2 = 4, delta = 0"), _counted("rho = 0.5")
+    ('mu^2 = 4', 'rho = 0.5')
+    """
+    return amount[amount.find("mu^2") :].removesuffix(", delta = 0") if "mu^2" in amount else amount
 
 
 def _state(state: LedgerState) -> dict[str, Any]:

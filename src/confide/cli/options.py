@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Alpha",
     "Book",
-    "Cov",
     "Csv",
     "Data",
     "Dataset",
@@ -124,7 +123,6 @@ Delimiter = Annotated[
     str,
     typer.Option("--delimiter", metavar="CHAR", help="What separates the fields of CSV files: ',' ';' or '\\t' (tab)."),
 ]
-Cov = Annotated[str, typer.Option("--cov", metavar="robust|classical", help="Unequal or equal residual variances.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
 

@@ -40,6 +40,8 @@ def compose(*guarantees: Guarantee, numeric: bool = False) -> Guarantee:
         raise PrivacyError(
             "compose takes at least one guarantee, got none; write for instance compose(GDP(1.0), GDP(0.5))"
         )
+    if isinstance(guarantees[0], (list, tuple)):
+        raise PrivacyError("compose takes guarantees one by one, got a list of them; write compose(*guarantees)")
     _comparable(guarantees, mixed=numeric)
     labels = labels_of(guarantees[0]) | {"assumptions": tuple(text for g in guarantees for text in g.assumptions)}
     if numeric:
@@ -162,7 +164,8 @@ def _comparable(guarantees: tuple[Guarantee, ...], *, mixed: bool) -> None:
         )
         raise PrivacyError(
             f"compose takes guarantees of one kind, got {' and '.join(kinds)}; convert first, for instance each with "
-            f".{verb}, or lose nothing and compose the trade-off functions: compose(..., numeric=True)"
+            f".{verb}, or compose the trade-off functions: compose(..., numeric=True). A release that is known better than by its "
+            "epsilon enters as its own curve, as in TradeOff(laplace(1.0))"
         )
     rows = [g.orders for g in guarantees if isinstance(g, RDP)]
     if any(row != rows[0] for row in rows):

@@ -77,7 +77,17 @@ def _read(node: ast.expr, text: str) -> Any:
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, times = _read(left, text), _read(right, text)
             if isinstance(base, Curve):
+                if not isinstance(times, int) or times < 1:
+                    raise PrivacyError(
+                        f"{ast.unparse(node)!r}: ** takes a whole number of releases, at least 1, got {times!r}; write for instance "
+                        "'laplace(0.1) ** 10'"
+                    )
                 return base.power(times)
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            raise PrivacyError(
+                f"{ast.unparse(node)!r}: releases compose by * and equal ones by **; write for instance 'GDP(1) * GDP(2)' or "
+                "'GDP(1) ** 3'"
+            )
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in (*_CURVES, *_VALUES):
             values = [_read(arg, text) for arg in args]
             named = {keyword.arg: _read(keyword.value, text) for keyword in keywords if keyword.arg}
@@ -85,5 +95,7 @@ def _read(node: ast.expr, text: str) -> Any:
                 made = (_CURVES | _VALUES)[name](*values, **named)
             except TypeError:
                 raise PrivacyError(f"{name} in {text!r} has other parameters; {_HELP}") from None
+            except PrivacyError as error:
+                raise PrivacyError(f"{ast.unparse(node)!r}: {error}") from None
             return made if isinstance(made, Curve) else from_guarantee(made)
     raise PrivacyError(f"{ast.unparse(node)!r} in {text!r} is not understood; {_HELP}")

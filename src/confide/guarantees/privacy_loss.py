@@ -109,7 +109,8 @@ class PrivacyLoss:
         top = default_window(value) if high is None else level(high, "high", "from_profile(delta, high=8.0)")
         size = default_step(value(0.0), top) if step is None else _checked_step(step)
         epsilons = size * np.arange(ceil(max(min(top, HIGHEST), size) / size) + 1, dtype=np.float64)
-        profile, widths = at(epsilons), np.diff(np.exp(epsilons))
+        # not a difference of exponentials, which for small losses has lost most of its digits
+        profile, widths = at(epsilons), np.exp(epsilons[:-1]) * expm1(size)
         slopes = convex_slopes(np.diff(profile), widths)
         # P-mass x_i (m_i - m_(i-1)) at the points above 0; the pair is its own mirror image, so that the mass at -l is
         # e^-l times that at l.
@@ -303,15 +304,20 @@ class PrivacyLoss:
         >>> float(PrivacyLoss(1.0, 0, np.array([0.0, 1.0]), 0.0).delta(1.0))
         0.0
         """
-        points = np.asarray(epsilon, dtype=np.float64)
+        asked = np.asarray(epsilon, dtype=np.float64)
         profile = self._profile
+        top = self.step * (self.first + len(profile) - 1)
+        # A loss lies where it does but for the last digits of the largest one, which near the end of a bounded loss is more than
+        # the last digits of delta: the profile is read that much further left. From the last loss on there is no more to add.
+        points = np.where(asked < top, asked - 16 * _UNIT * np.maximum(abs(top), np.abs(asked)), asked)
         index = np.floor(points / self.step) - self.first
         index -= self.step * (self.first + index) > points  # the quotient may have been rounded up to the next point
         index = np.clip(index, 0, len(profile) - 1).astype(np.int64)
         left, right = profile[index], profile[np.minimum(index + 1, len(profile) - 1)]
         over = points - self.step * (self.first + index)
-        weight = np.clip(np.expm1(np.clip(over, 0.0, self.step)) / expm1(self.step), 0.0, 1.0)
-        inside = left + (right - left) * weight
+        # the two shares each by itself: 1 - share would drown what is left of the profile just before a loss
+        part = np.clip(over, 0.0, self.step)
+        inside = (right * np.expm1(part) + left * np.exp(part) * np.expm1(self.step - part)) / expm1(self.step)
         # Below the grid the profile is linear in e^epsilon down to 1, or to all there is.
         under = 1 - (1 - profile[0]) * np.exp(np.minimum(over, 0.0))
         result = np.where(over < 0, under, inside) * (1 + 8 * _UNIT)

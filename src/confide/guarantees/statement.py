@@ -192,6 +192,13 @@ class Statement:
         rate = share(false_alarm, "false_alarm", "detection_limit(0.05)", zero=False)
         return min(1.0, max(rate, self._detection(rate)))
 
+    def _no_operator(self, other: object) -> Any:
+        raise PrivacyError(
+            f"guarantees compose by a call, which says what is lost: compose({self!r}, ...), and k equal ones compose(*[{self!r}] * k)"
+        )
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __pow__ = _no_operator
+
     def _detection(self, rate: float) -> float:
         raise NotImplementedError
 

@@ -24,7 +24,8 @@ from confide.ledger.chain import (
 from confide.ledger.currency import checked_delta, currency_of
 from confide.ledger.decision import choose
 from confide.ledger.places import check_text, checked_path, store_of
-from confide.ledger.records import Charge, LedgerState, Receipt, Verification
+from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification
+from confide.ledger.refusal import quote
 from confide.ledger.statement import statement_of_account
 from confide.ledger.store import Store
 from confide.ledger.units import ZERO
@@ -170,9 +171,18 @@ class Ledger:
         """What the book counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
         return self._account().currency.name
 
-    def preview(self, statements: Sequence[Guarantee], *, charge_delta: float | None = None) -> None:
-        """Raise what `charge` would raise for these statements as the book stands; no charge, no lock."""
-        choose(self._account(), statements, charge_delta)
+    def preview(self, statements: Sequence[Guarantee], *, charge_delta: float | None = None) -> Quote:
+        """What `charge` would charge for these statements as the book stands, or raise; no charge, no lock.
+
+        >>> import tempfile
+        >>> from confide.guarantees import GDP
+        >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(1.0))
+        >>> print(book.preview((GDP(0.6, relation="add-remove"),)).after)
+        mu = 0.8, mu^2 = 0.64, delta = 0
+        """
+        account = self._account()
+        chosen = choose(account, statements, charge_delta)
+        return quote(account, chosen.statement, chosen.price)
 
     def charge(
         self, statements: Sequence[Guarantee], *, method: str, plan_sha256: str, charge_delta: float | None = None
@@ -191,7 +201,7 @@ class Ledger:
             raise PlanError(f"method must be a method's name and version, got {method!r}; for instance method='ssp 1'")
         check_text("method", method)
         _check_digest("plan_sha256", plan_sha256)
-        self.preview(statements, charge_delta=charge_delta)  # a refusal needs no lock; a grant is decided only under it
+        choose(self._account(), statements, charge_delta)  # a refusal needs no lock; a grant is decided only under it
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             chosen = choose(account, statements, charge_delta)

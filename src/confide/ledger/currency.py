@@ -266,7 +266,13 @@ class Approximate(Gaussian):
         return Price(low - spent.amount, self.leaks(limit) - spent.delta)
 
     def standing(self, limit: Price, total: Price) -> str:
-        """A total in both readings: on the budget's own curve, and as it is counted."""
+        """A total in both readings: on the budget's own curve, and as it is counted.
+
+        A release that is alone may take the whole pair, and counts as more than the curve has room for: no overrun, so no
+        delta beside a smaller one.
+        """
+        if not self.fits(limit, total):
+            return f"the whole budget (counted as {self.text(total)})"
         used = float(delta_of(self.curve(limit.amount, total.amount)))
         leaks, epsilon = self.leaks(limit), float(amount_of(limit.amount))
         text = f"delta {used:.3g} of {float(delta_of(limit.delta - leaks)):.3g} at epsilon = {epsilon:.6g}"

@@ -9,7 +9,7 @@ from typing import Any
 from confide.errors import ReleaseError
 from confide.guarantees import Guarantee, guarantee_from_dict
 
-__all__ = ["Charge", "Entry", "LedgerState", "Receipt", "Verification"]
+__all__ = ["Charge", "Entry", "LedgerState", "Quote", "Receipt", "Verification"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,26 @@ class Charge:
     statement: Guarantee
     hash: str
     time: str
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a charge would cost as the book stands, before it is made.
+
+    statement: the one of the release that would be charged; price, before, after: its price and what is left, as text in the book's own
+    currency; last: nothing fits any more afterwards; note: what the reader may not expect, or nothing.
+    """
+
+    statement: Guarantee
+    price: str
+    before: str
+    after: str
+    last: bool
+    note: str
+
+    def __str__(self) -> str:
+        end = "nothing: this release takes all that is left" if self.last else self.after
+        return f"{self.statement} counts as {self.price}; left before: {self.before}; left after: {end}"
 
 
 @dataclass(frozen=True)

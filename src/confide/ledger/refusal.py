@@ -9,9 +9,10 @@ from math import floor, log10
 from confide.errors import BudgetExceeded, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
+from confide.ledger.records import Quote
 from confide.ledger.units import Price, delta_of
 
-__all__ = ["exceeded", "largest_fitting"]
+__all__ = ["exceeded", "largest_fitting", "pure_note", "quote"]
 
 
 def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: Price) -> BudgetExceeded:
@@ -20,7 +21,7 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     counted: what the book counts the statement as, of which a smaller one is offered.
     """
     currency, limit = account.currency, account.limit
-    requested, spent = currency.text(price), currency.standing(limit, account.spent)
+    requested, spent = f"counted as {currency.text(price)}", currency.standing(limit, account.spent)
     remaining = currency.text(currency.remaining(limit, account.spent))
     fitting = largest_fitting(account, counted)
     if fitting is not None and isinstance(statement, TradeOff):
@@ -36,7 +37,33 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
         f"spent: {spent}; left: {remaining}; nothing was charged; {works}; the steward can raise the budget: "
         f"book.amend({type(account.budget).__name__}(...), reason='...')"
     )
-    return BudgetExceeded(message, requested=requested, spent=spent, remaining=remaining)
+    if note := pure_note(account, statement):
+        message += f"; {note}"
+    return BudgetExceeded(message, requested=currency.text(price), spent=spent, remaining=remaining)
+
+
+def pure_note(account: Account, statement: Guarantee) -> str:
+    """Why a pure release costs more here than its epsilon, for books in a Gaussian currency; else nothing."""
+    if not isinstance(statement, PureDP) or account.currency.name not in {"GDP", "ApproxDP"}:
+        return ""
+    return (
+        "a book in GDP or (epsilon, delta) counts a pure release as the Gaussian curve that covers it, so that a few large ones use it "
+        "up sooner than their epsilons add up; for pure releases alone open the budget in epsilon: budget=PureDP(3.0)"
+    )
+
+
+def quote(account: Account, statement: Guarantee, price: Price) -> Quote:
+    """What a charge that fits will cost: in the book's own currency, with what is left before and after."""
+    currency, limit = account.currency, account.limit
+    after = replace(account, spent=account.spent + price)
+    return Quote(
+        statement=statement,
+        price=currency.text(price),
+        before=currency.text(currency.remaining(limit, account.spent)),
+        after=currency.text(currency.remaining(limit, after.spent)),
+        last=not after.holds(Price(1, 0)),
+        note=pure_note(account, statement),
+    )
 
 
 def largest_fitting(account: Account, statement: Guarantee) -> Guarantee | None:

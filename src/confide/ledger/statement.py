@@ -31,7 +31,7 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
         unit=account.unit,
         trust=account.trust,
         budget=account.budget,
-        spent=currency.standing(account.limit, account.spent),
+        spent=_spent(account, rows),
         remaining=currency.text(left),
         units={
             "limit_amount": account.limit.amount,
@@ -45,6 +45,18 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
         head=account.head,
         rows=entries,
     )
+
+
+def _spent(account: Account, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The total, and how a budget came to be used up beyond its own count."""
+    text = account.currency.standing(account.limit, account.spent)
+    if account.currency.fits(account.limit, account.spent):
+        return text
+    charges = [row for row in rows if row["kind"] == "charge"]
+    alone = guarantee_from_text(charges[0]["guarantee"]) if len(charges) == 1 else None
+    if alone is not None and account.currency.covers(account.budget, alone):
+        return f"{text}, by one release: {alone} is within {account.budget}"
+    return f"{text}, and more: it was amended to less than was spent by then"
 
 
 def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:

@@ -21,16 +21,17 @@ divides by a public number of records; the ball bounds the slope of squared erro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, sqrt
+from math import ceil, isqrt, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.moments import WeightedRows
 from confide.mechanisms.rows import BOUND
-from confide.protocol.exact import digest, pack
+from confide.protocol import Gram
 
 __all__ = ["BallMinimiser"]
 
@@ -42,35 +43,45 @@ _BISECTIONS = 200
 
 @dataclass(frozen=True)
 class BallMinimiser:
-    """The rounded minimiser lam phi in steps of `step`, shape (k,), from the exact Gram matrix of the weighted rows.
+    """The rounded minimiser lam phi in steps of `step`, shape (k,): a function of the exact Gram matrix of weighted rows.
 
-    rows: the record map (its g2 is g^2); start: shape (p,), basis: shape (p, k) as above, both as tuples of public numbers;
-    radius: of the ball of phi. It is no sum: compute it from the Gram matrix by `integers`, and draw it from the meter.
+    map: the rows (their g2 is g^2); radius: of the ball of phi; start: shape (p,), basis: shape (p, k) as above, public numbers; lam:
+    the penalty, public or from an earlier noisy output, of which the sensitivity does not depend (`at`).
     """
 
-    rows: WeightedRows
+    map: WeightedRows
     radius: float
     start: tuple[float, ...]
     basis: tuple[tuple[float, ...], ...]
+    lam: float = 1.0
     norm: str = field(default="l2", init=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.basis[0]),)
 
-    @property
-    def map(self) -> _Digest:
-        """What a spend writes down of the record map."""
-        return _Digest(
-            digest(["ball minimiser", self.rows.digest, pack(self.radius), pack(self.start), pack(self.basis)])
-        )
+    def at(self, lam: float) -> BallMinimiser:
+        """The minimiser at a penalty above 0."""
+        return replace(self, lam=lam)
+
+    def zero(self) -> Any:
+        return Gram(self.map).zero()
+
+    def update(self, state: Any, codes: Array) -> Any:
+        return Gram(self.map).update(state, codes)
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return Gram(self.map).merge(a, b)
+
+    def value(self, state: Any) -> NDArray[Any]:
+        return self.integers(Gram(self.map).value(state))
 
     @property
     def slope(self) -> float:
         """G: how far one record added or removed moves lam phi, rounded up in its last digits."""
-        squared = BOUND / self.rows.steps**2
+        squared = BOUND / self.map.steps**2
         reach = self.radius**2 + sum(v * v for v in self.start)
-        return squared * (sqrt(reach) + sqrt(reach + 1 / self.rows.g2)) / 2 * (1 + 2.0**-30)
+        return squared * (sqrt(reach) + sqrt(reach + 1 / self.map.g2)) / 2 * (1 + 2.0**-30)
 
     @property
     def step(self) -> float:
@@ -83,24 +94,36 @@ class BallMinimiser:
         room = Fraction(ceil(2 * sqrt(self.shape[0]) * 1024), 1024)
         return (moved + room) ** 2
 
-    def integers(self, gram: NDArray[np.object_], lam: float) -> NDArray[np.object_]:
-        """rint(lam phi / h) as Python integers, from the exact Gram matrix, shape (p + 1, p + 1), of the rows; lam > 0."""
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        """At most sqrt(k) times the Euclidean one, rounded up."""
+        return Fraction(isqrt(ceil(self.sensitivity_squared(relation) * self.shape[0])) + 1)
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """Squared bounds, in steps, on how far the minimiser moves when `own` gives way to each of `rows`: from the slopes of both."""
+        both = self._slopes(np.asarray(own, dtype=np.float64)[:, None])[0] + self._slopes(
+            np.asarray(rows, dtype=np.float64)
+        )
+        return np.asarray((both / self.step + 2 * sqrt(self.shape[0])) ** 2)
+
+    def _slopes(self, rows: Array) -> Array:
+        """|u||r| + |u|^2 R of coded rows, shape (m,)."""
+        long = np.sqrt((rows[:-1] ** 2).sum(axis=0)) / self.map.steps
+        reach = sqrt(self.radius**2 + sum(v * v for v in self.start))
+        return np.asarray(long * (np.abs(rows[-1]) / self.map.steps / sqrt(self.map.g2) + long * reach))
+
+    def integers(self, gram: NDArray[Any]) -> NDArray[Any]:
+        """rint(lam phi / h) as Python integers, from the exact Gram matrix of the rows, shape (p + 1, p + 1)."""
         theta_0, basis = np.array(self.start), np.array(self.basis)
-        unit, g = float(self.rows.steps) ** 2, sqrt(self.rows.g2)
+        unit, g = float(self.map.steps) ** 2, sqrt(self.map.g2)
         whole = np.array([[float(v) for v in row] for row in gram.tolist()]) / unit
         inner = basis.T @ whole[:-1, :-1] @ basis
         moment = basis.T @ (whole[:-1, -1] / g - whole[:-1, :-1] @ theta_0)
-        phi = _in_ball((inner + inner.T) / 2, moment, lam, self.radius)
-        return np.array([int(v) for v in np.rint(lam * phi / self.step)], dtype=object)
+        phi = _in_ball((inner + inner.T) / 2, moment, self.lam, self.radius)
+        return np.array([int(v) for v in np.rint(self.lam * phi / self.step)], dtype=object)
 
-    def decode(self, values: Array, lam: float) -> Array:
+    def decode(self, values: Array) -> Array:
         """theta, shape (p,), from released values in steps."""
-        return np.asarray(np.array(self.start) + np.array(self.basis) @ (values * self.step / lam))
-
-
-@dataclass(frozen=True)
-class _Digest:
-    digest: str
+        return np.asarray(np.array(self.start) + np.array(self.basis) @ (values * self.step / self.lam))
 
 
 def _in_ball(gram: Array, moment: Array, lam: float, radius: float) -> Array:

@@ -27,7 +27,7 @@ with the upper a_s-quantile of Bin(n, q). An end whose T could be below 0 or abo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, log
@@ -178,13 +178,21 @@ class Quantile:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        levels = (*self.qs, self.level)
-        if not all(
-            isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) and 0 < x < 1 for x in levels
-        ):
+        if not isinstance(self.column, str):
             raise PlanError(
-                f"q and level must be numbers strictly between 0 and 1, got q={self.q!r}, level={self.level!r}; "
-                'write Quantile("income", q=(0.25, 0.5, 0.75), level=0.95)'
+                f'column must be the name of a column, got {self.column!r}; write Quantile("income", q=0.5)'
+            )
+        if not self.qs or not all(map(_inside, self.qs)):
+            raise PlanError(
+                "q must be one number or several, each strictly between 0 and 1, "
+                f'got {self.q!r}; write Quantile("income", q=(0.25, 0.5, 0.75))'
+            )
+        if not _inside(self.level):
+            percent = isinstance(self.level, (int, float)) and 1 < self.level < 100
+            works = f"{self.level / 100:g}" if percent else "0.95"
+            raise PlanError(
+                f"level must be a number strictly between 0 and 1, got {self.level!r}; "
+                f'write Quantile("income", level={works})'
             )
         exact = self._exact
         if not exact or any(a >= b for a, b in pairwise(exact)) or exact[0] == 0 or exact[-1] == 1:
@@ -219,7 +227,7 @@ class Quantile:
             for q, exact in zip(self.qs, self._exact, strict=True)
             for name, part in zip(_names(q), _PARTS, strict=True)
         ]
-        return Plan.of(
+        plan = Plan.of(
             self,
             schema,
             allowance,
@@ -232,6 +240,19 @@ class Quantile:
                 "any distribution, finite n; sampling of records and privacy noise"
             ),
         )
+        return plan if n is None else replace(plan, covers=f"{plan.covers}; {self._forecast(plan, n)}")
+
+    def _forecast(self, plan: Plan, n: int) -> str:
+        """How far the intervals reach at n records, as quantiles of the sample, for a noisy count without error: public."""
+        offsets = self._offsets(float(n), plan)
+        reaches = []
+        for q, exact, (low, high) in zip(self.qs, self._exact, offsets.tolist(), strict=True):
+            whole = exact.denominator * max(n, 1)
+            down = (low + self._reach(plan.spend(f"{q!r} low"), 1 - self.level)) / whole
+            up = (high + self._reach(plan.spend(f"{q!r} high"), 1 - self.level)) / whole
+            ends = f"{max(q - down, 0):.3g}" if low >= 0 else "open", f"{min(q + up, 1):.3g}" if high >= 0 else "open"
+            reaches.append(f"{q:g} from {ends[0]} to {ends[1]}")
+        return f"with {n:,} records the intervals reach about as far as these quantiles of the sample: {', '.join(reaches)}"
 
     # release --------------------------------------------------------------------------------------------------------
 
@@ -313,7 +334,14 @@ class Quantile:
             target=release.plan.target,
             covers=release.plan.covers,
             release_sha256=release.sha256,
-            facts=(("Records (noisy)", f"{float(count.decode()[0]):,.0f} ± {margin:,.0f}"),),
+            facts=(
+                (
+                    "Records",
+                    f"{float(count.decode()[0]):,.0f} ± {margin:,.0f} (noisy count; the noise is within ± at 95 %)",
+                ),
+                ("Bounds", f"{column.low:,g} to {column.high:,g}, declared; {column.steps:,} possible answers"),
+            ),
+            label="quantile",
             simulated=release.simulated,
         )
 
@@ -325,6 +353,10 @@ class Quantile:
         column = whole[self.column]
         assert not isinstance(column, Categorical)
         yield {self.column: column.low}, {self.column: column.high}
+
+
+def _inside(x: object) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) and 0 < x < 1
 
 
 def _names(q: float) -> tuple[str, str, str]:

@@ -105,7 +105,7 @@ class RangeCells:
     """Histograms of the ranged features, shape (features, 64): one record moves one cell of each by 1."""
 
     map: CellIndices
-    norm: str = field(default="l2", init=False)
+    norm: str = field(default="cells", init=False)
 
     @property
     def shape(self) -> tuple[int, int]:

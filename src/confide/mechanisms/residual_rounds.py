@@ -30,11 +30,25 @@ from confide.mechanisms.scores import descend, plan_descent
 from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
 from confide.mechanisms.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
 from confide.noise import keyed_generator
-from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Either,
+    Event,
+    Gram,
+    Meter,
+    Noisy,
+    Plan,
+    Source,
+    Spend,
+    Statistic,
+    Together,
+    Total,
+)
+from confide.protocol.events import leaves
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["Round", "draw_line", "first_variance", "last_round", "plan_line", "round_names", "shrunken"]
+__all__ = ["Round", "cross_noise", "draw_line", "first_variance", "last_round", "plan_line", "round_names", "shrunken"]
 
 Array = NDArray[np.float64]
 
@@ -282,6 +296,15 @@ def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[
     split = _SUBSTITUTE if relation == "substitute" else _LAST
     planned = BlockGram(WhitenedRows(design), multipliers(*split))
     return Round.decoded(statistics[name], planned, frame, float(np.asarray(public["cap"])[-1]))
+
+
+def cross_noise(design: Design, event: Event) -> float:
+    """The noise sd of b in the last round of the long branch for a cap of 1: what forecasts need."""
+    name = round_names(3)[-1]
+    spend = next(leaf for leaf in leaves(event) if isinstance(leaf, Spend) and leaf.name == name)
+    rows, last = WhitenedRows(design), multipliers(*_LAST)
+    sd = sqrt(float(spend.scale)) * float(spend.step)
+    return sd / (sqrt(2) * last[1] * rows.steps * rows.response_steps)
 
 
 def _level(plan: Plan) -> float:

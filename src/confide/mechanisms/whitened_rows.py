@@ -245,7 +245,7 @@ class LeverageCells:
 
     map: LeverageIndices
     shape: tuple[int] = field(default=(12,), init=False)
-    norm: str = field(default="l2", init=False)
+    norm: str = field(default="cells", init=False)
 
     def at(self, frame: Frame) -> LeverageCells:
         """The statistic in the coordinates of a frame."""

@@ -27,7 +27,7 @@ from confide.protocol.question import Question
 from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
 from confide.protocol.source import Source
-from confide.protocol.statistic import Gram, RecordMap, Statistic, Total
+from confide.protocol.statistic import Gram, RecordMap, Statistic, Total, moved_squared
 
 __all__ = [
     "LAWS",
@@ -63,6 +63,7 @@ __all__ = [
     "implies",
     "leaves",
     "method_parameters",
+    "moved_squared",
     "mu_squared",
     "paths",
     "statements_hold",

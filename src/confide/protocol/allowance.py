@@ -95,7 +95,7 @@ class Allowance:
             raise PlanError(f"the law {law!r} does not fit an allowance in {type(self.level).__name__}")
         allowed = self._share(name, share)
         if gaussian:
-            norm = statistic.norm
+            norm = "l2" if statistic.norm == "cells" else statistic.norm
             sensitivity = sqrt_up(statistic.sensitivity_squared(self.relation) * self.rows_per_unit**2)
             scale = sensitivity**2 / allowed  # sigma^2
         else:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
-from confide.protocol.events import Spend, leaves, paths
+from confide.protocol.events import Opaque, Spend, leaves, paths
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
@@ -77,6 +77,23 @@ class Meter:
         """What was drawn under a name, for numbers that follow from it between the rounds."""
         if name not in self._drawn:
             raise ReleaseError(f"{name!r} was not drawn yet; draw it first")
+        return self._drawn[name]
+
+    def opaque(self, name: str, value: NDArray[np.float64], step: Fraction) -> Noisy:
+        """A noisy result that is proved elsewhere (`Opaque` in the plan), rounded to a public grid of that step, a power of two.
+
+        value: drawn by the method itself, from this meter's noise; what is not finite becomes 0. Nothing is added here.
+        """
+        if self._closed:
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
+        if not isinstance(self._spends.get(name), Opaque):
+            known = ", ".join(leaf.name for leaf in self._spends.values() if isinstance(leaf, Opaque))
+            raise ReleaseError(f"the plan has no opaque release {name!r}; it has: {known or 'none'}")
+        if name in self._drawn:
+            raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
+        flat = np.nan_to_num(np.asarray(value, dtype=np.float64).ravel(), nan=0.0, posinf=0.0, neginf=0.0)
+        values = np.array([round(Fraction(float(v)) / step) for v in flat], dtype=object).reshape(np.shape(value))
+        self._drawn[name] = Noisy(values, step, "opaque", Fraction(0), "none")
         return self._drawn[name]
 
     def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:

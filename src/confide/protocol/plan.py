@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import prod
 from typing import Any
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, guarantee_from_dict
 from confide.protocol.allowance import Allowance
-from confide.protocol.events import Cost, Event, Spend, event_from_dict, event_to_dict, exact_cost, leaves
+from confide.protocol.events import (
+    Cost,
+    Either,
+    Event,
+    Opaque,
+    Spend,
+    Together,
+    event_from_dict,
+    event_to_dict,
+    exact_cost,
+    leaves,
+)
 from confide.protocol.exact import digest, pack, unpack
 from confide.protocol.files import from_file, to_file
 from confide.protocol.question import Question
@@ -188,13 +199,8 @@ class Plan:
 
     def summary(self) -> str:
         """The plan as a table: what is spent on what, the guarantee, and the predicted standard errors."""
-        rows = [f"{'spend':<16}{'share':>8}{'cost':>22}{'noise sd / sensitivity':>26}{'numbers':>9}"]
-        total = exact_cost(self.event)
-        for leaf in leaves(self.event):
-            if isinstance(leaf, Spend):
-                rows.append(_spend_line(leaf, total))
-            else:
-                rows.append(f"{leaf.name:<16}{leaf.guarantee!s}")
+        rows = [f"{'spend':<18}{'share':>8}{'cost':>22}{'noise sd / sensitivity':>26}{'numbers':>9}"]
+        rows += _event_lines(self.event, exact_cost(self.event))
         head = [
             f"Plan of {self.method.name} {self.method.version}: {self.target}",
             f"requested  {self.requested}",
@@ -210,10 +216,54 @@ class Plan:
         return self.summary()
 
 
-def _spend_line(spend: Spend, total: Cost | None) -> str:
+def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str]:
+    """The spends in order; the branches of a choice one below the other, of which exactly one is drawn."""
+    match event:
+        case Either(branches):
+            lines = []
+            for i, branch in enumerate(branches):
+                lines.append(f"{indent}{'either' if i == 0 else 'or'} (by what came out before)")
+                lines += _event_lines(branch, total, indent + "  ")
+            return lines
+        case Together(parts):
+            return [line for run in _runs(parts) for line in _run_lines(run, total, indent)]
+    return _run_lines((event,), total, indent)
+
+
+def _runs(parts: tuple[Event, ...]) -> list[tuple[Event, ...]]:
+    """Spends that are alike but for the number that ends their name, together; anything else by itself."""
+    runs: list[tuple[Event, ...]] = []
+    for part in parts:
+        last = runs[-1][0] if runs else None
+        if isinstance(part, Spend) and isinstance(last, Spend) and _unnumbered(part) == _unnumbered(last):
+            runs[-1] = (*runs[-1], part)
+        else:
+            runs.append((part,))
+    return runs
+
+
+def _unnumbered(spend: Spend) -> Spend:
+    return replace(spend, name=spend.name.rstrip("0123456789"))
+
+
+def _run_lines(run: tuple[Event, ...], total: Cost | None, indent: str) -> list[str]:
+    first, last = run[0], run[-1]
+    if isinstance(first, Spend) and isinstance(last, Spend):
+        name = first.name if len(run) == 1 else f"{first.name} to {last.name[len(_unnumbered(last).name) :]}"
+        return [_spend_line(first, indent + name, len(run), total)]
+    if isinstance(first, Opaque):
+        return [f"{indent + first.name:<18}{first.guarantee!s}"]
+    return (
+        _event_lines(first, total, indent)
+        if isinstance(first, (Either, Together))
+        else [line for leaf in leaves(first) for line in _run_lines((leaf,), total, indent)]
+    )
+
+
+def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
     cost = spend.exact_cost
     # a Gaussian spend inside a total in rho has no share that a reader could check; it is left out
-    share = f"{float(cost.amount / total.amount):.1%}" if total is not None and total.kind is cost.kind else ""
+    share = f"{float(times * cost.amount / total.amount):.1%}" if total is not None and total.kind is cost.kind else ""
     numbers = cost.guarantee("add-remove").numbers()
     level = getattr(cost.guarantee("add-remove"), numbers[0])
     size = prod(spend.shape)
@@ -221,7 +271,8 @@ def _spend_line(spend: Spend, total: Cost | None) -> str:
         size = spend.shape[0] * (spend.shape[0] + 1) // 2
     sd = spend.noise_sd
     ratio = "" if sd is None else f"{sd / float(spend.sensitivity * spend.step):.4g}"
-    return f"{spend.name:<16}{share:>8}{f'{numbers[0]} {level:.4g}':>22}{ratio:>26}{1 if not ratio else size:>9}"
+    each = f"{numbers[0]} {level:.4g}{' each' if times > 1 else ''}"
+    return f"{name:<18}{share:>8}{each:>22}{ratio:>26}{1 if not ratio else size:>9}"
 
 
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:

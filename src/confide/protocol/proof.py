@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from confide.errors import NoConversion, PlanError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
-from confide.protocol.events import Event, Spend, exact_cost, fold, leaves
+from confide.protocol.events import (
+    Either,
+    Event,
+    Opaque,
+    PerPath,
+    Spend,
+    Test,
+    Together,
+    exact_cost,
+    fold,
+    leaves,
+    paths,
+)
+from confide.protocol.laws import ADDITIVE
 from confide.protocol.plan import Plan
+from confide.protocol.release import Noisy
 
-__all__ = ["check_plan", "implies", "statements_hold"]
+__all__ = ["check_plan", "drawn_as_planned", "implies", "statements_hold"]
 
 
 def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
@@ -23,7 +38,30 @@ def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
     else:
         paid = implies(fold(event, relation), native)
     same = all((g.relation, g.unit, g.trust) == (relation, native.unit, native.trust) for g in guarantees)
-    return paid and same and all(implies(native, other) for other in guarantees[1:])
+    assumed = all(set(native.assumptions) <= set(g.assumptions) for g in guarantees)
+    return paid and same and assumed and _bounds_fit(event, native) and all(implies(native, g) for g in guarantees[1:])
+
+
+def _bounds_fit(event: Event, native: Guarantee) -> bool:
+    """Whether bounds that are proved elsewhere protect what the native statement says, under no further assumption.
+
+    And whether a bound for any path of a tree is at least what one leaf of it costs.
+    """
+    match event:
+        case Opaque(_, bound, _):
+            own = True
+        case PerPath(leaf, bound):
+            # every path meets at least one leaf, so that no bound can be below what a leaf costs
+            cost = exact_cost(leaf)
+            own = _bounds_fit(leaf, native) and (cost is None or implies(cost.guarantee(str(native.relation)), bound))
+        case Together(children) | Either(children):
+            return all(_bounds_fit(child, native) for child in children)
+        case Test(on, then):
+            return _bounds_fit(on, native) and _bounds_fit(then, native)
+        case _:
+            return True
+    labels = (bound.relation in (None, native.relation), bound.unit == native.unit, bound.trust == native.trust)
+    return own and all(labels) and set(bound.assumptions) <= set(native.assumptions)
 
 
 def _amount(native: Guarantee) -> Fraction:
@@ -68,6 +106,21 @@ def implies(stronger: Guarantee, weaker: Guarantee) -> bool:
         return False
 
 
+def drawn_as_planned(event: Event, statistics: Mapping[str, Noisy]) -> bool:
+    """Whether noisy statistics are one branch of a tree, each with the law, scale, step, norm and shape that the tree says."""
+    planned = {leaf.name: leaf for leaf in leaves(event)}
+    if frozenset(statistics) not in paths(event):
+        return False
+    for name, noisy in statistics.items():
+        leaf = planned[name]
+        if isinstance(leaf, Spend):
+            own = (leaf.law, leaf.scale, leaf.step, leaf.norm)
+            shape = () if leaf.law == "exponential" else leaf.shape
+            if own != (noisy.law, noisy.scale, noisy.step, noisy.norm) or (shape and noisy.shape != shape):
+                return False
+    return True
+
+
 def check_plan(plan: Plan, requested: Guarantee) -> None:
     """Raise `PlanError` when a plan answers another request, states less than it spends, or spends less than its maps say."""
     who = f"the plan of {plan.method.name!r}"
@@ -78,8 +131,17 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
     rows = int(plan.schema["rows_per_unit"])
     for leaf in leaves(plan.event):
         statistic = plan.statistics.get(leaf.name)
-        if statistic is None or not isinstance(leaf, Spend):
+        if not isinstance(leaf, Spend) or leaf.law not in ADDITIVE:
             continue
+        if statistic is None:
+            raise PlanError(
+                f"{who} spends on {leaf.name!r} and holds no statistic of that name; this is an error of the method"
+            )
+        norms = ("l1",) if leaf.norm == "l1" else ("l2", "cells") if leaf.norm == "l2" else (leaf.norm,)
+        if leaf.norm != "l1" and statistic.norm not in norms:
+            raise PlanError(
+                f"{who} draws {leaf.name!r} in another norm than its statistic's; this is an error of the method"
+            )
         if leaf.norm == "l1":
             least = (statistic.sensitivity_l1(plan.relation) * rows) ** 2
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ class Noisy:
 
     @property
     def variance(self) -> float:
-        """Noise variance of one entry in the statistic's own integers, rounding included; infinite for a choice."""
+        """Noise variance of one entry in the statistic's own integers, rounding included; infinite for a choice, NaN for an opaque one."""
+        if self.law == "opaque":
+            return nan
         return law_named(self.law).variance(self.scale) * float(self.step**2)
 
     def decode(self) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Gram", "RecordMap", "Statistic", "Total"]
+__all__ = ["Gram", "RecordMap", "Statistic", "Total", "moved_squared"]
 
 Codes = NDArray[np.float64]
 
@@ -62,6 +62,23 @@ class Statistic(Protocol):
     def update(self, state: Any, codes: Codes) -> Any: ...
     def merge(self, a: Any, b: Any) -> Any: ...
     def value(self, state: Any) -> NDArray[Any]: ...
+
+
+def moved_squared(statistic: Statistic, own: Any, rows: Any) -> Any:
+    """Squared changes of a statistic, in its own norm, when the record with the row `own` gives way to each of `rows`.
+
+    own: shape (width,), zeros for no record; rows: (width, m); shape (m,), exact for arrays of Python integers. What the searches for
+    the worst neighbours are about. A statistic that is no plain sum or Gram matrix of its map says it itself, as a method of this name.
+    """
+    said = getattr(statistic, "moved_squared", None)
+    if said is not None:
+        return said(own, rows)
+    if statistic.norm == "frobenius":
+        inner = (own[:, None] * rows).sum(axis=0)
+        return (rows * rows).sum(axis=0) ** 2 + (own * own).sum() ** 2 - 2 * inner**2
+    if statistic.norm == "cells":  # each row of the map is the cell that the record lies in, 0 for none
+        return ((rows != own[:, None]) * ((rows > 0) * 1 + (own > 0)[:, None] * 1)).sum(axis=0)
+    return ((rows - own[:, None]) ** 2).sum(axis=0)
 
 
 @dataclass

@@ -1,7 +1,25 @@
-"""Linear regression."""
+"""Linear regression: the default SSP2, SSP for releases that many questions share, and the published methods beside them."""
 
+from confide.regression.adassp import AdaSSP
+from confide.regression.analyze_gauss import AnalyzeGauss
+from confide.regression.boosted_adassp import BoostedAdaSSP
+from confide.regression.functional_mechanism import FunctionalMechanism
+from confide.regression.gradient_descent import GradientDescent
+from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss
 from confide.regression.linear import LinearEstimates
+from confide.regression.output_perturbation import OutputPerturbation
 from confide.regression.ssp import SSP
 from confide.regression.ssp2 import SSP2
 
-__all__ = ["SSP", "SSP2", "LinearEstimates"]
+__all__ = [
+    "SSP",
+    "SSP2",
+    "AdaSSP",
+    "AnalyzeGauss",
+    "BoostedAdaSSP",
+    "FunctionalMechanism",
+    "GradientDescent",
+    "JohnsonLindenstrauss",
+    "LinearEstimates",
+    "OutputPerturbation",
+]

@@ -29,10 +29,11 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source
+from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["FunctionalMechanism"]
@@ -137,20 +138,11 @@ class FunctionalMechanism:
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Two records in corners, where every coefficient is 1 or -1: any corner attains the sensitivity under add-remove.
+        """Records in corners, where every coefficient is 1 or -1: any corner attains the sensitivity under add-remove.
 
-        The second has the features of the first mirrored and the same response. None without a schema or with derived terms.
+        None with derived or categorical terms.
         """
-        design = None if schema is None else self._design(schema)
-        names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
-        if schema is None or None in names:
-            return
-        high, low = {}, {}
-        for name in map(str, names):
-            column = schema[name]
-            assert not isinstance(column, Categorical)
-            high[name], low[name] = column.high, column.low
-        yield high, {**low, str(names[-1]): high[str(names[-1])]}
+        return () if schema is None else corner_pairs(self._design(schema), schema)
 
 
 def _reach(sd: float) -> float:

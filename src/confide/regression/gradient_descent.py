@@ -35,10 +35,11 @@ from confide.guarantees import Guarantee
 from confide.mechanisms.ranges import Present
 from confide.mechanisms.scores import default_clip, descend, plan_descent
 from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["GradientDescent"]
@@ -183,24 +184,11 @@ class GradientDescent:
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Two records in opposite corners with responses at opposite bounds: clipped scores of full length, as far apart as can be.
+        """Records in corners, where scores have the full length of the clip; with opposite responses they are apart by twice that.
 
-        At theta = 0 the scores are z t: (1, 1, ..) and (-1, 1, ..), apart by nearly twice the clip where the corner has many
-        coordinates that agree in sign. None without a schema or with derived terms.
+        None with derived or categorical terms.
         """
-        design = None if schema is None else self._design(schema)
-        names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
-        if schema is None or None in names:
-            return
-        high, low = {}, {}
-        for name in map(str, names):
-            column = schema[name]
-            assert not isinstance(column, Categorical)
-            high[name] = low[name] = column.high
-        response = schema[str(names[-1])]
-        assert not isinstance(response, Categorical)
-        low[str(names[-1])] = response.low
-        yield high, low
+        return () if schema is None else corner_pairs(self._design(schema), schema)
 
 
 def _restricted(design: Design) -> tuple[Array | None, Array | None]:

@@ -34,11 +34,12 @@ from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
 from confide.mechanisms.minimiser import BallMinimiser
 from confide.mechanisms.ranges import Present
-from confide.protocol import Allowance, Gram, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["OutputPerturbation"]
@@ -100,15 +101,14 @@ class OutputPerturbation:
         minimiser = self._minimiser(design)
         spends = (
             allowance.spend("count", count, _COUNT_SHARE),
-            # the allowance asks a statistic for its shape, norm, sensitivity and map's digest, and for nothing else
-            allowance.spend("minimiser", minimiser, 1 - _COUNT_SHARE),  # type: ignore[arg-type]
+            allowance.spend("minimiser", minimiser, 1 - _COUNT_SHARE),
         )
         return Plan.of(
             self,
             schema,
             allowance,
             Together(spends),
-            {"count": count, "moments": Gram(minimiser.rows)},
+            {"count": count, "minimiser": minimiser},
             n=n,
             passes=2,
             constants={"radius": float(self.radius), "slope": minimiser.slope},
@@ -147,13 +147,14 @@ class OutputPerturbation:
 
     def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
         """The noisy count, then the minimiser at the penalty that follows from it."""
-        minimiser = self._minimiser(self._design(source.schema))
+        minimiser = plan.statistic("minimiser")
+        assert isinstance(minimiser, BallMinimiser)
         with Meter(plan, noise) as meter:
             (present,) = source.aggregate(plan.statistic("count"))
             count = float(meter.draw("count", present).decode()[0])
             penalty = self._penalty(count, plan, minimiser)
-            (gram,) = source.aggregate(plan.statistic("moments"))
-            meter.draw("minimiser", minimiser.integers(gram, penalty))
+            (line,) = source.aggregate(minimiser.at(penalty))
+            meter.draw("minimiser", line)
         return meter.release(public={"penalty": np.array([penalty])})
 
     # infer ----------------------------------------------------------------------------------------------------------
@@ -162,14 +163,14 @@ class OutputPerturbation:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
         design = self._design(release.plan.schema)
-        minimiser, noisy = self._minimiser(design), release["count"]
-        penalty = float(release.public["penalty"][0])
+        noisy, penalty = release["count"], float(release.public["penalty"][0])
+        minimiser = self._minimiser(design).at(penalty)
         count, half = float(noisy.decode()[0]), stats.norm.ppf(0.975) * sqrt(noisy.variance)
         return point_estimates(
             self,
             release,
             design,
-            minimiser.decode(release["minimiser"].decode(), penalty),
+            minimiser.decode(release["minimiser"].decode()),
             reason="the line is pulled towards the middle by an amount that is not released",
             facts=(
                 ("Records (noisy)", f"{count:,.0f} ± {half:,.0f}"),
@@ -180,20 +181,5 @@ class OutputPerturbation:
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """A record in a corner with the response at a bound, against its mirror image.
-
-        Where there are no other records the line runs into the ball and the corner pulls with a slope near G. None without a schema or with
-        derived terms.
-        """
-        design = None if schema is None else self._design(schema)
-        names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
-        if schema is None or None in names:
-            return
-        high, low = {}, {}
-        for name in map(str, names):
-            column = schema[name]
-            assert not isinstance(column, Categorical)
-            high[name], low[name] = column.high, column.low
-        response = str(names[-1])
-        yield high, {**high, response: low[response]}
-        yield high, {**low, response: high[response]}
+        """Records in corners, whose slopes are the largest wherever the line is. None with derived or categorical terms."""
+        return () if schema is None else corner_pairs(self._design(schema), schema)

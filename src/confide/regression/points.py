@@ -7,7 +7,7 @@ Without an intercept in the formula theta lies in an affine set (`regression.sca
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import nan
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from confide.regression.normal_equations import Line
 from confide.regression.scaling import coefficient_names, to_units
 from confide.schema import Design
 
-__all__ = ["point_estimates", "ridge_line"]
+__all__ = ["point_estimates", "ridge_line", "weakness"]
 
 Array = NDArray[np.float64]
 
@@ -94,3 +94,18 @@ def ridge_line(gram: Array, cross: Array, line: Line, ridge: float = 0.0) -> Arr
             return np.full(len(cross), nan)
         theta = offset + basis @ phi
     return np.asarray(theta) if np.isfinite(theta).all() else np.full(len(cross), nan)
+
+
+def weakness(gram: Array, sd: float, line: Line) -> str:
+    """Why a line from a noisy Gram matrix (p, p) is rough, for status "weak"; "" where the matrix stands above its noise on the line.
+
+    sd: of the symmetric noise on the diagonal, with half the variance off it; in k directions its operator norm is about sd sqrt(2 k).
+    """
+    axes, _ = np.linalg.qr(line.basis)
+    smallest = float(np.linalg.eigvalsh(axes.T @ gram @ axes)[0])
+    if smallest > sd * sqrt(2 * axes.shape[1]):
+        return ""
+    return (
+        "the smallest eigenvalue of the noisy second moments is below the size of its noise, so that in some direction the noise says more "
+        "than the records; ask for fewer terms, tighter bounds, more records or a larger budget"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -14,7 +15,7 @@ from confide.regression.normal_equations import Line, NoisyMoments
 from confide.schema import Design, Schema
 from confide.schema.term import Indicator, Term
 
-__all__ = ["PRIOR", "coefficient_names", "factor_name", "forecast", "line_of", "to_units"]
+__all__ = ["PRIOR", "coefficient_names", "factor_name", "forecast", "forecast_table", "line_of", "to_units"]
 
 Array = NDArray[np.float64]
 
@@ -81,27 +82,39 @@ def _half(term: Any) -> float:
 
 
 def forecast(design: Design, schema: Schema, cap: float, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
+    """`forecast_table` of one release of weighted moments."""
+    line = line_of(design)
+
+    def covariance(scaled: Array, count: int) -> Array:
+        weights = np.minimum(1.0, cap / (scaled**2).sum(axis=1))
+        one = (scaled * weights[:, None]).T @ scaled / len(scaled)
+        guess = np.full(len(one), sqrt(PRIOR / len(one)))
+        bread = line.basis @ np.linalg.pinv(line.basis.T @ (count * one) @ line.basis) @ line.basis.T
+        return np.asarray(bread @ (count * one / 4 + noise.noise_covariance(guess)) @ bread)
+
+    return forecast_table(design, schema, n, covariance)
+
+
+def forecast_table(
+    design: Design, schema: Schema, n: int | None, covariance: Callable[[Array, int], Array]
+) -> dict[str, Any]:
     """Standard errors to expect for practice records (independent, uniform) and a residual sd of a quarter of y's range.
 
-    Rounded to two digits: it is a guess, and a plan's file must not differ between machines in its last bits. Levels of one
-    factor are interchangeable before the data are seen, and share one number: their mean variance over the simulated rows.
+    covariance: of theta in scaled units, from z of practice records (rows, p) and a number of records. Rounded to two digits: it is a
+    guess, and a plan's file must not differ between machines in its last bits. Levels of one factor are interchangeable before the data
+    are seen, and share one number: their mean variance over the simulated rows.
     """
     scaled = _practice_rows(design, schema)
-    weights = np.minimum(1.0, cap / (scaled**2).sum(axis=1))
-    one = (scaled * weights[:, None]).T @ scaled / len(scaled)
-    guess = np.full(len(one), sqrt(PRIOR / len(one)))
-    line = line_of(design)
-    matrix, _ = to_units(design, list(range(len(design.terms))))
-    names = coefficient_names(design, list(range(len(design.terms))))
+    everything = list(range(len(design.terms)))
+    matrix, _ = to_units(design, everything)
+    names = coefficient_names(design, everything)
     alike = _alike(design)
     table: dict[str, Any] = {
         "assumes": "order of magnitude: simulated for features that are independent and uniform within bounds, and a "
         "residual sd of a quarter of the response's range; the real ones may be several times as small or large"
     }
     for count in (n,) if n else (1_000, 10_000, 100_000):
-        bread = line.basis @ np.linalg.pinv(line.basis.T @ (count * one) @ line.basis) @ line.basis.T
-        covariance = matrix @ bread @ (count * one / 4 + noise.noise_covariance(guess)) @ bread @ matrix.T
-        errors = np.sqrt(alike @ np.diag(covariance))
+        errors = np.sqrt(alike @ np.diag(matrix @ covariance(scaled, count) @ matrix.T))
         table[f"{count:,}"] = {name: float(f"{error:.2g}") for name, error in zip(names, errors, strict=True)}
     return table
 

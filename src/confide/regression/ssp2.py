@@ -31,16 +31,24 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.ranges import ranged
-from confide.mechanisms.residual_rounds import Round, draw_line, first_variance, last_round, plan_line, shrunken
+from confide.mechanisms.residual_rounds import (
+    Round,
+    cross_noise,
+    draw_line,
+    first_variance,
+    last_round,
+    plan_line,
+    shrunken,
+)
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import ScoreRows
 from confide.noise import keyed_generator
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source
+from confide.protocol import Allowance, Event, Meter, Noise, Plan, Question, Release, Source
 from confide.regression.bias_aware import BiasAware, bias_aware
 from confide.regression.linear import LinearEstimates, kept, legend
 from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
 from confide.regression.r_squared import Chart, r_squared, r_squared_interval
-from confide.regression.scaling import coefficient_names, line_of, to_units
+from confide.regression.scaling import coefficient_names, forecast_table, line_of, to_units
 from confide.results.table import DASH
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
@@ -140,6 +148,7 @@ class SSP2:
             target=f"linear regression of {response} on {', '.join(design.names)}"
             + (", for prediction" if descent else f", {_TARGET_WORDS[self.target]}"),
             covers=self._covers(design),
+            forecast={} if descent else self._forecast(design, schema, allowance, event, n),
             warnings=(
                 *parse_formula(self.formula, schema).notes,
                 *(
@@ -153,6 +162,28 @@ class SSP2:
     def _design(self, schema: Any) -> Design:
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)
+
+    def _forecast(
+        self, design: Design, schema: Schema, allowance: Allowance, event: Event, n: int | None
+    ) -> dict[str, Any]:
+        """What the last round of the long branch would give: its noise on residuals clipped at three sds, in whitened coordinates.
+
+        Where the records are too few for it the number is that of a release that cannot be read: half the range of the response for
+        each half-width of the feature.
+        """
+        line = line_of(design)
+        cross = cross_noise(design, event)
+
+        def covariance(scaled: Array, count: int) -> Array:
+            p = scaled.shape[1]
+            one = scaled.T @ scaled / len(scaled)
+            spread = line.basis @ np.linalg.pinv(line.basis.T @ one @ line.basis) @ line.basis.T
+            sampling, noise = 1 / (4 * count), 9 * 2**0.5 * p * (cross / count) ** 2 / 4
+            if count < 60 * p * cross:
+                return np.asarray(spread / np.abs(np.diag(spread)).max())
+            return np.asarray((sampling + noise) * spread)
+
+        return forecast_table(design, schema, n, covariance)
 
     def _bound(self, design: Design, *, private: bool = True) -> float | None:
         """B: as declared; else 2 where every half-width is a private range or a binary feature's."""
@@ -242,22 +273,28 @@ class SSP2:
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Two records at opposite ends of the response and mirrored in every other feature, where rounds differ most.
+        """Records whose first round is largest, |z|^2 = R2 and |t| = 1: alike but for the end of the response, and mirrored.
 
-        None without a schema or with derived terms.
+        The former are the worst pair under substitute, where the products of features and response change sign. None without a schema
+        or with derived terms.
         """
         design = None if schema is None else self._design(schema)
         names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
         if design is None or schema is None or None in names:
             return
-        pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-        for j, name in enumerate(names):
+        reach = sqrt(1 / 3)  # of the way from the middle to the end: |z|^2 = 1 + d/3
+        above: dict[str, Any] = {}
+        below: dict[str, Any] = {}
+        for name in names[:-1]:
             column = schema[str(name)]
             assert not isinstance(column, Categorical)
-            ends = (column.low, column.high)
-            pair[0][str(name)] = ends[1]
-            pair[1][str(name)] = ends[0] if j % 2 or j == len(names) - 1 else ends[1]
-        yield pair
+            middle, half = (column.low + column.high) / 2, (column.high - column.low) / 2
+            above[str(name)], below[str(name)] = middle + reach * half, middle - reach * half
+        response = schema[str(names[-1])]
+        assert not isinstance(response, Categorical)
+        low, high = {str(names[-1]): response.low}, {str(names[-1]): response.high}
+        yield {**above, **high}, {**above, **low}
+        yield {**above, **high}, {**below, **low}
 
 
 _TARGET_WORDS = {"projection": "weighted projection", "ols": "least squares of all records"}
@@ -335,8 +372,8 @@ class _Reading:
             numbers["bias_aware"] = bounds
             if bounds is not None:
                 # a valid interval, whichever way the Gram matrix drowned
-                status, flags = "weak", ("bias_aware",)
-            elif status == "weak" or self.method.slope_bound is None:
+                status, flags, reason = "weak", ("bias_aware",), _BIAS_AWARE
+            else:
                 reason += "; a declared slope_bound gives bias-aware intervals"
         return self._result(done, names, estimates, numbers, status, reason, (*flags, *self._remarks(subset)), meat)
 
@@ -457,6 +494,10 @@ class _Reading:
         )
 
 
+_BIAS_AWARE = (
+    "the released Gram matrix does not stand above its noise in every direction, so normal intervals are not valid; ask for fewer "
+    "terms, tighter bounds, more records or a larger budget"
+)
 _SUBSET_COVERS = (
     "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
     "in the smaller model assumed, independent records"

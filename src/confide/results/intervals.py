@@ -41,7 +41,7 @@ class Intervals:
     """Estimates with intervals at one level that was fixed in the plan.
 
     names (p,); estimates, low, high (p,), in the units of the data, an end of an interval infinite where there is none; level: of each
-    interval; status, reason, flags, guarantees, target and covers as in `Estimates`.
+    interval; label: what the names are, for heads and axes; status, reason, flags, guarantees, target and covers as in `Estimates`.
     """
 
     method: str
@@ -60,6 +60,7 @@ class Intervals:
     covers: str
     release_sha256: str
     facts: tuple[tuple[str, str], ...] = ()
+    label: str = ""
     simulated: bool = False
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ class Intervals:
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         def shown(value: float) -> str:
-            return f"{value:.6g}" if isfinite(value) else "none"
+            return f"{value:,.6g}" if isfinite(value) else "none"
 
         return [
             (clean(name), *(shown(float(v)) for v in row))  # type: ignore[misc]
@@ -121,7 +122,7 @@ class Intervals:
 
     def summary(self) -> str:
         """The table as text, with status, guarantee and what the intervals cover."""
-        heads = ("", "estimate", "low", "high")
+        heads = (clean(self.label), "estimate", "low", "high")
         rows = [heads, *self._cells()]
         sizes = [max(len(row[place]) for row in rows) + 2 for place in range(4)]
         lines = [
@@ -195,6 +196,8 @@ class Intervals:
                     )
         ax.scatter(self.estimates, places, color="#1f4e79", zorder=3)
         ax.set_yticks(places, [clean(name) for name in self.names])
+        ax.set_ylabel(clean(self.label))
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
         ax.set_ylim(-0.7, len(self.names) - 0.3)
         ax.set_xlabel(clean(f"{self.response}: estimate with {self.level:.0%} interval"))
         ax.spines[["top", "right"]].set_visible(False)
@@ -202,10 +205,10 @@ class Intervals:
 
     def _repr_html_(self) -> str:
         table = environment().from_string(
-            "<table><tr><th></th><th>estimate</th><th>low</th><th>high</th></tr>"
+            "<table><tr><th>{{ label }}</th><th>estimate</th><th>low</th><th>high</th></tr>"
             "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</table>"
         )
-        return str(table.render(rows=self._cells()))
+        return str(table.render(rows=self._cells(), label=clean(self.label)))
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page; returns its path. `PlanError` when the file cannot be written."""

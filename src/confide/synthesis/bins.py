@@ -37,6 +37,8 @@ _TREE_SHARE = Fraction(1, 4)
 _ABOVE = 2.0
 # and promises each part this many sds of a leaf's count.
 _PROMISE = 3.0
+# and more of them where rows are bin means, whose noise falls with the size of the bin.
+_PROMISE_MEANS = 20.0
 
 
 def feature_columns(design: Design) -> tuple[str, ...]:
@@ -164,6 +166,10 @@ class Counts:
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(2 if relation == "substitute" else 1)
 
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """The two records in different bins, which is the worst."""
+        return (rows * rows).sum(axis=0) + (own * own).sum()
+
     def sensitivity_l1(self, relation: str) -> Fraction:
         return self.sensitivity_squared(relation)
 
@@ -200,6 +206,11 @@ class Leaves:
 
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(self.map.l2_squared * (2 if relation == "substitute" else 1))
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """The two records in one bin or in different ones, whichever is worse."""
+        apart = (rows * rows).sum(axis=0) + (own * own).sum()
+        return np.maximum(apart, ((rows - own[:, None]) ** 2).sum(axis=0))
 
     def sensitivity_l1(self, relation: str) -> Fraction:
         return Fraction(self.map.l1 * (2 if relation == "substitute" else 1))
@@ -260,14 +271,17 @@ def draw_bins(meter: Meter, source: Source, plan: Plan) -> None:
 
 
 def _leaves(design: Design, plan: Plan, cells: int, count: Callable[[int, Bins], Array]) -> Bins:
-    return grown(Tree(design.schema, feature_columns(design)), cells, _rules(plan), count)
+    columns = feature_columns(design)
+    return grown(Tree(design.schema, columns), cells, _rules(plan, len(columns)), count)
 
 
-def _rules(plan: Plan) -> tuple[tuple[float, float], ...]:
+def _rules(plan: Plan, columns: int) -> tuple[tuple[float, float], ...]:
     """(least count, least count per part) of each level, from the public noise."""
     noise = {spend.name: spend.noise_sd or 0.0 for spend in leaves(plan.event) if isinstance(spend, Spend)}
-    own = noise["leaves"] / _unit(plan.spend("leaves").shape[1])
-    return tuple((_ABOVE * noise[name], _PROMISE * own) for name in _levels(noise))
+    width = plan.spend("leaves").shape[1]
+    promise = _PROMISE_MEANS if width > 1 + columns else _PROMISE
+    own = noise["leaves"] / _unit(width)
+    return tuple((_ABOVE * noise[name], promise * own) for name in _levels(noise))
 
 
 def _levels(names: Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ from confide.protocol import Release
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.synthesis.bins import NoisyBins, feature_columns, read_bins
 from confide.synthesis.features import draw_columns, joined, public_rows, row_numbers
-from confide.synthesis.response import Line, deficient, off_by, on_line
+from confide.synthesis.response import Line, Matrix
 
 __all__ = ["Options", "Rows", "build_rows", "frame_of"]
 
@@ -52,6 +52,14 @@ class Options:
         if not isinstance(self.bounded, bool):
             raise PlanError(f"bounded must be True or False, got {self.bounded!r}; leave it out for False")
 
+    def check(self, design: Design) -> None:
+        """`PlanError` for fewer rows than OLS needs."""
+        if self.rows is not None and self.rows < len(design.names) + 2:
+            raise PlanError(
+                f"rows must be at least {len(design.names) + 2} for {len(design.names)} coefficients, got {self.rows}; "
+                "leave it out for the noisy number of records"
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -68,17 +76,12 @@ def build_rows(release: Release, design: Design, line: Line, options: Options, f
     """
     noisy = read_bins(release, design)
     generator = keyed_generator(release.sha256, "rows", str(file))
-    if options.rows is not None and options.rows < len(design.names) + 2:
-        raise PlanError(
-            f"rows must be at least {len(design.names) + 2} for {len(design.names)} coefficients, got {options.rows}; "
-            "leave it out for the noisy number of records"
-        )
+    options.check(design)
     numbers = row_numbers(noisy.counts, noisy.total if options.rows is None else float(options.rows))
     columns = draw_columns(noisy, design, numbers, generator)
     columns, redrawn = _with_finite_terms(columns, noisy, design, numbers, generator)
-    columns, added = _with_one_solution(columns, design, generator, options.rows)
-    matrix = _matrix(columns, design, len(next(iter(columns.values()))) if columns else int(numbers.sum()) + added)
-    y = on_line(matrix, line, generator)
+    columns, matrix, added = _with_one_solution(columns, design, generator, options.rows, int(numbers.sum()))
+    y = matrix.on_line(line, generator)
     response = _plain_response(design)
     bounds = (float(design.response.low), float(design.response.high))
     outside = int(((y < bounds[0]) | (y > bounds[1])).sum())
@@ -86,7 +89,7 @@ def build_rows(release: Release, design: Design, line: Line, options: Options, f
         y = np.clip(y, *bounds)
         if isinstance(design.schema[response], Integer):
             y = np.rint(y)
-    found = off_by(matrix, y, line.coefficients)
+    found = matrix.off_by(y, line.coefficients)
     order = generator.permutation(len(y))
     integers = options.bounded and isinstance(design.schema[response], Integer)
     columns = {name: values[order] for name, values in columns.items()}
@@ -156,28 +159,28 @@ def _with_finite_terms(
 
 
 def _with_one_solution(
-    columns: dict[str, NDArray[Any]], design: Design, generator: Any, rows: int | None
-) -> tuple[dict[str, NDArray[Any]], int]:
+    columns: dict[str, NDArray[Any]], design: Design, generator: Any, rows: int | None, drawn: int
+) -> tuple[dict[str, NDArray[Any]], Matrix, int]:
     """Rows drawn evenly from the schema are added where OLS has no single solution, a level without rows for instance.
 
-    With a fixed number of rows they take the place of the last ones.
+    With a fixed number of rows they take the place of the last ones. Returns the columns, their model matrix, how many were added.
     """
-    added = 0
     p = len(design.names)
-    if not columns:
-        return columns, 0
+    if not columns:  # an intercept alone
+        enough = max(drawn, p + 2)
+        return columns, Matrix.of(np.ones((enough, p))), enough - drawn
+    matrix, added = Matrix.of(_matrix(columns, design, 0)), 0
     for _ in range(_TRIES):
-        matrix = _matrix(columns, design, 0)
-        if not deficient(matrix):
+        if not matrix.deficient:
             break
         more = public_rows(design, p + 2, generator)
         finite = np.isfinite(_matrix(more, design, 0)).all(axis=1)
-        more = {name: values[finite] for name, values in more.items()}
+        columns = joined({name: values[finite] for name, values in more.items()}, columns)
         added += int(finite.sum())
-        columns = joined(more, columns)
         if rows is not None:
             columns = {name: values[:rows] for name, values in columns.items()}
-    return columns, added
+        matrix = Matrix.of(_matrix(columns, design, 0))
+    return columns, matrix, added
 
 
 def frame_of(columns: Mapping[str, NDArray[Any]], schema: Schema) -> pd.DataFrame:

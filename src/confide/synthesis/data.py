@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -15,7 +15,7 @@ from confide.guarantees import Guarantee
 from confide.protocol import Release
 from confide.schema import Design, Schema
 from confide.synthesis.build import Rows, frame_of
-from confide.synthesis.sidecar import content_digest, sidecar_of, write
+from confide.synthesis.sidecar import sidecar_of, sidecar_text, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,8 +63,7 @@ class SyntheticData:
         if any(one.get("bounded") or one["generator"] != "calibrated" for one in facts):
             flags.append("not_calibrated")
         sidecars = tuple(
-            sidecar_of(release, one, content_digest(frame, design.schema))
-            for frame, one in zip(frames, facts, strict=True)
+            sidecar_of(release, one, frame, design.schema) for frame, one in zip(frames, facts, strict=True)
         )
         return cls(
             method=f"{method.name} {method.version}",
@@ -99,6 +98,11 @@ class SyntheticData:
         Several files get numbers: "table.parquet" becomes "table-1.parquet" and so on. Raises `PlanError` for another ending.
         """
         return write(Path(path), self.frames, self._sidecars)
+
+    def texts(self) -> Iterator[tuple[pd.DataFrame, str]]:
+        """Every table with the text of its sidecar, for those who write files of their own."""
+        for frame, sidecar in zip(self.frames, self._sidecars, strict=True):
+            yield frame, sidecar_text(sidecar)
 
     # a result like others -------------------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.schema import Categorical, Design, Integer, Numeric, Schema
+from confide.schema import Categorical, Design, Integer, Schema
 from confide.synthesis.bins import NoisyBins, feature_columns
 
-__all__ = ["as_column", "draw_columns", "joined", "public_rows", "row_numbers", "tilted"]
+__all__ = ["as_column", "draw_columns", "joined", "places", "public_rows", "row_numbers", "tilts"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -26,6 +26,9 @@ _FINE = 6
 _TRUSTED = 3.0
 # A mean at the very edge of its bin would put every row there.
 _EDGE = 0.97
+# Tilts beyond this have a mean above the edge; means below the other number are no tilt.
+_STEEPEST = 60.0
+_FLAT = 1e-6
 
 
 def row_numbers(counts: Array, total: float) -> Whole:
@@ -61,41 +64,45 @@ def draw_columns(
     """
     row = np.repeat(np.arange(len(numbers)), numbers)
     trusted = noisy.counts > _TRUSTED * max(noisy.sd_counts, noisy.sd_sums)
+    low, width = noisy.bins.low, noisy.bins.high - noisy.bins.low
+    means = np.where(trusted[:, None], noisy.sums / np.where(trusted, noisy.counts, 1.0)[:, None], 0.0)
+    tilt = tilts(np.clip(means, -_EDGE, _EDGE), width)
     columns: dict[str, NDArray[Any]] = {}
-    low, high = noisy.bins.low, noisy.bins.high
     for j, name in enumerate(feature_columns(design)):
         place = generator.random(len(row))
-        column = design.schema[name]
-        if not isinstance(column, Categorical):
-            mean = np.where(trusted, noisy.sums[:, j] / np.where(trusted, noisy.counts, 1.0), 0.0)
-            place = tilted(np.clip(mean, -_EDGE, _EDGE)[row], place)
-        width = (high - low)[row, j]
-        codes = low[row, j] + np.minimum(np.floor(place * width), width - 1)
-        columns[name] = as_column(design.schema, name, codes)
+        if not isinstance(design.schema[name], Categorical):
+            place = places(tilt[row, j], place)
+        size = width[row, j]
+        columns[name] = as_column(design.schema, name, low[row, j] + np.minimum(np.floor(place * size), size - 1))
     return columns
 
 
-def tilted(mean: Array, place: Array) -> Array:
-    """Places in [0, 1) of the density exp(k v), v in [-1, 1], of the given mean, by its quantile function at `place` in [0, 1).
+def tilts(mean: Array, width: Whole) -> Array:
+    """k of the law P(i) ~ exp(2 k i/width) on the codes i = 0 .. width - 1, whose mean is the middle plus `mean` half-ranges.
 
-    It has the largest entropy of all laws with this mean. coth(k) - 1/k = mean is solved by Newton's method from a rational start.
+    It has the largest entropy of all laws on these codes with that mean; means lie in [-0.97, 0.97]. The mean grows with k and is
+    (width coth k - coth(k/width))/(width - 1); k is found by bisection.
 
-    >>> float(tilted(np.array([0.0]), np.array([0.25]))[0])
-    0.25
+    >>> tilts(np.array([0.0, 0.5]), np.array([4, 2])).round(6).tolist()
+    [0.0, 1.098612]
     """
-    # Cohen 1991, within 5 % of the inverse Langevin function
-    start = mean * (3 - mean**2) / (1 - mean**2)
-    tilt = np.where(np.abs(mean) < 1e-3, 1.0, start)
-    for _ in range(4):
-        off = 1 / np.tanh(tilt) - 1 / tilt - mean
-        tilt = tilt - off / np.maximum(1 / tilt**2 - 1 / np.sinh(np.clip(tilt, -300, 300)) ** 2, 1e-12)
-    tilt = np.where(np.abs(mean) < 1e-3, 1.0, tilt)
-    # quantile function, written so that the exponential never overflows: by symmetry for tilts above 0
-    size = np.abs(tilt)
-    mirrored = np.where(tilt > 0, 1 - place, place)
-    found = -np.log1p(mirrored * np.expm1(-2 * size)) / (2 * size)
+    size = np.maximum(width.astype(np.float64), 2.0)
+    target = np.abs(mean)
+    low, high = np.full(mean.shape, 1e-9), np.full(mean.shape, _STEEPEST)
+    for _ in range(50):
+        k = (low + high) / 2
+        above = (size / np.tanh(k) - 1 / np.tanh(k / size)) / (size - 1) > target
+        low, high = np.where(above, low, k), np.where(above, k, high)
+    return np.asarray(np.where(target < _FLAT, 0.0, np.sign(mean) * (low + high) / 2))
+
+
+def places(tilt: Array, place: Array) -> Array:
+    """Places x in [0, 1) of the density exp(2 k x), by its quantile function at `place` in [0, 1)."""
+    size = np.where(tilt == 0, 1.0, np.abs(tilt))
+    # by symmetry for tilts above 0, so that the exponential never overflows
+    found = -np.log1p(np.where(tilt > 0, 1 - place, place) * np.expm1(-2 * size)) / (2 * size)
     found = np.where(tilt > 0, 1 - found, found)
-    return np.asarray(np.clip(np.where(np.abs(mean) < 1e-3, place, found), 0.0, np.nextafter(1.0, 0.0)))
+    return np.asarray(np.clip(np.where(tilt == 0, place, found), 0.0, np.nextafter(1.0, 0.0)))
 
 
 def as_column(schema: Schema, name: str, codes: NDArray[Any]) -> NDArray[Any]:
@@ -106,11 +113,9 @@ def as_column(schema: Schema, name: str, codes: NDArray[Any]) -> NDArray[Any]:
     values = column.decode(codes)
     if isinstance(column, Integer):
         return np.rint(values).astype(np.int64)
-    return np.clip(np.round(values, _decimals(column)), column.low, column.high)
-
-
-def _decimals(column: Numeric) -> int:
-    return min(max(_FINE - floor(log10(column.high - column.low)), 0), 300)
+    decimals = _FINE - floor(log10(column.high - column.low))
+    # powers of ten beyond 10^22 are no exact doubles, and rounding with them would not look any rounder
+    return np.clip(np.round(values, max(decimals, 0)), column.low, column.high) if decimals <= 22 else values
 
 
 def public_rows(design: Design, rows: int, generator: np.random.Generator) -> dict[str, NDArray[Any]]:

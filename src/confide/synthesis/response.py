@@ -8,9 +8,12 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Line", "deficient", "fitted", "off_by", "on_line"]
+__all__ = ["Line", "Matrix"]
 
 Array = NDArray[np.float64]
+
+# Columns whose part of its own is below this share of their length are no columns of their own.
+_SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,51 +36,52 @@ class Line:
         return Line(self.coefficients + scaled @ generator.standard_normal(len(values)), self.sigma, self.covariance)
 
 
-def _basis(matrix: Array) -> tuple[Array, int]:
-    """An orthonormal basis (rows, rank) of the columns of a matrix, each scaled to length 1 first; and its rank."""
-    if not matrix.size:
-        return np.zeros((len(matrix), 0)), 0
-    length = np.sqrt((matrix**2).sum(axis=0))
-    left, values, _ = np.linalg.svd(matrix / np.where(length > 0, length, 1.0), full_matrices=False)
-    rank = int((values > 1e-10 * max(values[0], 1e-300)).sum()) if len(values) else 0
-    return left[:, :rank], rank
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A model matrix (rows, p) with an orthonormal basis (rows, rank) of its columns, each scaled to length 1 first."""
 
+    values: Array
+    length: Array
+    basis: Array
 
-def deficient(matrix: Array) -> bool:
-    """Whether OLS on the matrix (rows, p) has no single solution, or no degree of freedom left for the residuals."""
-    rows, p = matrix.shape
-    return bool(rows < p + 2 or _basis(matrix)[1] < p)
+    @classmethod
+    def of(cls, values: Array) -> Matrix:
+        """With its basis."""
+        length = np.sqrt((values**2).sum(axis=0))
+        length = np.where(length > 0, length, 1.0)
+        if not values.size:
+            return cls(values, length, np.zeros((len(values), 0)))
+        left, sizes, _ = np.linalg.svd(values / length, full_matrices=False)
+        return cls(values, length, left[:, : int((sizes > _SINGULAR * max(sizes[0], 1e-300)).sum())])
 
+    @property
+    def deficient(self) -> bool:
+        """Whether OLS has no single solution, or no degree of freedom left for the residuals."""
+        rows, p = self.values.shape
+        return bool(rows < p + 2 or self.basis.shape[1] < p)
 
-def residuals(matrix: Array, sigma: float, generator: np.random.Generator) -> Array:
-    """Normal residuals (rows,), exactly orthogonal to the matrix, of which OLS estimates the sd `sigma` exactly."""
-    rows = len(matrix)
-    basis, rank = _basis(matrix)
-    found = generator.standard_normal(rows)
-    for _ in range(2):  # once more for what rounding left
-        found = found - basis @ (basis.T @ found)
-    size = float(np.sqrt(found @ found))
-    return found * (sigma * sqrt(max(rows - rank, 0)) / size) if rows > rank and size > 0 else np.zeros(rows)
+    def fitted(self, y: Array) -> Array:
+        """Plain OLS of y, on columns scaled to length 1."""
+        solution, *_ = np.linalg.lstsq(self.values / self.length, y, rcond=None)
+        return np.asarray(solution / self.length)
 
+    def residuals(self, sigma: float, generator: np.random.Generator) -> Array:
+        """Normal residuals (rows,), exactly orthogonal to the matrix, of which OLS estimates the sd `sigma` exactly."""
+        rows, rank = self.basis.shape
+        found: Array = generator.standard_normal((rows,))
+        for _ in range(2):  # once more for what rounding left
+            found = found - self.basis @ (self.basis.T @ found)
+        size = float(np.sqrt(found @ found))
+        return found * (sigma * sqrt(rows - rank) / size) if rows > rank and size > 0 else np.zeros(rows)
 
-def fitted(matrix: Array, y: Array) -> Array:
-    """Plain OLS of y on the matrix, columns scaled to length 1 for the solution."""
-    length = np.sqrt((matrix**2).sum(axis=0))
-    length = np.where(length > 0, length, 1.0)
-    solution, *_ = np.linalg.lstsq(matrix / length, y, rcond=None)
-    return np.asarray(solution / length)
+    def on_line(self, line: Line, generator: np.random.Generator) -> Array:
+        """The response (rows,): the line at every row plus residuals, corrected once for what rounding did to the solution."""
+        y = self.values @ line.coefficients + self.residuals(line.sigma, generator)
+        return np.asarray(y if self.deficient else y + self.values @ (line.coefficients - self.fitted(y)))
 
-
-def off_by(matrix: Array, y: Array, coefficients: Array) -> float:
-    """How far plain OLS is off: the largest difference, each against 1 or the coefficient, whichever is larger."""
-    if deficient(matrix):
-        return inf
-    return float(np.max(np.abs(fitted(matrix, y) - coefficients) / np.maximum(np.abs(coefficients), 1.0), initial=0.0))
-
-
-def on_line(matrix: Array, line: Line, generator: np.random.Generator) -> Array:
-    """The response (rows,): the line at every row plus residuals, corrected once for what rounding did to the solution."""
-    y = matrix @ line.coefficients + residuals(matrix, line.sigma, generator)
-    if not deficient(matrix):
-        y = y + matrix @ (line.coefficients - fitted(matrix, y))
-    return np.asarray(y)
+    def off_by(self, y: Array, coefficients: Array) -> float:
+        """How far plain OLS is off: the largest difference, each against 1 or the coefficient, whichever is larger."""
+        if self.deficient:
+            return inf
+        off = np.abs(self.fitted(y) - coefficients) / np.maximum(np.abs(coefficients), 1.0)
+        return float(np.max(off, initial=0.0))

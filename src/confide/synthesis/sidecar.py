@@ -8,6 +8,7 @@ carries its sidecar in its own metadata as well.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +18,31 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from confide.errors import PlanError, ReleaseError
 from confide.protocol import Release
 from confide.protocol.files import from_file, to_file
 from confide.schema import Categorical, Schema
 
-__all__ = ["Synthetic", "content_digest", "load", "sidecar_of", "sidecar_path", "write"]
+__all__ = [
+    "Synthetic",
+    "check_ending",
+    "content_digest",
+    "file_names",
+    "kinds_of",
+    "load",
+    "sidecar_of",
+    "sidecar_path",
+    "sidecar_text",
+    "table_bytes",
+    "write",
+]
 
 _KEY = b"confide"
 _KIND = "synthetic table"
 _ENDINGS = (".parquet", ".csv")
+_TYPES = {"text": pa.string(), "whole": pa.int64(), "double": pa.float64()}
 _MAKE = 'make it with cf.synthesize(data, "y ~ a", privacy=..., ledger=..., path="table.parquet")'
 
 
@@ -40,25 +55,38 @@ class Synthetic:
     facts: Mapping[str, Any]
 
 
-def content_digest(frame: pd.DataFrame, schema: Schema) -> str:
-    """SHA-256 of names and values, column by column: whole numbers, doubles to the bit, labels as text."""
+def kinds_of(frame: pd.DataFrame, schema: Schema) -> dict[str, str]:
+    """How each column is stored: "text", "whole" or "double"."""
+    return {
+        str(name): "text"
+        if isinstance(schema[str(name)], Categorical)
+        else ("whole" if frame[name].dtype.kind in "iu" else "double")
+        for name in frame.columns
+    }
+
+
+def content_digest(frame: pd.DataFrame, kinds: Mapping[str, str]) -> str:
+    """SHA-256 of names and values, column by column: whole numbers, doubles to the bit, labels as text.
+
+    Raises `ValueError` or `TypeError` for values that are not of their kind.
+    """
     found = hashlib.sha256()
     for name in frame.columns:
-        values = frame[name]
-        found.update(json.dumps(str(name)).encode() + b"\0")
-        if isinstance(schema[str(name)], Categorical):
-            found.update(b"text\0" + "\0".join(map(str, values.tolist())).encode())
-        elif values.dtype.kind in "iu":
-            found.update(b"whole\0" + values.to_numpy(dtype="<i8").tobytes())
+        values, kind = frame[name], kinds[str(name)]
+        found.update(f"{json.dumps(str(name))} {kind} {len(values)}\0".encode())
+        if kind == "text":
+            found.update(json.dumps(list(map(str, values.tolist()))).encode())
         else:
-            found.update(b"double\0" + (values.to_numpy(dtype="<f8") + 0.0).tobytes())
-        found.update(b"\0")
+            # 0.0 added: -0.0 and 0.0 are one number and may be written alike
+            found.update(values.to_numpy(dtype="<i8" if kind == "whole" else "<f8").__add__(0).tobytes())
     return found.hexdigest()
 
 
-def sidecar_of(release: Release, facts: Mapping[str, Any], content: str) -> dict[str, Any]:
+def sidecar_of(release: Release, facts: Mapping[str, Any], frame: pd.DataFrame, schema: Schema) -> dict[str, Any]:
     """The body of a sidecar."""
-    return {"release": release.to_dict(), "made": dict(facts), "content_sha256": content}
+    kinds = kinds_of(frame, schema)
+    content = content_digest(frame, kinds)
+    return {"release": release.to_dict(), "made": dict(facts), "columns": kinds, "content_sha256": content}
 
 
 def sidecar_path(path: Path) -> Path:
@@ -66,22 +94,42 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + ".confide.json")
 
 
+def check_ending(path: Path) -> None:
+    """`PlanError` for an ending other than .parquet and .csv."""
+    if path.suffix.lower() not in _ENDINGS:
+        raise PlanError(f'a table is a .parquet or .csv file, got {str(path)!r}; write path="table.parquet"')
+
+
+def file_names(path: Path, files: int) -> list[Path]:
+    """The tables' paths: the one given, or for several "table-1.parquet" and so on."""
+    if files == 1:
+        return [path]
+    return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, files + 1)]
+
+
+def sidecar_text(sidecar: Mapping[str, Any]) -> str:
+    """The sidecar's file."""
+    return to_file(_KIND, sidecar)
+
+
+def table_bytes(frame: pd.DataFrame, text: str, path: Path) -> bytes:
+    """A table's file, Parquet or CSV by the ending of its path; a Parquet file has the sidecar's text in its metadata."""
+    if path.suffix.lower() == ".csv":
+        return frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: text}), sink)
+    return sink.getvalue()
+
+
 def write(path: Path, frames: Sequence[pd.DataFrame], sidecars: Sequence[Mapping[str, Any]]) -> tuple[Path, ...]:
     """Write tables with their sidecars; several get numbers."""
-    if path.suffix.lower() not in _ENDINGS:
-        raise PlanError(f'a table is written as .parquet or .csv, got {str(path)!r}; write save("table.parquet")')
-    places = [
-        path if len(frames) == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
-        for number in range(1, len(frames) + 1)
-    ]
+    check_ending(path)
+    places = file_names(path, len(frames))
     for place, frame, sidecar in zip(places, frames, sidecars, strict=True):
-        text = to_file(_KIND, sidecar)
+        text = sidecar_text(sidecar)
         try:
-            if place.suffix.lower() == ".parquet":
-                table = pa.Table.from_pandas(frame, preserve_index=False)
-                pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: text}), place)
-            else:
-                frame.to_csv(place, index=False, lineterminator="\n")
+            place.write_bytes(table_bytes(frame, text, place))
             sidecar_path(place).write_text(text, encoding="utf-8")
         except OSError as error:
             raise PlanError(
@@ -95,24 +143,26 @@ def load(path: Path) -> Synthetic:
 
     Raises `ReleaseError` when there is no sidecar or it was changed, or when the rows are not those that it was written for.
     """
-    if path.suffix.lower() not in _ENDINGS:
-        raise PlanError(f'a table is a .parquet or .csv file, got {str(path)!r}; write cf.refit("table.parquet")')
+    check_ending(path)
     if not path.is_file():
         raise _reading(f"there is no file {str(path)!r}; {_MAKE}")
     body = from_file(_KIND, _sidecar_text(path))
     try:
-        release, content = Release.from_dict(body["release"]), str(body["content_sha256"])
-        schema = Schema.from_dict(release.plan.schema)
-    except (KeyError, TypeError, AttributeError):
+        release, content, kinds = Release.from_dict(body["release"]), str(body["content_sha256"]), dict(body["columns"])
+        facts = dict(body["made"])
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise _reading(f"the sidecar of {str(path)!r} is incomplete; ask for the original file") from None
-    frame = _rows(path, schema)
-    if content_digest(frame, schema) != content:
+    try:
+        frame = _rows(path, kinds)
+        same = set(frame.columns) == set(kinds) and content_digest(frame, kinds) == content
+    except (KeyError, TypeError, ValueError):
+        same = False
+    if not same:
         raise _reading(
             f"the rows of {str(path)!r} are not those that its sidecar was written for: they were changed, left out or put in another "
-            "order; intervals come from the release alone, so ask for the original file, or read the release with "
-            'cf.refit("original.parquet")'
+            "order; intervals come from the release alone, so ask for the original file"
         )
-    return Synthetic(frame, release, body["made"])
+    return Synthetic(frame, release, facts)
 
 
 def _reading(message: str) -> ReleaseError:
@@ -142,12 +192,16 @@ def _sidecar_text(path: Path) -> str:
     )
 
 
-def _rows(path: Path, schema: Schema) -> pd.DataFrame:
+def _rows(path: Path, kinds: Mapping[str, str]) -> pd.DataFrame:
     """The rows of a file as they were written: labels as text, doubles to the bit."""
-    labels = {name: str for name in schema.names if isinstance(schema[name], Categorical)}
     try:
         if path.suffix.lower() == ".parquet":
             return pd.DataFrame(pq.read_table(path).to_pandas())
-        return pd.read_csv(path, dtype=labels, float_precision="round_trip", keep_default_na=False)
-    except (OSError, ValueError, pa.ArrowException):
-        raise _reading(f"{str(path)!r} cannot be read as a table; ask for the original file") from None
+        types = {name: _TYPES[kind] for name, kind in kinds.items()}
+        options = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+        lines = csv.ParseOptions(newlines_in_values=True)
+        return pd.DataFrame(csv.read_csv(path, parse_options=lines, convert_options=options).to_pandas())
+    except (OSError, pa.ArrowException):
+        raise _reading(
+            f"{str(path)!r} cannot be read as the table that was written; ask for the original file"
+        ) from None

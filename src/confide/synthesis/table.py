@@ -38,6 +38,7 @@ from confide.synthesis.response import Line
 __all__ = ["SyntheticTable"]
 
 _MOST_CELLS = 4096
+_LARGE = 1e60
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class SyntheticTable:
 
         Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
         """
-        design = self._design(schema)
+        design = self.design_of(schema)
         allowance = Allowance.of(privacy, self, schema)
         calibrated = self.generator == "calibrated"
         share = Fraction(1, 2) if calibrated else Fraction(1)
@@ -111,11 +112,12 @@ class SyntheticTable:
             + sum(1 for name in statistics if name == "leaves" or name.startswith("bins ")),
             constants={"cells": self.cells},
             target=f"a synthetic table for {response} on {', '.join(design.names)}",
-            covers=self._covers(),
+            covers=self._covers(design),
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _design(self, schema: Any) -> Design:
+    def design_of(self, schema: Any) -> Design:
+        """The design of the formula over a schema; `PlanError` when the response is no column."""
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
         if design.response.plain is None:
@@ -123,14 +125,22 @@ class SyntheticTable:
                 f"a file has columns of the schema, and the response {design.response.name!r} is none; "
                 "declare it as a column of its own in the schema and put it on the left of ~"
             )
+        for term in (*design.terms, design.response):
+            if max(abs(term.low), abs(term.high)) > _LARGE or term.high - term.low < 1 / _LARGE:
+                raise PlanError(
+                    f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}; a variance in these units cannot be computed; "
+                    "declare the column in other units, with a size and a width between 1e-60 and 1e60"
+                )
         return design
 
-    def _covers(self) -> str:
+    def _covers(self, design: Design) -> str:
         if self.generator == "binagg":
             return "no interval: rows are noisy bin means, and values may leave their bounds"
         return (
-            "no interval from the rows: they are made up, and what treats them as records is too sure; the intervals of the line "
-            "come from the release (confide.refit)"
+            f"coefficients of the population's line for {design.response.name} clipped to its declared bounds; sampling of records "
+            "and privacy noise, unequal residual variances allowed, independent records; if the relation is not linear, the least-squares "
+            "line with the released leverage weights. From the release (confide.refit), never from the rows, which are made up: what "
+            "treats them as records is too sure"
         )
 
     # release --------------------------------------------------------------------------------------------------------
@@ -140,7 +150,7 @@ class SyntheticTable:
         public = {}
         with Meter(plan, noise) as meter:
             if self.generator == "calibrated":
-                public = draw_line(self._design(source.schema), meter, source, plan)
+                public = draw_line(self.design_of(source.schema), meter, source, plan)
             draw_bins(meter, source, plan)
         return meter.release(public=public)
 
@@ -150,6 +160,10 @@ class SyntheticTable:
         """One file with as many rows as the noisy number of records. There is no question to ask: `PlanError` for one."""
         (question or Question()).only()
         return self.build(release)
+
+    def line(self, release: Release) -> Line:
+        """The released line, coefficients in the order of the design's names, without covariance."""
+        return line_of_release(release, self.design_of(release.plan.schema))[0]
 
     def build(
         self,
@@ -167,8 +181,9 @@ class SyntheticTable:
         column, at the price of the identity with the released coefficients. line: what the rows are put on, the released line unless given.
         Raises `PlanError` for options that cannot work.
         """
-        design = self._design(release.plan.schema)
+        design = self.design_of(release.plan.schema)
         options = Options(rows, bounded)
+        options.check(design)
         if isinstance(files, bool) or not isinstance(files, (int, np.integer)) or not 1 <= files <= 1_000:
             raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}; write files=5")
         if self.generator == "binagg":
@@ -193,7 +208,7 @@ class SyntheticTable:
         """Two records at opposite ends of every column. None without a schema."""
         if schema is None:
             return
-        design = self._design(schema)
+        design = self.design_of(schema)
         pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         for name in design.columns:
             column = schema[name]

@@ -214,6 +214,14 @@ class Curve(ABC):
 
         return composed(((self, count(k, "k", "power(10)")),))
 
+    def __mul__(self, other: Curve) -> Curve:
+        """`compose`, as curves print: gaussian(1.0) * laplace(0.5)."""
+        return self.compose(other)
+
+    def __pow__(self, k: int) -> Curve:
+        """`power`, as curves print: laplace(0.5) ** 3."""
+        return self.power(k)
+
     def _merged(self, other: Curve, times: int) -> Curve | None:
         """This curve composed with `times` copies of another in closed form; None where there is none."""
         return None

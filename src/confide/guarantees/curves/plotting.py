@@ -53,7 +53,7 @@ def plot_curves(curves: Mapping[str, Curve], *, kind: str = "tradeoff", ax: Axes
 def _look(place: int) -> dict[str, Any]:
     return {
         "color": _COLOURS[place % len(_COLOURS)],
-        "linestyle": _STYLES[place // len(_COLOURS) % len(_STYLES)],
+        "linestyle": _STYLES[place % len(_STYLES)],
         "linewidth": 1.8,
     }
 

@@ -1,0 +1,131 @@
+"""Planted faults of the shared release: each a small slip in a proof of SSP's several responses, or in its re-centring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from benchmarks.planted_kinds import method
+from confide.mechanisms.outcome_rows import OutcomeGram
+from confide.mechanisms.ranges import CELLS, RangeCells
+from confide.mechanisms.rows import Box
+from confide.protocol import Either, Meter, Plan, Release, Spend, Together
+from confide.protocol.events import Event
+from confide.regression.ssp import SSP
+from confide.schema import Numeric, Schema
+
+__all__ = ["SHARED"]
+
+_TWO = Schema({"a": Numeric(0, 1), "y1": Numeric(0, 1), "y2": Numeric(0, 1)})
+_PAIR = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1), "y": Numeric(0, 1)})
+
+
+def _cheaper(event: Event, name: str, less: Fraction) -> Event:
+    """The tree with the noise and the stated sensitivity of one spend divided by `less`, so that its cost looks the same."""
+    match event:
+        case Spend() if event.name == name:
+            return replace(event, sensitivity=event.sensitivity / less, scale=event.scale / less**2)
+        case Together(parts):
+            return Together(tuple(_cheaper(part, name, less) for part in parts))
+        case Either(branches):
+            return Either(tuple(_cheaper(branch, name, less) for branch in branches))
+    return event
+
+
+@dataclass(frozen=True)
+class _OneOutcome(OutcomeGram):
+    """The moments of several responses with the sensitivity of one."""
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return OutcomeGram(replace(self.map, outcomes=1), self.blocks).sensitivity_squared(relation)
+
+
+@dataclass(frozen=True)
+class _TwoCells(RangeCells):
+    """Histograms whose cells are closed at both ends: a record of the last half of a cell also counts in the next one."""
+
+    def update(self, state: Any, codes: Any) -> Any:
+        super().update(state, codes)
+        for row, cells in zip(state, self.map(codes), strict=True):
+            row += np.bincount(np.minimum(cells.astype(np.int64) + 1, CELLS) * (cells > 0), minlength=CELLS + 1)
+        return state
+
+
+@dataclass(frozen=True)
+class _Always(SSP):
+    """SSP that re-centres however few records there are: an audit's data sets are small."""
+
+    @staticmethod
+    def _enough(*_: Any) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class _Wrong(_Always):
+    """SSP with one statistic replaced by a wrong one, and noise for the sensitivity that this states."""
+
+    fault: str = "outcomes"
+
+    def plan(self, schema: Any, privacy: Any, *, n: int | None = None, public: Any = None) -> Plan:
+        made = super().plan(schema, privacy, n=n, public=public)
+        if self.fault == "ranges":
+            wrong: Any = _TwoCells(made.statistics["ranges"].map)  # type: ignore[arg-type]
+            return replace(made, statistics={**made.statistics, "ranges": wrong})
+        right = made.statistics["moments"]
+        assert isinstance(right, OutcomeGram)
+        wrong = _OneOutcome(right.map, right.blocks)
+        relation = made.relation
+        less = Fraction(sqrt(right.sensitivity_squared(relation) / wrong.sensitivity_squared(relation)))
+        event = _cheaper(made.event, "moments", less)
+        return replace(made, event=event, statistics={**made.statistics, "moments": wrong})
+
+
+@dataclass(frozen=True)
+class _ExactBox(_Always):
+    """Re-centring in the exact mean and spread of the histograms; the noisy ones are drawn and thrown away."""
+
+    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
+        layout = self._layout(source.schema)
+        with Meter(plan, noise) as meter:
+            self._draw(["count"], plan, source, meter)
+            (cells,) = source.aggregate(plan.statistic("ranges"))
+            meter.draw("ranges", cells)
+            counts = np.array(cells, dtype=float)
+            middles = (np.arange(counts.shape[1]) + 0.5) / counts.shape[1]
+            total = np.maximum(counts.sum(axis=1), 1.0)
+            mean = counts @ middles / total
+            box = Box(tuple(mean), (0.25,) * len(mean))
+            (sums,) = source.aggregate(layout.moments_in(box))
+            meter.draw("re-centred moments", sums)
+        return meter.release(public={"box": np.array([box.middle, box.half])})
+
+
+_CLASSIC: dict[str, Any] = {"cov": "classical", "clipping_check": False}
+
+SHARED = [
+    method(
+        "responses charged as one",
+        "two responses share a Gram matrix, the noise is that of one",
+        _Wrong("y1 + y2 ~ a", recenter=False, **_CLASSIC),
+        SSP("y1 + y2 ~ a", recenter=False, **_CLASSIC),
+        _TWO,
+    ),
+    method(
+        "record in two cells of a range",
+        "cells overlap, so that a record counts in two, and the noise is for one",
+        _Wrong("y ~ a + b", recenter="auto", fault="ranges", **_CLASSIC),
+        _Always("y ~ a + b", recenter="auto", **_CLASSIC),
+        _PAIR,
+    ),
+    method(
+        "box from the exact histograms",
+        "features are measured from their exact mean, and the box is published",
+        _ExactBox("y ~ a + b", recenter="auto", **_CLASSIC),
+        _Always("y ~ a + b", recenter="auto", **_CLASSIC),
+        _PAIR,
+    ),
+]

@@ -1,0 +1,240 @@
+"""`confide synthesize | refit`: a file of made-up rows with its release, and the table of a release from such a file."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli.door import (
+    book_facts,
+    draw,
+    open_book,
+    release_facts,
+    result_facts,
+    say_charged,
+    say_cost,
+    show_result,
+    source_of,
+)
+from confide.cli.files import Drawings, book_file, check_places, keep, load_schema, reserve
+from confide.cli.hints import plan_command
+from confide.cli.options import (
+    Alpha,
+    Book,
+    Csv,
+    Data,
+    Dataset,
+    Delimiter,
+    Delta,
+    Epsilon,
+    Force,
+    Json,
+    Mu,
+    NoLedger,
+    Nominal,
+    Plot,
+    Relation,
+    Report,
+    Rho,
+    SchemaFile,
+    Seed,
+    check_ledger,
+    delimiter_of,
+    privacy,
+)
+from confide.cli.session import Refused, Session
+
+if TYPE_CHECKING:
+    from confide.cli.files import Output
+
+__all__ = ["refit", "synthesize"]
+
+_ENDINGS = (".parquet", ".csv")
+
+
+def synthesize(
+    ctx: typer.Context,
+    formula: Annotated[
+        str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".', show_default=False)
+    ],
+    data: Data,
+    schema: SchemaFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The made-up table: .parquet or .csv; its sidecar goes beside it."
+        ),
+    ],
+    mu: Mu = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    ledger: Book = None,
+    no_ledger: NoLedger = False,
+    dataset: Dataset = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", help="How many rows; the noisy number of records when left out.", show_default=False),
+    ] = None,
+    files: Annotated[
+        int,
+        typer.Option("--files", help="Several files, FILE-1 and so on, each on a line of its own (see confide refit)."),
+    ] = 1,
+    generator: Annotated[
+        str, typer.Option("--generator", metavar="calibrated|binagg", help="How rows are made from the release.")
+    ] = "calibrated",
+    bounded: Annotated[
+        bool,
+        typer.Option(
+            "--bounded", help="Keep the response in its bounds; OLS on the file is then off, the sidecar says how far."
+        ),
+    ] = False,
+    release: Annotated[
+        Path | None, typer.Option("--release", metavar="FILE", help="Keep the release in a file of its own as well.")
+    ] = None,
+    n: Nominal = None,
+    delimiter: Delimiter = ",",
+    simulate: Seed = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Make a file of made-up rows on which plain OLS returns a private line.
+
+    Charges the ledger once. The rows are no records and carry no interval: the
+    sidecar FILE.confide.json holds the release, from which `confide refit` reads it.
+    All that is written may be published.
+
+    Example:
+
+    confide synthesize "happy ~ age" survey.csv --schema schema.toml --mu 1 \\
+      --ledger book.db -o happy.parquet
+    """
+    session: Session = ctx.obj
+    session.charging, session.book = True, ledger
+    requested = privacy(mu, rho, epsilon, delta, relation)
+    check_ledger(ledger, no_ledger, dataset, simulate)
+    if output.suffix.lower() not in _ENDINGS:
+        raise Refused(f"-o {output} must end in {', '.join(_ENDINGS)}")
+    if not 1 <= files <= 1_000:
+        raise Refused(f"--files takes a number from 1 to 1000, got {files}")
+    places = _places(output, files)
+    inputs = {"the schema": schema, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}}
+    check_places({"--release": release, **{f"-o ({path.name})": path for path in places}}, inputs)
+    with ExitStack() as stack:
+        kept = stack.enter_context(reserve(release, force=force))
+        outputs = [stack.enter_context(reserve(path, force=force)) for path in places]
+        from confide import gate
+        from confide.synthesis import SyntheticTable
+        from confide.synthesis.build import Options
+        from confide.synthetic_data import build_files
+
+        with session.doing("plan"):
+            found = load_schema(schema)
+            book = open_book(ledger, dataset, found.dataset)
+            method = SyntheticTable(formula, generator=generator)
+            Options(rows, bounded).check(method.design_of(found))
+            planned = gate.plan(method, found, requested, n=n, ledger=book)
+        with session.doing("opening the data", private=True):
+            source = source_of(data, found, delimiter_of(delimiter))
+        session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)
+        earlier = say_cost(session, planned, book)
+        done = draw(session, planned, source, book, simulate)
+        keep(session, kept, done)
+        try:
+            with session.doing("making the rows"):
+                made = build_files(method, done, rows=rows, files=files, bounded=bounded)
+            with session.doing("writing the rows"):
+                _write(made, places, outputs)
+        except BaseException:
+            if kept is None and session.charge == "made":
+                session.last_resort(done.to_json())
+            raise
+    session.kept = str(places[0])
+    session.say(made.summary())
+    for path in places[::2]:
+        session.say(f"wrote {path} with its sidecar {path.name}.confide.json")
+    say_charged(session, done, book)
+    session.say(f"for intervals: confide refit {places[0]}")
+    session.answer(
+        {
+            **made.to_dict(),
+            **release_facts(done),
+            "wrote": [str(path) for path in places],
+            "release_file": release,
+            "released_before": earlier,
+            "ledger": book_facts(book),
+        }
+        if session.json
+        else {}
+    )
+
+
+def _places(output: Path, files: int) -> list[Path]:
+    """Every table and its sidecar, one after the other."""
+    from confide.synthesis.sidecar import file_names, sidecar_path
+
+    return [place for table in file_names(output, files) for place in (table, sidecar_path(table))]
+
+
+def _write(made: Any, places: list[Path], outputs: list[Output | None]) -> None:
+    from confide.synthesis.sidecar import table_bytes
+
+    for number, (table, text) in enumerate(made.texts()):
+        for output, content in zip(
+            outputs[2 * number : 2 * number + 2], (table_bytes(table, text, places[2 * number]), text), strict=True
+        ):
+            assert output is not None
+            output.write(content)
+
+
+def refit(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE... [FORMULA]",
+            help="A made-up table with its sidecar, or several of one release; then the released formula, or one with fewer of its terms.",
+            show_default=False,
+        ),
+    ],
+    alpha: Alpha = None,
+    report: Report = None,
+    plot: Plot = None,
+    csv: Csv = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Print the regression table that belongs to a made-up file: from its release, never from its rows.
+
+    The sidecar, or the metadata of a Parquet file, holds the release; the rows'
+    content is checked against it. Several files of one release are combined.
+
+    Example:
+
+    confide refit happy.parquet "happy ~ age" --report report.html
+    """
+    session: Session = ctx.obj
+    table, formula = _tables_and_formula(words)
+    drawings = Drawings(report, plot, csv)
+    check_places(drawings.places, {f"the table {path}": path for path in table})
+    drawings.check(force=force)
+    from confide import synthetic_data
+
+    with session.doing("refit"):
+        result = synthetic_data.refit(table[0] if len(table) == 1 else list(table), formula)
+    show_result(session, result, alpha, drawings)
+    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
+
+
+def _tables_and_formula(words: list[str]) -> tuple[list[Path], str | None]:
+    """The tables, and the last word when it is a formula: when it has a ~ and no ending of a table."""
+    last = words[-1]
+    formula = last if "~" in last and not last.lower().endswith(_ENDINGS) else None
+    tables = [Path(word) for word in (words if formula is None else words[:-1])]
+    if not tables:
+        raise Refused(f"which table? write: confide refit table.parquet {last!r}")
+    return tables, formula

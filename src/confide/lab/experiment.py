@@ -1,0 +1,463 @@
+"""An experiment as data: cells of settings, methods, what is measured, what the source prints, how it is drawn.
+
+An `Experiment` has one `Block` or more; a block is a grid of settings for which the same things are measured. The measure of a block is
+called once for each cell, method and replication, as any `confide.lab.runner.Study` is: the method stands in the coordinates as "method",
+so that a method which appears later adds cells and changes none. `run` runs what is not recorded yet, `records` makes one record for each
+cell, method and quantity, with what the source prints beside it.
+
+>>> import tempfile
+>>> def measure(at, generator):
+...     draws = generator.normal(1.0, 1.0, at["n"])
+...     return {"distance": abs((draws.mean() if at["method"] == "mean" else np.median(draws)) - 1.0)}
+>>> block = Block("main", {"n": (100, 400)}, ("mean", "median"), measure, (Quantity("error", of="distance"),), 20, 1000,
+...     printed={(100, "mean", "error"): Printed(0.080, replications=1000)})
+>>> coin = Experiment("toy.mean", "Errors of two averages", (block,), sources=("none",))
+>>> found = run(coin, tempfile.mkdtemp(), jobs=1, progress=False)
+>>> len(found), found[0]["setting"], found[0]["method"], found[0]["paper"], found[0]["verdict"]
+(4, {'n': 100}, 'mean', 0.08, 'agrees')
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite, nan, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import confide
+from confide.errors import PlanError
+from confide.lab.runner import Measure, Study, Value
+from confide.lab.runner import run as run_study
+from confide.lab.runner.parts import Parts
+
+__all__ = [
+    "Block",
+    "Check",
+    "Drawing",
+    "Experiment",
+    "Printed",
+    "Quantity",
+    "Record",
+    "code_version",
+    "recorded",
+    "run",
+]
+
+#: What `run` and `recorded` give: one for each cell, method and quantity, ready for strict JSON.
+Record = dict[str, Any]
+
+STATISTICS = ("mean", "median", "sd", "spread", "min", "max")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something measured in every replication, and the statistic of it that is reported.
+
+    name: what the record calls it; statistic: "mean", "median", "sd", "spread" (1.4826 times the median absolute deviation), "min" or
+    "max"; of: the name that the measure gives, when another; label: for tables and pictures.
+    """
+
+    name: str
+    statistic: str = "mean"
+    of: str = ""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.statistic not in STATISTICS:
+            raise PlanError(f"statistic must be one of {', '.join(STATISTICS)}, got {self.statistic!r}")
+
+    @property
+    def measure(self) -> str:
+        """The name in the measure's answer."""
+        return self.of or self.name
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number that a source prints.
+
+    value; digits: decimals printed; replications: how many it is the average of (None when not said, or exact); tolerance: how far away
+    is still agreement, for a number without error of its own; source: "paper", or "reference" for a number of our own to be met.
+    """
+
+    value: float
+    digits: int = 3
+    replications: int | None = None
+    tolerance: float | None = None
+    source: str = "paper"
+
+    def verdict(self, value: float, error: float, replications: int) -> str:
+        """ "agrees", "higher", "lower", or "-" where there is nothing to compare.
+
+        Two standard errors of the difference are allowed; the source's own is taken to be ours, scaled to its replications, and half a
+        unit of the last printed digit is added. With a tolerance that stands for the source's part.
+
+        >>> Printed(0.25, replications=100).verdict(0.29, 0.01, 100), Printed(0.25, tolerance=0.05).verdict(0.29, 0.01, 100)
+        ('higher', 'agrees')
+        """
+        if not isfinite(value):
+            return "-"
+        if self.tolerance is not None:
+            allowed = sqrt(self.tolerance**2 + (4 * error**2 if isfinite(error) else 0.0))
+        elif not isfinite(error):
+            return "-"
+        else:
+            theirs = 0.0 if self.replications is None else error * sqrt(replications / self.replications)
+            allowed = 2 * sqrt(error**2 + theirs**2) + 0.5 * 10.0**-self.digits
+        if abs(value - self.value) <= allowed:
+            return "agrees"
+        return "higher" if value > self.value else "lower"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One judgement over a block's records: what was asked, whether it holds, and the numbers."""
+
+    name: str
+    ok: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a block is drawn. kind: "lines" over a setting, or "dots": one row for each value of it.
+
+    x: the setting on the axis (rows, for dots); quantity; panels: a setting with one panel for each value; log: "", "x", "y", "xy".
+    """
+
+    kind: str
+    x: str
+    quantity: str
+    panels: str = ""
+    log: str = ""
+    title: str = ""
+    y_label: str = ""
+    x_label: str = ""
+    limits: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A grid of settings, the methods compared on it, and one measure.
+
+    name: lower-case; grid: values of each setting, without the method; methods: names handed to the measure as "method"; measure: a
+    function of a module; quantities: what is reported; replications: of a run that asks for no other number; full: the source's number;
+    printed: {(value of each setting.., method, quantity): Printed}; fewer: replications at most, for methods that take long; missing:
+    method -> why it cannot run here, or None; without: (settings, method) -> whether that cell is left out; overall: records over
+    several cells; checks: judgements over the records; titles: of methods that `confide.lab.fits` does not know; version: change it when
+    what is measured changes.
+    """
+
+    name: str
+    grid: Mapping[str, Sequence[Value]]
+    methods: tuple[str, ...]
+    measure: Measure
+    quantities: tuple[Quantity, ...]
+    replications: int
+    full: int
+    printed: Mapping[tuple[Any, ...], Printed] = field(default_factory=dict)
+    title: str = ""
+    fewer: Mapping[str, int] = field(default_factory=dict)
+    missing: Callable[[str], str | None] = lambda _: None
+    without: Callable[[Mapping[str, Value], str], bool] | None = None
+    overall: Callable[[pd.DataFrame], list[Record]] | None = None
+    checks: Callable[[Sequence[Record]], list[Check]] | None = None
+    drawing: Drawing | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named experiment. sources: where the design and the printed numbers come from; notes: what a reader of the numbers must know."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+    sources: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def block(self, name: str) -> Block:
+        """The block of that name."""
+        for block in self.blocks:
+            if block.name == name:
+                return block
+        raise PlanError(f"{self.name} has no block {name!r}; it has {', '.join(block.name for block in self.blocks)}")
+
+
+def run(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    reps: int | None = None,
+    jobs: int = 1,
+    resume: bool = True,
+    only: Mapping[str, Sequence[str]] | None = None,
+    progress: bool = True,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[Record]:
+    """Run every cell that is not recorded yet in `out` for this code; the records of the cells asked for.
+
+    reps: replications of each cell and method, in place of each block's own; only: {setting: values as text}, "method" and "block" among
+    them, to run a part; note: is told which methods are missing and what failed.
+
+    Raises `PlanError` for settings or values that the experiment does not have.
+    """
+    found: list[Record] = []
+    for block, grid, methods in selected(experiment, only or {}):
+        there = []
+        for method in methods:
+            reason = block.missing(method)
+            if reason is None:
+                there.append(method)
+            else:
+                note(f"{experiment.name} {block.name}: {method} is left out: {reason}")
+        frames: list[pd.DataFrame] = []
+        for count, group in _by_count(block, there, reps):
+            study = _study(experiment, block, grid, group, count)
+            frames.append(run_study(study, out, jobs=jobs, resume=resume or bool(frames), progress=progress))
+        if not frames:
+            continue
+        frame = pd.concat(frames, ignore_index=True)
+        failed = frame[frame["error"].notna()]
+        if len(failed):
+            first = failed.iloc[0]
+            note(
+                f"{experiment.name} {block.name}: {len(failed)} of {len(frame)} cells failed, first {first['method']}: {first['error']}"
+            )
+        found += records(experiment, block, frame)
+    return found
+
+
+def recorded(experiment: Experiment, out: str | Path) -> list[Record]:
+    """The records of everything that stands in `out` for this experiment: of this code, or else of the code that ran last."""
+    found: list[Record] = []
+    for block in experiment.blocks:
+        folder = Path(out) / _study_name(experiment, block)
+        versions = sorted((path for path in folder.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
+        now = folder / _version(block)
+        if not versions:
+            continue
+        rows = [
+            {**_settings(one.settings), "replication": one.replication, **one.numbers, **one.texts, "error": one.error}
+            for one in Parts(now if now in versions else versions[-1]).load().values()
+        ]
+        if rows:
+            found += records(experiment, block, pd.DataFrame(rows))
+    return found
+
+
+def selected(
+    experiment: Experiment, only: Mapping[str, Sequence[str]]
+) -> list[tuple[Block, dict[str, tuple[Value, ...]], tuple[str, ...]]]:
+    """Blocks with the part of their grid and of their methods that `only` names; a block without a named setting is left out."""
+    known = {
+        setting: [str(v) for block in experiment.blocks for v in block.grid.get(setting, ())]
+        for setting in _all_settings(experiment)
+    }
+    known["method"] = [method for block in experiment.blocks for method in block.methods]
+    known["block"] = [block.name for block in experiment.blocks]
+    for setting, values in only.items():
+        if setting not in known:
+            raise PlanError(f"{experiment.name} has no setting {setting!r}; it has {', '.join(known)}")
+        for value in values:
+            if value not in known[setting]:
+                raise PlanError(
+                    f"{experiment.name} has no {setting}={value}; its values are {', '.join(dict.fromkeys(known[setting]))}"
+                )
+    found = []
+    for block in experiment.blocks:
+        names = {"method", "block", *block.grid}
+        if block.name not in only.get("block", [block.name]) or any(setting not in names for setting in only):
+            continue
+        grid = {
+            setting: tuple(value for value in values if setting not in only or str(value) in only[setting])
+            for setting, values in block.grid.items()
+        }
+        methods = tuple(method for method in block.methods if method in only.get("method", block.methods))
+        if methods and all(grid.values()):
+            found.append((block, grid, methods))
+    return found
+
+
+def records(experiment: Experiment, block: Block, frame: pd.DataFrame) -> list[Record]:
+    """One record for each cell, method and quantity of a table of replications, then those over several cells."""
+    settings = list(block.grid)
+    found = []
+    for key, part in frame.groupby([*settings, "method"], sort=False, dropna=False):
+        values, method = _plain_key(key[:-1]), str(key[-1])
+        good = part[part["error"].isna()]
+        for quantity in block.quantities:
+            if quantity.measure not in good or not len(good):
+                continue
+            column = pd.to_numeric(good[quantity.measure], errors="coerce").to_numpy(dtype=np.float64)
+            if np.isnan(column).all():
+                continue
+            place = (*values, method, quantity.name)
+            row = record(
+                experiment.name, block.name, dict(zip(settings, values, strict=True)), method, quantity, column
+            )
+            row["failed"] = int(part["error"].notna().sum())
+            found.append(judged(row, block.printed.get(place)))
+    if block.overall is not None:
+        for row in block.overall(frame[frame["error"].isna()]):
+            place = (row["setting"]["cells"], row["method"], row["quantity"])
+            found.append(judged({"experiment": experiment.name, "block": block.name, **row}, block.printed.get(place)))
+    return found
+
+
+def record(
+    experiment: str,
+    block: str,
+    setting: Mapping[str, Value],
+    method: str,
+    quantity: Quantity,
+    column: NDArray[np.float64],
+) -> Record:
+    """The record of one column of replications. Replications without an answer (NaN) are counted and left out."""
+    there = column[~np.isnan(column)]
+    value, error = statistic_of(there, quantity.statistic)
+    mean, mean_error = statistic_of(there, "mean")
+    return {
+        "experiment": experiment,
+        "block": block,
+        "setting": dict(setting),
+        "method": method,
+        "quantity": quantity.name,
+        "statistic": quantity.statistic,
+        "value": _json(value),
+        "error": _json(error),
+        "mean": _json(mean),
+        "standard_error": _json(mean_error),
+        "median": _json(statistic_of(there, "median")[0]),
+        "replications": len(there),
+        "no_answer": len(column) - len(there),
+        "failed": 0,
+    }
+
+
+def judged(row: Record, printed: Printed | None) -> Record:
+    """The record with the source's number and the verdict, where there is one."""
+    if printed is None:
+        return row
+    value, error = (nan if row[name] is None else float(row[name]) for name in ("value", "error"))
+    return {**row, printed.source: printed.value, "verdict": printed.verdict(value, error, row["replications"])}
+
+
+def statistic_of(values: NDArray[np.float64], name: str) -> tuple[float, float]:
+    """A statistic of replications and its standard error (NaN for one replication, and for smallest and largest values).
+
+    >>> [round(x, 3) for x in statistic_of(np.arange(9.0), "median")]
+    [4.0, 2.0]
+    """
+    n = len(values)
+    if n == 0:
+        return nan, nan
+    with np.errstate(invalid="ignore", over="ignore"):
+        if name == "mean":
+            return float(values.mean()), float(values.std(ddof=1) / sqrt(n)) if n > 1 else nan
+        if name == "median":
+            return float(np.median(values)), _median_error(np.sort(values))
+        if name == "sd":
+            if n < 3:
+                return (float(values.std(ddof=1)) if n > 1 else nan), nan
+            sd = float(values.std(ddof=1))
+            fourth = float(((values - values.mean()) ** 4).mean())
+            return sd, sqrt(max(fourth - sd**4, 0.0) / n) / (2 * sd) if sd > 0 else 0.0
+        if name == "spread":
+            away = np.abs(values - np.median(values))
+            return 1.4826 * float(np.median(away)), 1.4826 * _median_error(np.sort(away))
+        return float(values.min() if name == "min" else values.max()), nan
+
+
+def _median_error(ordered: NDArray[np.float64]) -> float:
+    """From the order statistics one binomial standard deviation on either side."""
+    n = len(ordered)
+    if n < 2:
+        return nan
+    reach = sqrt(n) / 2
+    low, high = max(int(np.floor((n - 1) / 2 - reach)), 0), min(int(np.ceil((n - 1) / 2 + reach)), n - 1)
+    return float(ordered[high] - ordered[low]) / 2
+
+
+def code_version() -> str:
+    """16 hexadecimal digits that change with the code that makes numbers: every room but the faces (cli, results) and the audit.
+
+    >>> len(code_version())
+    16
+    """
+    package = Path(inspect.getfile(confide)).parent
+    faces = {"cli", "results", "audit", "ledger", "testing"}
+    digest = hashlib.sha256(np.__version__.encode())
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        if place.parts[0] not in faces and place.as_posix() not in {"lab/report.py", "lab/figures.py"}:
+            digest.update(f"{place.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _study(
+    experiment: Experiment, block: Block, grid: Mapping[str, Sequence[Value]], methods: Sequence[str], count: int
+) -> Study:
+    whole = {**grid, "method": tuple(methods)}
+    if block.without is None:
+        return Study(_study_name(experiment, block), whole, block.measure, count, _version(block))
+    return _Part(_study_name(experiment, block), whole, block.measure, count, _version(block), block.without)
+
+
+@dataclass(frozen=True)
+class _Part(Study):
+    """A study without some of its cells."""
+
+    without: Callable[[Mapping[str, Value], str], bool] = lambda _, __: False
+
+    def cells(self) -> Any:
+        """The cells that are left."""
+        for cell in super().cells():
+            if not self.without(cell.settings, str(cell.settings["method"])):
+                yield cell
+
+
+def _study_name(experiment: Experiment, block: Block) -> str:
+    return f"{experiment.name}.{block.name}"
+
+
+def _version(block: Block) -> str:
+    return f"{block.version}-{code_version()}"
+
+
+def _by_count(block: Block, methods: Sequence[str], reps: int | None) -> list[tuple[int, list[str]]]:
+    """Methods with the same number of replications run together."""
+    wanted = block.replications if reps is None else reps
+    groups: dict[int, list[str]] = {}
+    for method in methods:
+        # whoever asks for a number gets it, but for what would take days
+        groups.setdefault(int(min(wanted, block.fewer.get(method, inf))), []).append(method)
+    return list(groups.items())
+
+
+def _all_settings(experiment: Experiment) -> list[str]:
+    return list(dict.fromkeys(setting for block in experiment.blocks for setting in block.grid))
+
+
+def _settings(text: str) -> dict[str, Any]:
+    return {
+        name: float(value["float"]) if isinstance(value, dict) else value for name, value in json.loads(text).items()
+    }
+
+
+def _plain_key(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Values of settings as they stand in the grid; 1 and 1.0 are one key in Python's dictionaries."""
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+
+
+def _json(value: float) -> float | None:
+    return value if isfinite(value) else None

@@ -1,0 +1,38 @@
+"""Records in the corners of the public box: where sums of z z' and of z t move the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confide.schema import Categorical, Design, Schema
+
+__all__ = ["corner_pairs"]
+
+
+def corner_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Two pairs of records with |z|^2 = 1 + d and |t| = 1; none with derived or categorical terms.
+
+    In the first pair every other feature is mirrored, so that the rows z are as orthogonal as can be: the worst for z z' under substitute.
+    In the second the features agree and the responses are opposite: z t and -z t, the worst for z t.
+    """
+    names = [term.plain for term in (*design.terms, design.response)]
+    if None in names:
+        return
+    plain = [str(name) for name in names]
+    if any(isinstance(schema[name], Categorical) for name in plain):
+        return
+    signs: tuple[tuple[int, ...], ...] = (
+        (1,) * len(plain),
+        (*((-1) ** (j + 1) for j in range(len(plain) - 1)), 1),
+        (*(1,) * (len(plain) - 1), -1),
+    )
+    corner, mirrored, opposite = (
+        {name: _end(schema[name], sign) for name, sign in zip(plain, row, strict=True)} for row in signs
+    )
+    yield corner, mirrored
+    yield corner, opposite
+
+
+def _end(column: Any, sign: int) -> float:
+    return float(column.high if sign > 0 else column.low)

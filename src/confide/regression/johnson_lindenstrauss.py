@@ -1,0 +1,283 @@
+"""A Gaussian sketch: the line of R [A; w I], of which the release holds the sketch's Gram matrix.
+
+Estimates the line E[y|x] = intercept + x'beta. A has the rows sqrt(v) (z, sqrt(g2) t) of SSP in scaled units, v = min(1, R2/|z|^2), of
+length at most B^2 = R2 + g2. With R of r rows of standard normal numbers the sketch has r independent rows N(0, M), M = A'A + w^2 I, and
+leaves as W = R-sketch's Gram matrix, a Wishart matrix of mean r M. W/r - w^2 I is an unbiased A'A, from which the line follows; the
+literature keeps w^2 in it, as a ridge. Its entries have sds of about w^2/sqrt(r) for privacy, which falls to the noise of a Gaussian
+mechanism on A'A as r grows, and |A'A|/sqrt(r) for the sketch, as if there were r records.
+
+Guarantee: ApproxDP(epsilon, delta), add-remove, proved here. A record adds u u' to M, |u| <= B; on M^(-1/2) Y the laws are r rows N(0, I)
+and N(0, I + c e e'), e a unit vector, c = u'M^(-1)u <= B^2/w^2 because M >= w^2 I. Only the r numbers along e tell them apart, and those by
+S = their sum of squares: chi-square with r degrees under one law, (1 + c) times that under the other, with log-likelihood ratio
+S c/(2 (1 + c)) - r log(1 + c)/2, rising in S. So, with F the distribution function of chi-square and a = r log(1 + c)/2,
+
+    delta(epsilon) = max( 1 - F(s/(1 + c)) - e^epsilon (1 - F(s)), s = 2 (epsilon + a)(1 + c)/c ;
+                          F(s) - e^epsilon F(s/(1 + c)), s = 2 (a - epsilon)(1 + c)/c ).
+
+It rises with c: adding N(0, q) to each number turns c into c/(1 + q), by post-processing. Hence the c that is found for (epsilon, delta)
+makes w^2 = B^2/c, and the bound is attained where there are no other records. No test of the records' eigenvalues is made. What
+follows is in floats: the normal numbers are integers of an exact sampler over 2^40, the rest is float64, which the statement says as
+an assumption. Rounding W to a public grid is post-processing.
+Sources: Blocki, Blum, Datta, Sheffet 2012; Sheffet 2017 (w^2 = 8 B^2/epsilon (sqrt(2 r ln(8/delta)) + 2 ln(8/delta)), 15 to 27 times as
+much, and a test on the least eigenvalue); Lev, Srinivasan, Shenfeld, Ligett, Sekhari, Wilson 2025 (Renyi analysis).
+
+Interval: no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log, log1p, nextafter, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from confide.errors import NoConversion, PlanError, PrivacyError
+from confide.guarantees import ApproxDP, Guarantee
+from confide.mechanisms import WeightedRows
+from confide.protocol import Gram, Meter, Noise, Opaque, Plan, Question, Release, Source, fold
+from confide.protocol.allowance import checked_privacy
+from confide.regression.linear import LinearEstimates
+from confide.regression.points import point_estimates, ridge_line
+from confide.regression.scaling import PRIOR, line_of
+from confide.schema import Categorical, Design, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["JohnsonLindenstrauss", "sketch_delta", "sketch_ratio"]
+
+Array = NDArray[np.float64]
+
+_ROWS = 10_000
+# Standard normal numbers as integers of the exact sampler: steps in one unit.
+_FINE = 1 << 40
+# The released Gram matrix is rounded to 2^-20 of its noise's size or finer.
+_GRID = 20
+# What the distribution functions may be wrong by, relative.
+_ACCURACY = 1e-6
+
+
+def sketch_delta(epsilon: float, rows: int, ratio: float) -> float:
+    """The least delta at which a sketch of `rows` rows is (epsilon, delta)-DP when one record adds at most `ratio` = B^2/w^2 (add-remove).
+
+    >>> round(sketch_delta(1.0, 100, 0.1), 5)
+    0.04207
+    """
+    shape, spread = rows / 2, rows / 2 * log1p(ratio)
+    upper = (epsilon + spread) * (1 + ratio) / ratio
+    grown = _above(shape, upper / (1 + ratio)) - _scaled(epsilon, _above(shape, upper))
+    lower = (spread - epsilon) * (1 + ratio) / ratio
+    if lower <= 0:
+        return float(max(grown, 0.0))
+    shrunk = float(special.gammainc(shape, lower)) - _scaled(epsilon, special.gammainc(shape, lower / (1 + ratio)))
+    return float(max(grown, shrunk, 0.0))
+
+
+def _above(shape: float, x: float) -> float:
+    return float(special.gammaincc(shape, x))
+
+
+def _scaled(epsilon: float, probability: float) -> float:
+    return exp(epsilon + log(probability)) if probability > 0 else 0.0
+
+
+def sketch_ratio(epsilon: float, delta: float, rows: int) -> float:
+    """The largest B^2/w^2 at which a sketch of `rows` rows is (epsilon, delta)-DP, rounded down.
+
+    >>> round(1 / sketch_ratio(1.0, 1e-6, 20), 2)
+    19.22
+    """
+    low, high = 0.0, 1.0
+    while sketch_delta(epsilon, rows, high) * (1 + _ACCURACY) <= delta and high < 2.0**40:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if sketch_delta(epsilon, rows, middle) * (1 + _ACCURACY) > delta else (middle, high)
+    return nextafter(low * (1 - 1e-9), 0.0)
+
+
+@dataclass(frozen=True)
+class JohnsonLindenstrauss:
+    """Linear regression from a Gaussian sketch of the records, w^2 always added and calibrated exactly: a line, no interval.
+
+    formula: "y ~ a + b"; rows: of the sketch, public (default 10,000); term_bounds: public bounds of derived terms that have none. The
+    request must be an `ApproxDP`: a sketch has no Gaussian guarantee, its tails are longer. One pass.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> plan = JohnsonLindenstrauss("y ~ x").plan(schema, cf.ApproxDP(1.0, 1e-6))
+    >>> plan.guarantee.assumptions
+    ('float64 sampling',)
+    """
+
+    formula: str
+    rows: int = _ROWS
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "johnson_lindenstrauss"
+    family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "1"
+    source: ClassVar[str] = "Gaussian sketch (Blocki et al. 2012; Sheffet 2017), exact calibration without a test"
+    relations: ClassVar[tuple[str, ...]] = ("add-remove",)
+    native: ClassVar[str] = "ApproxDP"
+    intervals: ClassVar[str] = "no interval"
+    needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 2 <= self.rows <= 1_000_000:
+            raise PlanError(
+                f"rows must be a whole number from 2 to 1,000,000, got {self.rows!r}; 10,000 is the default"
+            )
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """One sketch. Raises `PlanError` for a formula that cannot work, `PrivacyError` for a request that is no `ApproxDP`."""
+        design = self._design(schema)
+        if self.rows < len(design.terms) + 2:
+            raise PlanError(
+                f"a sketch of {self.rows} rows is singular for {len(design.terms)} terms; write rows=10_000"
+            )
+        proved = _Proved.of(privacy, self, schema)
+        ratio = sketch_ratio(proved.level.epsilon, proved.level.delta, self.rows)
+        return Plan.of(
+            self,
+            schema,
+            proved,  # type: ignore[arg-type]
+            Opaque("sketch", proved.level, _PROOF),
+            {"moments": Gram(self._map(design))},
+            n=n,
+            constants={"rows": self.rows, "ratio": ratio},
+            target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
+            covers="no interval: the law of a sketch's line is not worked out",
+            warnings=parse_formula(self.formula, schema).notes,
+        )
+
+    def _design(self, schema: Any) -> Design:
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
+
+    def _map(self, design: Design) -> WeightedRows:
+        cap = 1 + len(design.terms) / 3
+        return WeightedRows(design, cap, (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR))
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+        """The Gram matrix of the sketch, from the exact one and standard normal numbers."""
+        rows = self._map(self._design(source.schema))
+        ridge = rows.l2_squared / plan.constants["ratio"]
+        with Meter(plan, noise) as meter:
+            (gram,) = source.aggregate(plan.statistic("moments"))
+            whole = np.array([[float(v) for v in row] for row in gram.tolist()])
+            root = np.linalg.cholesky(whole + ridge * np.eye(len(whole)))
+            drawn = noise.grid_gaussian(Fraction(_FINE**2), self.rows * len(whole))
+            normal = np.asarray(drawn, dtype=np.float64).reshape(self.rows, len(whole)) / _FINE
+            sketch = root @ (normal.T @ normal) @ root.T
+            meter.opaque("sketch", (sketch + sketch.T) / 2, _step(ridge, self.rows))
+        return meter.release()
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+        """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
+        (question or Question()).only()
+        design = self._design(release.plan.schema)
+        rows = self._map(design)
+        unit, g = float(rows.steps) ** 2, sqrt(rows.g2)
+        ridge = rows.l2_squared / release.plan.constants["ratio"]
+        moments = (release["sketch"].decode() / self.rows - ridge * np.eye(rows.width)) / unit
+        gram, cross = moments[:-1, :-1], moments[:-1, -1] / g
+        # about the operator norm of the noise: where the least eigenvalue is below it, that much of w^2 stays in, as a ridge
+        edge = ridge / unit * sqrt(2 * len(gram) / self.rows)
+        least = float(np.linalg.eigvalsh(gram)[0])
+        weak = least < edge
+        return point_estimates(
+            self,
+            release,
+            design,
+            ridge_line(gram, cross, line_of(design), max(edge - least, 0.0) if weak else 0.0),
+            reason="the law of a sketch's line is not worked out",
+            facts=(
+                ("Sketch", f"{self.rows:,} rows, w^2 = {ridge / unit:.4g}"),
+                ("Weighted count (noisy)", f"{gram[0, 0]:,.0f}"),
+            ),
+            weak=_WEAK if weak else "",
+            nobs=float(gram[0, 0]),
+        )
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """A record whose weighted row is as long as the bound, |z|^2 = R2 and |t| = 1: alone in its table it attains delta.
+
+        None with derived terms.
+        """
+        design = None if schema is None else self._design(schema)
+        names = [] if design is None else [term.plain for term in (*design.terms, design.response)]
+        if design is None or schema is None or None in names:
+            return
+        reach = min(sqrt((self._map(design).cap - 1) / max(len(design.terms), 1)), 1.0)
+        record = {}
+        for j, name in enumerate(map(str, names)):
+            column = schema[name]
+            assert not isinstance(column, Categorical)
+            place = 1.0 if j == len(design.terms) else reach
+            record[name] = (column.low + column.high) / 2 + place * (column.high - column.low) / 2
+        yield (record,)
+
+
+_PROOF = (
+    "one record changes the covariance of r normal rows by a matrix of rank one, at most B^2/w^2 against w^2 I; chi-square tails: "
+    "confide.regression.johnson_lindenstrauss"
+)
+_WEAK = "the noise outweighs the records in some direction, where a ridge stays in; ask for fewer terms, more records or a larger budget"
+
+
+def _step(ridge: float, rows: int) -> Fraction:
+    """The grid of the released Gram matrix: a power of two near 2^-20 of the sd of its noise."""
+    return Fraction(2) ** max(int(np.floor(np.log2(ridge * sqrt(rows)))) - _GRID, 0)
+
+
+@dataclass(frozen=True)
+class _Proved:
+    """The request of a method whose whole release is proved elsewhere; what a plan asks of an allowance."""
+
+    requested: Guarantee
+    level: ApproxDP
+
+    @classmethod
+    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> _Proved:
+        relation = checked_privacy(privacy).relation or method.relations[0]
+        if relation not in method.relations:
+            raise PrivacyError(
+                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
+                f"write relation={method.relations[0]!r} in the guarantee"
+            )
+        if not isinstance(privacy, ApproxDP):
+            raise NoConversion(
+                f"a sketch is (epsilon, delta)-DP and nothing stronger is proved of it, got {privacy}; write ApproxDP(1.0, 1e-6), or "
+                "take AnalyzeGauss, which a sketch of many rows comes near"
+            )
+        if privacy.unit != "record" or privacy.trust != "central" or schema.rows_per_unit != 1:
+            raise PrivacyError(
+                f"{method.name} protects single records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}, "
+                f"rows_per_unit={schema.rows_per_unit}; leave them at their defaults"
+            )
+        assumed = (*privacy.assumptions, "float64 sampling")
+        level = ApproxDP(privacy.epsilon, privacy.delta, relation=relation, assumptions=assumed)
+        return cls(privacy.resolve(relation), level)
+
+    @property
+    def relation(self) -> str:
+        assert self.level.relation is not None
+        return self.level.relation
+
+    def guarantees(self, event: Any) -> tuple[Guarantee, ...]:
+        assert fold(event, self.relation) == self.level
+        return (self.level,)

@@ -1,0 +1,164 @@
+"""The table of a shared release: contrasts, joint tests term by term, adjusted predictions; and several responses in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from confide.errors import PlanError
+from confide.regression.adjusted import adjusted_rows
+from confide.regression.linear import LinearEstimates
+from confide.regression.scaling import factor_name
+from confide.results import wald
+from confide.results.contrasts import Combinations, combine, labels
+
+__all__ = ["SharedEstimates"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedEstimates(LinearEstimates):
+    """Coefficients of one line, or of several responses' lines on the same features, with tests within and across.
+
+    `tables`: response -> its own table, empty for a single response; `result["y2"]` is one of them. With several responses the names
+    are "y1: age", R squared is in the tables, and predictions are asked of a table. `loose`: the sampling parts of `covariance` and of
+    `joint_covariance` within responses, where those across are not known; a test that ties m responses counts them m times.
+    """
+
+    tables: Mapping[str, SharedEstimates] = field(default_factory=dict)
+    loose: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+
+    def __getitem__(self, response: str) -> SharedEstimates:
+        """The table of one response. Raises `PlanError` for a response that the release does not hold."""
+        if response in self.tables:
+            return self.tables[response]
+        if not self.tables and response == self.response:
+            return self
+        raise PlanError(
+            f"the release holds no response {response!r}; it holds: {', '.join(self.tables) or self.response}"
+        )
+
+    def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
+        """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance."""
+        matrix, value = wald.restrictions(self.names, r_matrix, r_value)
+        return wald.test(matrix, value, self.estimates, self._covariance_for(matrix), self.df)
+
+    def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
+        """The same as `wald_test`: F with (rank, df) degrees of freedom, as statsmodels names it."""
+        return self.wald_test(r_matrix, r_value)
+
+    def t_test(
+        self,
+        r_matrix: str | Sequence[str] | ArrayLike | Mapping[str, Mapping[str, float]],
+        r_value: ArrayLike = 0,
+    ) -> Combinations:
+        """Each restriction by itself: effect, standard error, t, p and interval; several as rows of one table.
+
+        r_matrix: as in `wald_test`, or named contrasts as {"young - old": {"age[T.young]": 1, "age[T.old]": -1}}. The effect is the left
+        side less the right side of a restriction's names, compared with its constant. NaN outside status "ok".
+        """
+        if isinstance(r_matrix, Mapping):
+            named = tuple(r_matrix)
+            for weights in r_matrix.values():
+                unknown = [name for name in weights if name not in self.names]
+                if unknown:
+                    raise PlanError(f"there is no coefficient {unknown[0]!r}; there are: {', '.join(self.names)}")
+            matrix = np.array([[float(r_matrix[name].get(own, 0.0)) for own in self.names] for name in named])
+            value = np.zeros(len(named))
+            if not named:
+                raise PlanError("name at least one contrast, as in t_test({'a - b': {'a': 1, 'b': -1}})")
+        else:
+            matrix, value = wald.restrictions(self.names, r_matrix, r_value)
+            named = labels(r_matrix, len(matrix))
+        made = combine(self, matrix, names=named, null=value)
+        tied = max(len(self._touched(row[None, :])) for row in matrix) if self.tables else 1
+        if tied < 2 or self.joint_covariance is None:
+            return made
+        each = self.covariance if self.loose is None else self.covariance + (tied - 1) * self.loose[0]
+        joint = matrix @ self._covariance_for(matrix) @ matrix.T if len(matrix) > 1 else None
+        return Combinations(made.names, made.effect, matrix @ each @ matrix.T, made.df, made.null, joint)
+
+    def wald_test_terms(self) -> pd.DataFrame:
+        """A joint test of each term, all levels of a factor together: statistic, df_num, df_denom, pvalue; one row for each term.
+
+        With several responses a term's coefficients are tested in all of them. The intercept is left out.
+        """
+        assert self.design is not None
+        kinds = {term.name: factor_name(term) for term in self.design.terms}
+        groups: dict[str, list[int]] = {}
+        for place, name in enumerate(self.names):
+            own = name
+            for response in self.tables:
+                own = own.removeprefix(f"{response}: ")
+            if own in kinds:
+                groups.setdefault(kinds[own], []).append(place)
+        tests = {kind: self.wald_test(np.eye(len(self.names))[places]) for kind, places in groups.items()}
+        return pd.DataFrame(
+            {
+                "statistic": [test.statistic for test in tests.values()],
+                "df_num": [test.df_num for test in tests.values()],
+                "df_denom": [test.df_denom for test in tests.values()],
+                "pvalue": [test.pvalue for test in tests.values()],
+            },
+            index=list(tests),
+        )
+
+    def adjusted_predictions(
+        self, frame: Any = None, *, by: str | Sequence[str] | None = None, at: Mapping[str, Any] | None = None
+    ) -> Combinations:
+        """The line's mean over public rows, by groups or at chosen values, with standard errors and intervals.
+
+        frame: rows to average over; None: the grid of the schema, numeric columns at the middle of their bounds and every combination of
+        levels once, so that `adjusted_predictions(by="region")` are the marginal means of a factor. at: {"age": [20, 40]} sets a column in
+        every row. `.pairs()` of the result are the differences. Intervals cover the line's mean, not a new response.
+        Raises `PlanError` for columns that the terms do not use, and for several responses (ask a table: `result["y1"]`).
+        """
+        self._single("adjusted predictions")
+        assert self.design is not None
+        names, rows = adjusted_rows(self.design, frame, by, at)
+        place = [self.design.names.index(name) for name in self.names]
+        return combine(self, rows[:, place], names=names)
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """`LinearEstimates.to_dict`, and under "tables" the table of each of several responses."""
+        tables = {name: table.to_dict(alpha) for name, table in self.tables.items()}
+        return {**super().to_dict(alpha), **({"tables": tables} if tables else {})}
+
+    def _rows(self, frame: Any) -> Any:
+        self._single("predictions")
+        return super()._rows(frame)
+
+    def _single(self, what: str) -> None:
+        if self.tables:
+            one = next(iter(self.tables))
+            raise PlanError(f"{what} belong to one response; ask its table: result[{one!r}]")
+
+    def _touched(self, matrix: Any) -> list[str]:
+        """The responses whose coefficients restrictions are about."""
+        used = [name for name, column in zip(self.names, np.asarray(matrix).T, strict=True) if np.any(column != 0)]
+        return [response for response in self.tables if any(name.startswith(f"{response}: ") for name in used)]
+
+    def _covariance_for(self, matrix: Any) -> Any:
+        """The covariance of a test: that of one response's table within it, across responses the joint one of those that are tied."""
+        if self.joint_covariance is None:
+            return self.covariance
+        if not self.tables:
+            return self.joint_covariance if len(matrix) > 1 else self.covariance
+        touched = self._touched(matrix)
+        if len(touched) > 1:
+            if len(matrix) == 1:
+                return self.covariance if self.loose is None else self.covariance + (len(touched) - 1) * self.loose[0]
+            # the upper bound counts the sampling part once for each response: the others have no part in this test
+            spare = len(self.tables) - len(touched)
+            return self.joint_covariance - (0.0 if self.loose is None else spare * self.loose[1])
+        covariance = np.array(self.covariance)
+        for response in touched if len(matrix) > 1 else ():
+            own = self.tables[response].joint_covariance
+            start = list(self.tables).index(response) * len(self.tables[response].names)
+            if own is not None:
+                covariance[start : start + len(own), start : start + len(own)] = own
+        return covariance

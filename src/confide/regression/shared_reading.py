@@ -1,0 +1,312 @@
+"""Tables from a shared release: one for each response, and for several responses their joint table.
+
+Coefficients of two responses have errors that are correlated through the noise of the Gram matrix that they share,
+Cov(N theta_j, N theta_k) = (SA^2/2) (theta_j'theta_k I + theta_k theta_j'), and through the sampling of records. The latter needs the
+products of responses: with them the meat between j and k is rho_jk M_j^(1/2) M_k^(1/2), rho the correlation of residuals. Without them
+tests across responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m s_m')
+for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.mechanisms import ClippedResponse
+from confide.mechanisms.rows import Box
+from confide.noise import keyed_generator
+from confide.protocol import Question, Release
+from confide.regression.linear import kept, legend
+from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
+from confide.regression.r_squared import r_squared, r_squared_interval
+from confide.regression.scaling import coefficient_names, line_of, to_units
+from confide.regression.shared_estimates import SharedEstimates
+from confide.regression.shared_moments import FAR_BRANCH, Layout, Moments
+from confide.results.table import DASH
+
+__all__ = ["read"]
+
+Array = NDArray[np.float64]
+
+# The y_clipping flag is raised when the lower 95 % bound of the clipped share is above this.
+_TOLERATED_CLIPPING = 0.005
+_SUBSET_COVERS = (
+    "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
+    "in the smaller model assumed, independent records"
+)
+
+
+def read(method: Any, layout: Layout, release: Release, question: Question) -> SharedEstimates:
+    """The table of a release: of one response, or the joint one with `tables`."""
+    reading = _Reading.of(method, layout, release, question)
+    fits = [reading.one(k) for k in range(layout.outcomes)]
+    return fits[0].table if layout.outcomes == 1 else reading.joined(fits)
+
+
+@dataclass(frozen=True, eq=False)
+class _One:
+    """One response's table, and from what it follows: the fit and the meats for intervals and for joint tests (None: classical)."""
+
+    table: SharedEstimates
+    fitted: Fit | None
+    shown: Meat | None
+    meat: Meat | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    method: Any
+    layout: Layout
+    release: Release
+    question: Question
+    keep: list[int]
+    far: bool
+    moments: Moments
+    box: Box | None
+    state: tuple[str, str]
+    generator: np.random.Generator
+
+    @classmethod
+    def of(cls, method: Any, layout: Layout, release: Release, question: Question) -> _Reading:
+        design = layout.design
+        keep = kept(design, question)
+        far = any(name.startswith(FAR_BRANCH) for name in release.statistics)
+        box = None
+        if far:
+            middle, half = np.asarray(release.public["box"], dtype=np.float64)
+            box = Box(tuple(map(float, middle)), tuple(map(float, half)))
+        noisy = release[layout.names("moments", far=far)[0]]
+        moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
+        generator = keyed_generator(release.sha256, question.sha256)
+        state = identified(moments.each[0], line_of(design, keep, box))
+        return cls(method, layout, release, question, keep, far, moments, box, state, generator)
+
+    @property
+    def subset(self) -> bool:
+        return len(self.keep) < len(self.layout.design.terms)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return coefficient_names(self.layout.design, self.keep)
+
+    def one(self, k: int) -> _One:
+        """The table of response k."""
+        design, moments = self.layout.designs[k], self.moments.each[k]
+        # units differ between responses, and so does the line through y = 0 of a formula without an intercept
+        line = line_of(design, self.keep, self.box)
+        matrix, shift = to_units(design, self.keep, self.box)
+        meat = self._meat(k) if self.layout.robust and not self.subset else None
+        names = self.names
+        numbers: dict[str, Any] = {
+            "estimates": np.full(len(names), nan),
+            "covariance": np.full((len(names),) * 2, nan),
+            "noise_variance": np.full(len(names), nan),
+            "df": 1.0,
+        }
+        flags: tuple[str, ...] = ()
+        fitted: Fit | None = None
+        shown = meat
+        try:
+            fitted = fit(moments, line)
+        except np.linalg.LinAlgError:
+            pass
+        if fitted is not None:
+            numbers["estimates"] = matrix @ fitted.theta + shift
+            if self.state[0] == "ok":
+                meat = None if meat is None else meat.unclipped(fitted.weighted_residuals(self.layout.cap))
+                shown, df = trusted(fitted, matrix, meat)
+                numbers |= {
+                    "covariance": matrix @ fitted.covariance(shown) @ matrix.T,
+                    "joint_covariance": joint(fitted, matrix, meat),
+                    "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
+                    "df": df,
+                    "rsquared": r_squared(moments, line),
+                    "rsquared_interval": r_squared_interval(moments, line, self.generator),
+                }
+                flags = ("upper_bound",) if shown is not meat else ()
+        clipping, clipped = self._clipped(k)
+        ok = self.state[0] == "ok"
+        share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
+        table = SharedEstimates(
+            method=f"{self.method.name} {self.method.version}",
+            response=design.response.name,
+            names=names,
+            status=self.state[0],
+            reason=self.state[1],
+            flags=(*clipping, *flags, *self._remarks(moments, meat)),
+            requested=self.release.plan.requested,
+            guarantee=self.release.charged,
+            target=f"linear regression of {design.response.name} on {', '.join(names)}",
+            covers=_SUBSET_COVERS if self.subset else self.release.plan.covers,
+            release_sha256=self.release.sha256,
+            facts=(
+                ("Cov. type", "classical" if meat is None else "robust"),
+                self._count(moments),
+                ("R-squared (weighted)", f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH),
+                ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
+            ),
+            legend=legend(self.layout.whole, self.release.plan.schema),
+            simulated=self.release.simulated,
+            design=design,
+            nobs=moments.count,
+            **numbers,
+        )
+        return _One(table, fitted, shown, meat)
+
+    def _meat(self, k: int) -> Meat:
+        noisy = self.release[self.layout.names("meat", far=self.far)[k]]
+        return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance))
+
+    def _count(self, moments: NoisyMoments) -> tuple[str, str]:
+        return "Weighted count (noisy)", f"{moments.count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"
+
+    def _remarks(self, moments: NoisyMoments, meat: Meat | None) -> tuple[str, ...]:
+        """Flags that depend on the question and on noisy numbers: a count within three sds of 0 hints at records that all dropped."""
+        few = moments.count < 3 * moments.sd_gram
+        subset = self.layout.robust and meat is None
+        return (*(("subset_classical",) if subset else ()), *(("few_records",) if few else ()))
+
+    def _clipped(self, k: int) -> tuple[tuple[str, ...], str]:
+        """Flag and text of the paid diagnostic: which share of a response's values lay outside its declared bounds."""
+        if not self.layout.clipping:
+            return ("clipping_unchecked",), "not checked (clipping_check=False)"
+        noisy = self.release[self.layout.names("clipping")[k]]
+        count = self.moments.each[k].count
+        if self.layout.recentring:
+            count = float(self.release["count"].decode()[0])
+        share = float(noisy.decode()[0]) / ClippedResponse.unit / max(count, 1.0)
+        error = sqrt(noisy.variance) / ClippedResponse.unit / max(count, 1.0)
+        flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
+        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
+        return (("y_clipping",) if flagged else ()), text
+
+    # several responses ------------------------------------------------------------------------------------------------
+
+    def joined(self, parts: list[_One]) -> SharedEstimates:
+        """The table of all coefficients, with their joint covariance."""
+        tables = {part.table.response: part.table for part in parts}
+        names = tuple(f"{response}: {name}" for response, table in tables.items() for name in table.names)
+        first, q = parts[0].table, len(names)
+        numbers: dict[str, Any] = {
+            "covariance": np.full((q, q), nan),
+            "noise_variance": np.full(q, nan),
+            "df": 1.0,
+        }
+        if first.status == "ok" and all(part.fitted is not None for part in parts):
+            covariance, upper, loose = self._joint(parts)
+            numbers = {
+                "covariance": covariance,
+                "noise_variance": np.concatenate([part.table.noise_variance for part in parts]),
+                "df": min(part.table.df for part in parts),
+                "joint_covariance": upper,
+                "loose": loose,
+            }
+        return replace(
+            first,
+            response=" + ".join(tables),
+            names=names,
+            estimates=np.concatenate([part.table.estimates for part in parts]),
+            flags=tuple(dict.fromkeys(flag for part in parts for flag in part.table.flags)),
+            target=f"linear regressions of {', '.join(tables)} on {', '.join(self.names)}",
+            facts=(
+                *first.facts[:2],
+                *((f"R-squared of {name}", dict(table.facts)["R-squared (weighted)"]) for name, table in tables.items()),
+                *((f"Clipped {name}", dict(table.facts)["Clipped responses"]) for name, table in tables.items()),
+            ),
+            legend=(*first.legend, ("Across", _WITH if self.layout.products else _WITHOUT)),
+            rsquared=nan,
+            rsquared_interval=(nan, nan),
+            tables=tables,
+            **{"joint_covariance": None, **numbers},
+        )
+
+    def _joint(self, parts: list[_One]) -> tuple[Array, Array, tuple[Array, Array] | None]:
+        """(covariance, covariance for joint tests, their sampling parts that count once for each response that a test ties)."""
+        m = len(parts)
+        fits = [part.fitted for part in parts if part.fitted is not None]
+        units = [
+            to_units(design, self.keep, self.box)[0] @ fitted.bread
+            for design, fitted in zip(self.layout.designs, fits, strict=True)
+        ]
+        shown = [_middle(fitted, part.shown) for fitted, part in zip(fits, parts, strict=True)]
+        raised = [
+            _middle(fitted, None if part.meat is None else part.meat.raised(sqrt(2 * len(part.meat.values))))
+            for fitted, part in zip(fits, parts, strict=True)
+        ]
+        half = self.moments.each[0].sd_gram ** 2 / 2
+        noise = [
+            [
+                fits[j].noise
+                if j == k
+                else half * (float(fits[j].theta @ fits[k].theta) * np.eye(len(half_k)) + np.outer(half_k, fits[j].theta))
+                for k, half_k in enumerate(fitted.theta for fitted in fits)
+            ]
+            for j in range(m)
+        ]
+        noisy = _stacked(units, noise)
+        correlation = self._correlation(fits) if self.moments.products is not None else np.eye(m)
+        covariance = _symmetric(_stacked(units, _tied(shown, correlation)) + noisy)
+        if self.moments.products is not None:
+            return covariance, _symmetric(_stacked(units, _tied(raised, correlation)) + noisy), None
+        loose = [_symmetric(_stacked(units, _tied(meats, np.eye(m)))) for meats in (shown, raised)]
+        return covariance, _symmetric(m * loose[1] + noisy), (loose[0], loose[1])
+
+    def _correlation(self, fits: list[Fit]) -> Array:
+        """Correlations of the residuals of two responses, made positive semi-definite; (m, m)."""
+        assert self.moments.products is not None
+        m, moments = len(fits), self.moments.each
+        gram, half = moments[0].gram, moments[0].sd_gram ** 2 / 2
+        found = np.eye(m)
+        for j in range(m):
+            for k in range(j):
+                one, other = fits[j].theta, fits[k].theta
+                # a product is too small by what both lines share of the noise of A, as a sum of squares is (normal_equations.fit)
+                shared = half * (float(one @ other) * np.eye(len(one)) + np.outer(one, other))
+                total = self.moments.products[j, k] - one @ moments[k].cross - other @ moments[j].cross
+                total += one @ gram @ other + np.trace(fits[j].bread @ shared)
+                rho = float(total) / min(fits[j].df, fits[k].df) / sqrt(fits[j].s2 * fits[k].s2)
+                found[j, k] = found[k, j] = float(np.clip(rho, -1.0, 1.0))
+        values, vectors = np.linalg.eigh(found)
+        found = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        size = np.sqrt(np.diag(found))
+        return np.asarray(found / np.outer(size, size))
+
+
+_WITH = (
+    "covariances between responses hold the noise of the features that they share and the correlation of their residuals, which is taken "
+    "to be the same for all records"
+)
+_WITHOUT = (
+    "covariances between responses hold the privacy noise alone, as the products of responses were not released; tests across responses "
+    "use an upper bound of the variance and reject less often than their level (products=True makes them sharp)"
+)
+
+
+def _middle(fitted: Fit, meat: Meat | None) -> Array:
+    """The sampling part of the covariance of a score."""
+    return fitted.s2 * fitted.moments.gram if meat is None else meat.positive
+
+
+def _tied(meats: list[Array], correlation: Array) -> list[list[Array]]:
+    """Blocks rho_jk M_j^(1/2) M_k^(1/2): positive semi-definite as a whole."""
+    roots = []
+    for meat in meats:
+        values, vectors = np.linalg.eigh(meat)
+        roots.append((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+    return [
+        [meats[j] if j == k else correlation[j, k] * roots[j] @ roots[k] for k in range(len(meats))]
+        for j in range(len(meats))
+    ]
+
+
+def _stacked(units: list[Array], blocks: list[list[Array]]) -> Array:
+    return np.block([[units[j] @ blocks[j][k] @ units[k].T for k in range(len(units))] for j in range(len(units))])
+
+
+def _symmetric(matrix: Array) -> Array:
+    return np.asarray((matrix + matrix.T) / 2)

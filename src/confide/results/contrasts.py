@@ -1,0 +1,130 @@
+"""Linear combinations of estimates, each with its standard error, interval and test; and their joint test and differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from confide.errors import PlanError
+from confide.results import wald
+
+if TYPE_CHECKING:
+    from confide.results.estimates import Estimates
+
+__all__ = ["Combinations", "combine"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
+
+    names (q,); effect (q,): in the units of the combination; covariance (q, q); joint_covariance: for tests of several at once, where a
+    method has another; df: of Student's t, inf for the normal law; null (q,): the values tested, which effects are compared with.
+    All errors are NaN where the estimates have none.
+    """
+
+    names: tuple[str, ...]
+    effect: Vector
+    covariance: Vector
+    df: float
+    null: Vector
+    joint_covariance: Vector | None = None
+
+    @property
+    def sd(self) -> Vector:
+        """Standard errors (q,): sampling and privacy noise."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @property
+    def tvalue(self) -> Vector:
+        """(effect - null) over standard error (q,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((self.effect - self.null) / self.sd)
+
+    @property
+    def pvalue(self) -> Vector:
+        """Two-sided p-values (q,) of effect = null, each by itself."""
+        size = -np.abs(self.tvalue)
+        return np.asarray(2 * (special.ndtr(size) if self.df == inf else special.stdtr(self.df, size)))
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha for each effect by itself: columns 0 (low) and 1 (high)."""
+        from confide.results.estimates import check_alpha  # here, because estimates import this page
+
+        half = check_alpha(alpha) / 2
+        width = abs(special.ndtri(half) if self.df == inf else special.stdtrit(self.df, half)) * self.sd
+        return pd.DataFrame({0: self.effect - width, 1: self.effect + width}, index=list(self.names))
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """estimate, se, t, p, low, high; one row for each combination."""
+        limits = self.conf_int(alpha)
+        return pd.DataFrame(
+            {
+                "estimate": self.effect,
+                "se": self.sd,
+                "t": self.tvalue,
+                "p": self.pvalue,
+                "low": limits[0],
+                "high": limits[1],
+            },
+            index=list(self.names),
+        )
+
+    def joint_test(self) -> wald.WaldTest:
+        """F test of all effects = null together."""
+        several = len(self.names) > 1 and self.joint_covariance is not None
+        covariance = self.joint_covariance if several and self.joint_covariance is not None else self.covariance
+        return wald.test(np.eye(len(self.names)), self.null, self.effect, covariance, self.df)
+
+    def pairs(self) -> Combinations:
+        """All differences "one - other" of the combinations, for example of adjusted means; not adjusted for their number."""
+        if len(self.names) < 2:
+            raise PlanError("differences need at least two combinations; name more levels or values")
+        first, second = np.triu_indices(len(self.names), 1)
+        rows = np.zeros((len(first), len(self.names)))
+        rows[np.arange(len(first)), first] = 1.0
+        rows[np.arange(len(first)), second] -= 1.0
+        names = tuple(f"{self.names[i]} - {self.names[j]}" for i, j in zip(first, second, strict=True))
+        joint = None if self.joint_covariance is None else rows @ self.joint_covariance @ rows.T
+        return Combinations(
+            names, rows @ self.effect, rows @ self.covariance @ rows.T, self.df, np.zeros(len(rows)), joint
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary_frame().to_string(float_format=lambda v: f"{v:.4g}"))
+
+
+def combine(
+    result: Estimates, matrix: ArrayLike, *, names: tuple[str, ...], null: ArrayLike | None = None
+) -> Combinations:
+    """Combinations of a table's estimates: rows of `matrix` (q, p), compared with `null` (q,), zero when left out."""
+    rows = np.asarray(matrix, dtype=np.float64)
+    joint = result.joint_covariance
+    return Combinations(
+        names,
+        rows @ result.estimates,
+        rows @ result.covariance @ rows.T,
+        result.df,
+        np.zeros(len(rows)) if null is None else np.asarray(null, dtype=np.float64),
+        None if joint is None else rows @ joint @ rows.T,
+    )
+
+
+def labels(r_matrix: Any, count: int) -> tuple[str, ...]:
+    """What each restriction is called: its text where it was written as text, else its number."""
+    parts: list[str] = []
+    if isinstance(r_matrix, str):
+        parts = [part.strip() for part in r_matrix.split(",")]
+    elif isinstance(r_matrix, (list, tuple)) and all(isinstance(part, str) for part in r_matrix):
+        parts = [str(part).strip() for part in r_matrix]
+    if len(parts) != count or len(set(parts)) < count:
+        return tuple(f"c{k}" for k in range(count))
+    return tuple(parts)
