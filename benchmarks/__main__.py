@@ -9,7 +9,21 @@ import sys
 import time
 from pathlib import Path
 
-NAMES = ("acceptance", "r_squared", "speed", "noise", "ledger", "audit", "audit_power", "float_attacks", "quantile")
+NAMES = (
+    "acceptance",
+    "r_squared",
+    "speed",
+    "noise",
+    "ledger",
+    "audit",
+    "audit_power",
+    "float_attacks",
+    "quantile",
+    "binagg",
+    "binagg_errata",
+    "synthetic",
+    "shared",
+)
 
 
 def main() -> None:

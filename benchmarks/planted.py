@@ -8,10 +8,12 @@ bound, or a method with a wrong line (`benchmarks/planted_toy.py`). The kinds ar
 
 from __future__ import annotations
 
+from benchmarks.planted_bins import BINS
 from benchmarks.planted_kinds import Fault
 from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
 from benchmarks.planted_moments import MOMENTS
 from benchmarks.planted_queries import QUERIES, SAFETY
+from benchmarks.planted_shared import SHARED
 from benchmarks.planted_ssp2 import SSP2_FAULTS
 from benchmarks.planted_steps import STEPS
 from benchmarks.planted_synthetic import SYNTHETIC
@@ -28,5 +30,7 @@ FAULTS: list[Fault] = [
     *MOMENTS,
     *STEPS,
     *SYNTHETIC,
+    *BINS,
+    *SHARED,
     *SSP2_FAULTS,
 ]

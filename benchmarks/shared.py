@@ -148,7 +148,9 @@ def _coverage(check: str, cell: Any, before: str, low: float = 0.93, high: float
         "passed": consistent(hits, low, high),
         "ok": share,
     }
-    print(f"{'ok    ' if row['passed'] else 'FAILED'} {check}: {mean:.3f} [{a:.3f}, {b:.3f}] ok {share:.2f}", flush=True)
+    print(
+        f"{'ok    ' if row['passed'] else 'FAILED'} {check}: {mean:.3f} [{a:.3f}, {b:.3f}] ok {share:.2f}", flush=True
+    )
     return [row]
 
 
@@ -182,7 +184,9 @@ _EXPECTED = {1.0: 0.092, 4.0: 0.13, 10.0: 0.36}
 def _loose_rows(reps: int) -> list[dict[str, Any]]:
     grid = {"loose": (1.0, 4.0, 10.0), "cov": ("classical", "robust"), "recenter": (False, "auto")}
     rows = []
-    for (loose, cov, recenter), cell in table("shared-looseness", grid, looseness, reps).groupby(list(grid), sort=False):
+    for (loose, cov, recenter), cell in table("shared-looseness", grid, looseness, reps).groupby(
+        list(grid), sort=False
+    ):
         said = f"{loose:g}x loose, {cov}, recenter={recenter}"
         median = float(cell["distance"].median())
         row = {"check": f"median error, {said}", "value": median, "passed": True, "ok": float(cell["ok"].mean())}

@@ -242,9 +242,7 @@ def test_a_release_holds_nothing_live() -> None:
 
 def test_one_call_is_the_three_steps() -> None:
     one = cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
-    two = cf.infer(
-        cf.release(cf.regression.SSP2("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
-    )
+    two = cf.infer(cf.release(cf.regression.SSP2("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2)))
     assert one.to_json() == two.to_json()
 
 

@@ -6,7 +6,7 @@ command line, the ledger, the report and `confide.testing.check_method`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -101,7 +101,11 @@ def make(name: str, **parameters: Any) -> Method:
     try:
         made: Method = cls(**parameters)
     except TypeError:
-        missing = [f.name for f in fields(cls) if f.init and f.name not in parameters]
+        missing = [
+            f.name
+            for f in fields(cls)
+            if f.init and f.default is MISSING and f.default_factory is MISSING and f.name not in parameters
+        ]
         raise PlanError(f"method {name!r} needs more parameters; not given: {', '.join(missing)}") from None
     return made
 

@@ -24,7 +24,7 @@ from confide.sources import read
 from confide.synthesis import SyntheticData, SyntheticTable
 from confide.synthesis.build import Options
 from confide.synthesis.response import Line, Matrix
-from confide.synthesis.sidecar import Synthetic, check_ending, load
+from confide.synthesis.sidecar import Synthetic, check_place, load
 from confide.synthesis.smartnoise import GENERATORS, SmartNoiseTable, smartnoise_table
 
 __all__ = ["build_files", "combine", "refit", "synthesize"]
@@ -92,7 +92,7 @@ def synthesize(
                 'synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None)'
             )
     if path is not None:
-        check_ending(Path(path))
+        check_place(Path(path))
     if generator in GENERATORS:
         return smartnoise_table(
             data, formula, schema=schema, privacy=request, ledger=ledger, path=path, rows=rows, generator=generator

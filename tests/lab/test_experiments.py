@@ -15,11 +15,12 @@ import pytest
 from confide.errors import PlanError, SourceError
 from confide.lab import datasets
 from confide.lab.designs import FRESH, development, fresh_design, uniform
-from confide.lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, recorded, run, statistic_of
+from confide.lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, recorded, run
 from confide.lab.experiments import load, names
 from confide.lab.experiments.measures import shared
 from confide.lab.figures import svg
 from confide.lab.fits import METHODS, Case, fit, missing
+from confide.lab.quantities import statistic_of
 from confide.lab.report import lines, page
 
 JUDGED = ["binagg.figure1", "binagg.figure2", *(f"binagg.table{k}" for k in (1, 2, 3, 6, 7, 8))]
@@ -105,6 +106,7 @@ def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
         return json.dumps([r["setting"], r["method"], r["quantity"]])
 
     assert sorted(recorded(toy(), tmp_path), key=key) == sorted(found, key=key)
+    assert [key(r) for r in recorded(toy(), tmp_path)] == [key(r) for r in found], "in the order of the grid"
     assert recorded(toy(), tmp_path / "nowhere") == []
 
 

@@ -14,7 +14,7 @@ from confide.lab.published.binagg import privtree
 from confide.mechanisms.bins import plan_bins, read_bins
 from confide.mechanisms.cell_sums import CellRows, CellSums
 from confide.mechanisms.rows import BOUND
-from confide.mechanisms.trees import Bins, Paths, by_decisions, path_cost, private_decisions
+from confide.mechanisms.trees import Bins, Paths, by_decisions, decided, path_cost, private_decisions
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance
 from confide.regression.binagg import BinAgg
@@ -132,31 +132,30 @@ def test_the_dearest_path(scale: float, cost: float) -> None:
 
 
 def test_the_cost_of_privtree_on_tiny_neighbours() -> None:
-    """Counts of whole trees on neighbours: log ratios stay below epsilon, and come near it for half the noise (planted fault).
+    """Log ratios of whole trees on neighbours stay below epsilon; a scale five times too small is caught (planted fault).
 
-    Seeded; 2e5 trees for each, outcomes seen less than 2,000 times are left out, so that a ratio's sd is below .032.
+    Seeded; outcomes seen less than 150 times are left out, so that a log ratio's sd is at most .12 and .4 is above 3 sds.
     """
-    design = cf.Design.of("y ~ a", SCHEMA)
-    paths, size, runs = Paths.of(design, 3), 8, 200_000
-    own = np.array([2, 0, 0, 0, 1, 0, 0, 0], dtype=np.int64)
-    more = own + np.eye(8, dtype=np.int64)[0]
+    paths, size, runs = Paths.of(cf.Design.of("y ~ a", SCHEMA), 3), 8, 4_000
+    own = np.zeros(8, dtype=np.int64)
+    one_more = np.eye(8, dtype=np.int64)[0]
 
-    def worst(scale: Fraction) -> float:
+    def worst(scale: Fraction, start: np.ndarray) -> float:
         g = np.random.default_rng(7)
         found = []
-        for counts in (own, more):
-            noise = np.rint(g.laplace(0, float(scale), (runs, 3, size))).astype(np.int64)
+        for counts in (start, start + one_more):
             seen: dict[bytes, int] = {}
-            for one in noise[: runs // 10]:
-                key = private_decisions(paths, counts, one, scale, size).tobytes()
+            for noise in np.rint(g.laplace(0, float(scale), (runs, 3, size))).astype(np.int64):
+                key = private_decisions(paths, counts, noise, scale, size).tobytes()
                 seen[key] = seen.get(key, 0) + 1
             found.append(seen)
-        common = [key for key in found[0] if min(found[0][key], found[1].get(key, 0)) >= 200]
+        common = [key for key in found[0] if min(found[0][key], found[1].get(key, 0)) >= 150]
         return max(abs(log(found[0][key] / found[1][key])) for key in common)
 
-    epsilon = 1.5
-    assert worst(Fraction(3 * 1024) / Fraction(epsilon)) <= epsilon + 0.3
-    assert worst(Fraction(3 * 1024) / Fraction(8)) > epsilon + 0.3
+    epsilon = Fraction(3, 2)
+    for start in (own, np.array([2, 0, 0, 0, 1, 0, 0, 0], dtype=np.int64)):
+        assert worst(decided(epsilon), start) <= epsilon + 0.4
+    assert worst(decided(epsilon) / 5, own) > epsilon + 0.4
 
 
 def test_privtree_is_the_published_one() -> None:

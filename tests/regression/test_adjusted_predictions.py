@@ -90,7 +90,9 @@ def test_marginal_means_are_means_of_predictions_over_a_balanced_grid() -> None:
     assert found.names == ("region=N", "region=S", "region=W")
     for k, region in enumerate("NSW"):
         grid = pd.DataFrame({"age": 5.0, "region": region, "sex": ["f", "m"]})
-        rows = np.asarray(ols.model.data.design_info.transform(grid)) if hasattr(ols.model.data, "design_info") else None
+        rows = (
+            np.asarray(ols.model.data.design_info.transform(grid)) if hasattr(ols.model.data, "design_info") else None
+        )
         assert found.effect[k] == pytest.approx(float(ols.predict(grid).mean()), abs=2e-3)
         if rows is not None:
             mean = rows.mean(axis=0)

@@ -292,6 +292,8 @@ def test_wrong_calls(frame, schema) -> None:
         synthesize(data, "y / 10 ~ a", **call)
     with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
         synthesize(data, FORMULA, path="t.xlsx", **call)
+    with pytest.raises(PlanError, match="in a folder that exists"):
+        synthesize(data, FORMULA, path="nowhere/t.csv", **call)
     with pytest.raises(PlanError, match="files must be"):
         synthesize(data, FORMULA, files=0, **call)
     with pytest.raises(PlanError, match="cells must be"):

@@ -32,6 +32,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Plan, Spend, exact_cost, leaves
+from confide.protocol.events import paths
 from confide.schema import Numeric, Schema
 
 __all__ = ["audit", "neighbours"]
@@ -40,6 +41,8 @@ Progress = Callable[[int, int, str], None]
 Neighbours = tuple[list[Record], list[Record]]
 
 _COMPANY = 40  # records that stay, where there are many
+# records enough for the branch of many records at usual levels
+_CROWD = 1_500
 _SEED = 20260101
 _GRID = 257  # points of a practice column, for a method that chooses among them
 
@@ -147,6 +150,11 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
                 yield [*rest, *[one or low] * rows], [*rest, *[other] * rows]
             else:
                 yield list(rest), [*rest, *[other] * rows]
+    if plan.relation == "add-remove" and len(paths(plan.event)) > 1:
+        # branches that a noisy count chooses may need many records
+        crowd = domain.inner(generator, _CROWD)
+        for _, other in (*pairs, (low, high)):
+            yield crowd, [*crowd, *[other] * rows]
 
 
 def _own(method: Any, schema: Schema, relation: str) -> list[tuple[Record | None, Record]]:

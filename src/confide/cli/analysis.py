@@ -35,7 +35,7 @@ from confide.cli.files import (
     put,
     reserve,
 )
-from confide.cli.hints import plan_command
+from confide.cli.hints import for_command_line, plan_command
 from confide.cli.options import (
     Alpha,
     Book,
@@ -125,8 +125,10 @@ def plan(
         _remember(session, planned, schema, ledger, dataset)
         session.say(planned.summary())
         if book is not None:
-            book.preview(planned.guarantees)
-            session.say(f"fits what is left in dataset {book.dataset!r}: {book.show().remaining}")
+            quote = book.preview(planned.guarantees)
+            session.say(f"fits what is left in dataset {book.dataset!r}: {quote}")
+            if quote.note:
+                session.note(f"note: {for_command_line(quote.note)}")
         if place is not None:
             put(place, planned.to_json())
             session.say(f"wrote {output}: release it with: confide release {output} DATA --ledger BOOK -o release.json")

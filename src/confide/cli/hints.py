@@ -124,7 +124,7 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"Quantile\(\"income\", ([^()]*(?:\([^()]*\))?[^()]*)\)", _quantile),
     (r"confide\.read takes the path of", "give the path of"),
     (
-        r"this method does not answer subset; it answers: no question beyond its plan's",
+        r"this method does not answer subset; it takes no question: infer\(release\)",
         "--subset chooses coefficients, and this method has none: leave it out",
     ),
     (r"\balpha=([0-9.]+)", r"--alpha \1"),

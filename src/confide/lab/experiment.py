@@ -24,16 +24,17 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite, nan, sqrt
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 import confide
 from confide.errors import PlanError
+from confide.lab.quantities import Printed, Quantity, Record, judged, record
 from confide.lab.runner import Measure, Study, Value
 from confide.lab.runner import run as run_study
 from confide.lab.runner.parts import Parts
@@ -50,71 +51,6 @@ __all__ = [
     "recorded",
     "run",
 ]
-
-#: What `run` and `recorded` give: one for each cell, method and quantity, ready for strict JSON.
-Record = dict[str, Any]
-
-STATISTICS = ("mean", "median", "sd", "spread", "min", "max")
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """Something measured in every replication, and the statistic of it that is reported.
-
-    name: what the record calls it; statistic: "mean", "median", "sd", "spread" (1.4826 times the median absolute deviation), "min" or
-    "max"; of: the name that the measure gives, when another; label: for tables and pictures.
-    """
-
-    name: str
-    statistic: str = "mean"
-    of: str = ""
-    label: str = ""
-
-    def __post_init__(self) -> None:
-        if self.statistic not in STATISTICS:
-            raise PlanError(f"statistic must be one of {', '.join(STATISTICS)}, got {self.statistic!r}")
-
-    @property
-    def measure(self) -> str:
-        """The name in the measure's answer."""
-        return self.of or self.name
-
-
-@dataclass(frozen=True)
-class Printed:
-    """A number that a source prints.
-
-    value; digits: decimals printed; replications: how many it is the average of (None when not said, or exact); tolerance: how far away
-    is still agreement, for a number without error of its own; source: "paper", or "reference" for a number of our own to be met.
-    """
-
-    value: float
-    digits: int = 3
-    replications: int | None = None
-    tolerance: float | None = None
-    source: str = "paper"
-
-    def verdict(self, value: float, error: float, replications: int) -> str:
-        """ "agrees", "higher", "lower", or "-" where there is nothing to compare.
-
-        Two standard errors of the difference are allowed; the source's own is taken to be ours, scaled to its replications, and half a
-        unit of the last printed digit is added. With a tolerance that stands for the source's part.
-
-        >>> Printed(0.25, replications=100).verdict(0.29, 0.01, 100), Printed(0.25, tolerance=0.05).verdict(0.29, 0.01, 100)
-        ('higher', 'agrees')
-        """
-        if not isfinite(value):
-            return "-"
-        if self.tolerance is not None:
-            allowed = sqrt(self.tolerance**2 + (4 * error**2 if isfinite(error) else 0.0))
-        elif not isfinite(error):
-            return "-"
-        else:
-            theirs = 0.0 if self.replications is None else error * sqrt(replications / self.replications)
-            allowed = 2 * sqrt(error**2 + theirs**2) + 0.5 * 10.0**-self.digits
-        if abs(value - self.value) <= allowed:
-            return "agrees"
-        return "higher" if value > self.value else "lower"
 
 
 @dataclass(frozen=True)
@@ -246,12 +182,12 @@ def recorded(experiment: Experiment, out: str | Path) -> list[Record]:
         now = folder / _version(block)
         if not versions:
             continue
-        rows = [
+        rows: list[dict[str, Any]] = [
             {**_settings(one.settings), "replication": one.replication, **one.numbers, **one.texts, "error": one.error}
             for one in Parts(now if now in versions else versions[-1]).load().values()
         ]
         if rows:
-            found += records(experiment, block, pd.DataFrame(rows))
+            found += records(experiment, block, pd.DataFrame(sorted(rows, key=partial(_place, block))))
     return found
 
 
@@ -314,80 +250,6 @@ def records(experiment: Experiment, block: Block, frame: pd.DataFrame) -> list[R
     return found
 
 
-def record(
-    experiment: str,
-    block: str,
-    setting: Mapping[str, Value],
-    method: str,
-    quantity: Quantity,
-    column: NDArray[np.float64],
-) -> Record:
-    """The record of one column of replications. Replications without an answer (NaN) are counted and left out."""
-    there = column[~np.isnan(column)]
-    value, error = statistic_of(there, quantity.statistic)
-    mean, mean_error = statistic_of(there, "mean")
-    return {
-        "experiment": experiment,
-        "block": block,
-        "setting": dict(setting),
-        "method": method,
-        "quantity": quantity.name,
-        "statistic": quantity.statistic,
-        "value": _json(value),
-        "error": _json(error),
-        "mean": _json(mean),
-        "standard_error": _json(mean_error),
-        "median": _json(statistic_of(there, "median")[0]),
-        "replications": len(there),
-        "no_answer": len(column) - len(there),
-        "failed": 0,
-    }
-
-
-def judged(row: Record, printed: Printed | None) -> Record:
-    """The record with the source's number and the verdict, where there is one."""
-    if printed is None:
-        return row
-    value, error = (nan if row[name] is None else float(row[name]) for name in ("value", "error"))
-    return {**row, printed.source: printed.value, "verdict": printed.verdict(value, error, row["replications"])}
-
-
-def statistic_of(values: NDArray[np.float64], name: str) -> tuple[float, float]:
-    """A statistic of replications and its standard error (NaN for one replication, and for smallest and largest values).
-
-    >>> [round(x, 3) for x in statistic_of(np.arange(9.0), "median")]
-    [4.0, 2.0]
-    """
-    n = len(values)
-    if n == 0:
-        return nan, nan
-    with np.errstate(invalid="ignore", over="ignore"):
-        if name == "mean":
-            return float(values.mean()), float(values.std(ddof=1) / sqrt(n)) if n > 1 else nan
-        if name == "median":
-            return float(np.median(values)), _median_error(np.sort(values))
-        if name == "sd":
-            if n < 3:
-                return (float(values.std(ddof=1)) if n > 1 else nan), nan
-            sd = float(values.std(ddof=1))
-            fourth = float(((values - values.mean()) ** 4).mean())
-            return sd, sqrt(max(fourth - sd**4, 0.0) / n) / (2 * sd) if sd > 0 else 0.0
-        if name == "spread":
-            away = np.abs(values - np.median(values))
-            return 1.4826 * float(np.median(away)), 1.4826 * _median_error(np.sort(away))
-        return float(values.min() if name == "min" else values.max()), nan
-
-
-def _median_error(ordered: NDArray[np.float64]) -> float:
-    """From the order statistics one binomial standard deviation on either side."""
-    n = len(ordered)
-    if n < 2:
-        return nan
-    reach = sqrt(n) / 2
-    low, high = max(int(np.floor((n - 1) / 2 - reach)), 0), min(int(np.ceil((n - 1) / 2 + reach)), n - 1)
-    return float(ordered[high] - ordered[low]) / 2
-
-
 def code_version() -> str:
     """16 hexadecimal digits that change with the code that makes numbers: every room but the faces (cli, results) and the audit.
 
@@ -426,6 +288,19 @@ class _Part(Study):
                 yield cell
 
 
+def _place(block: Block, row: Mapping[str, Any]) -> tuple[int, ...]:
+    """Where a recorded replication stands in the order of the grid; what is no longer in the grid comes last."""
+
+    def at(values: Sequence[Any], value: Any) -> int:
+        return values.index(value) if value in values else len(values)
+
+    return (
+        *(at(list(values), row.get(setting)) for setting, values in block.grid.items()),
+        at(block.methods, row["method"]),
+        row["replication"],
+    )
+
+
 def _study_name(experiment: Experiment, block: Block) -> str:
     return f"{experiment.name}.{block.name}"
 
@@ -457,7 +332,3 @@ def _settings(text: str) -> dict[str, Any]:
 def _plain_key(values: Sequence[Any]) -> tuple[Any, ...]:
     """Values of settings as they stand in the grid; 1 and 1.0 are one key in Python's dictionaries."""
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
-
-
-def _json(value: float) -> float | None:
-    return value if isfinite(value) else None

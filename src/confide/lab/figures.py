@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["draw", "svg"]
 
 # Okabe, Ito 2008: colours that can be told apart by everybody; the library's methods are drawn in full, others dashed.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
+_COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f", "#882255", "#117733", "#332288", "#999933"
+)  # fmt: skip
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "p", "d")
 _DASHES = {"not private": ":", "literal": "--", "private": "-"}
 
@@ -55,7 +57,15 @@ def draw(block: Block, records: Sequence[Record]) -> Figure | None:
         part = [r for r in shown if panel is None or r["setting"].get(drawing.panels) == panel]
         (_lines if drawing.kind == "lines" else _dots)(axis, drawing, part, styles, block.titles)
         _dress(axis, drawing, "" if panel is None else f"{drawing.panels} = {panel}")
+        if drawing.kind == "lines":
+            ticks = sorted({float(r["setting"][drawing.x]) for r in part})
+            axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axis.set_xticks([], minor=True)
     axes[0].set_ylabel(drawing.y_label if drawing.kind == "lines" else "")
+    if any("paper" in r or "reference" in r for r in shown):
+        axes[0].plot(
+            [], [], "x", color="#454b54", markersize=7, markeredgewidth=1.6, label="x: the source, same colour"
+        )
     handles: dict[str, Any] = {}
     for axis in axes:
         handles.update({label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)})

@@ -72,7 +72,7 @@ class Paths:
         halves = {}
         for j in set(axes):
             cuts = axes.count(j)
-            # a double holds c 2^12 exactly, and its quotient by m is floored right: fl is monotone and integers are doubles
+            # codes are below 2^26 and cuts at most 12, so that this is far from overflow
             top = np.maximum(codes[j], 0.0).astype(np.int64) * (1 << cuts)
             halves[j] = (np.floor_divide(top, self.steps[j]), cuts)
         done = dict.fromkeys(halves, 0)

@@ -272,7 +272,7 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
     sd = spend.noise_sd
     ratio = "" if sd is None else f"{sd / float(spend.sensitivity * spend.step):.4g}"
     each = f"{numbers[0]} {level:.4g}{' each' if times > 1 else ''}"
-    return f"{name:<18}{share:>8}{each:>22}{ratio:>26}{1 if not ratio else size:>9}"
+    return f"{name:<18}{share:>8}{each:>22}{ratio or 'a choice':>26}{1 if not ratio else size:>9}"
 
 
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:

@@ -57,5 +57,5 @@ class Question:
         """Raise `PlanError` when a field outside `allowed` was set: a method calls it with the fields that it answers."""
         unknown = sorted(set(self.to_dict()) - set(allowed))
         if unknown:
-            can = ", ".join(allowed) or "no question beyond its plan's"
-            raise PlanError(f"this method does not answer {', '.join(unknown)}; it answers: {can}")
+            can = f"it answers: {', '.join(allowed)}" if allowed else "it takes no question: infer(release)"
+            raise PlanError(f"this method does not answer {', '.join(unknown)}; {can}")

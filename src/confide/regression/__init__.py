@@ -2,12 +2,14 @@
 
 from confide.regression.adassp import AdaSSP
 from confide.regression.analyze_gauss import AnalyzeGauss
+from confide.regression.binagg import BinAgg
 from confide.regression.boosted_adassp import BoostedAdaSSP
 from confide.regression.functional_mechanism import FunctionalMechanism
 from confide.regression.gradient_descent import GradientDescent
 from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss
 from confide.regression.linear import LinearEstimates
 from confide.regression.output_perturbation import OutputPerturbation
+from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.ssp import SSP
 from confide.regression.ssp2 import SSP2
 
@@ -16,10 +18,12 @@ __all__ = [
     "SSP2",
     "AdaSSP",
     "AnalyzeGauss",
+    "BinAgg",
     "BoostedAdaSSP",
     "FunctionalMechanism",
     "GradientDescent",
     "JohnsonLindenstrauss",
     "LinearEstimates",
     "OutputPerturbation",
+    "SharedEstimates",
 ]

@@ -102,7 +102,9 @@ def _grid(schema: Schema, used: tuple[str, ...], groups: tuple[str, ...], values
         elif column.kind == "integer" and name in groups:
             axes[name] = list(range(int(column.low), int(column.high) + 1))
         elif name in groups:
-            raise PlanError(f"{name!r} has no levels to group by; write at={{{name!r}: [...]}} with the values to predict at")
+            raise PlanError(
+                f"{name!r} has no levels to group by; write at={{{name!r}: [...]}} with the values to predict at"
+            )
         else:
             axes[name] = [float(column.low + (column.high - column.low) / 2)]
         if name in values:

@@ -223,9 +223,7 @@ class Layout:
         if self.plain:
             return Total(ClippedResponse(self.design, self.cap, edges=self.edges[0]), nonnegative=True)
         cap = 1.0 + len(self.design.terms) if self.recentring else self.cap
-        return Total(
-            ClippedOutcome(self.whole, self.outcomes, cap, outcome=k, edges=self.edges[k]), nonnegative=True
-        )
+        return Total(ClippedOutcome(self.whole, self.outcomes, cap, outcome=k, edges=self.edges[k]), nonnegative=True)
 
     # plan -------------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import nan, sqrt
 from typing import Any
@@ -22,7 +23,7 @@ from confide.mechanisms.rows import Box
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.linear import kept, legend
-from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
+from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, joint, trusted
 from confide.regression.r_squared import r_squared, r_squared_interval
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
@@ -111,10 +112,8 @@ class _Reading:
         flags: tuple[str, ...] = ()
         fitted: Fit | None = None
         shown = meat
-        try:
+        with suppress(np.linalg.LinAlgError):
             fitted = fit(moments, line)
-        except np.linalg.LinAlgError:
-            pass
         if fitted is not None:
             numbers["estimates"] = matrix @ fitted.theta + shift
             if self.state[0] == "ok":
@@ -215,7 +214,10 @@ class _Reading:
             target=f"linear regressions of {', '.join(tables)} on {', '.join(self.names)}",
             facts=(
                 *first.facts[:2],
-                *((f"R-squared of {name}", dict(table.facts)["R-squared (weighted)"]) for name, table in tables.items()),
+                *(
+                    (f"R-squared of {name}", dict(table.facts)["R-squared (weighted)"])
+                    for name, table in tables.items()
+                ),
                 *((f"Clipped {name}", dict(table.facts)["Clipped responses"]) for name, table in tables.items()),
             ),
             legend=(*first.legend, ("Across", _WITH if self.layout.products else _WITHOUT)),
@@ -243,7 +245,8 @@ class _Reading:
             [
                 fits[j].noise
                 if j == k
-                else half * (float(fits[j].theta @ fits[k].theta) * np.eye(len(half_k)) + np.outer(half_k, fits[j].theta))
+                else half
+                * (float(fits[j].theta @ fits[k].theta) * np.eye(len(half_k)) + np.outer(half_k, fits[j].theta))
                 for k, half_k in enumerate(fitted.theta for fitted in fits)
             ]
             for j in range(m)

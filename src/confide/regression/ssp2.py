@@ -45,10 +45,11 @@ from confide.mechanisms.whitened_rows import ScoreRows
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Event, Meter, Noise, Plan, Question, Release, Source
 from confide.regression.bias_aware import BiasAware, bias_aware
-from confide.regression.linear import LinearEstimates, kept, legend
+from confide.regression.linear import kept, legend
 from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
 from confide.regression.r_squared import Chart, r_squared, r_squared_interval
 from confide.regression.scaling import coefficient_names, forecast_table, line_of, to_units
+from confide.regression.shared_estimates import SharedEstimates
 from confide.results.table import DASH
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
@@ -215,7 +216,7 @@ class SSP2:
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: Question | None = None) -> SharedEstimates:
         """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
 
         A subset's covariance assumes equal residual variances in the smaller model, as the released meat belongs to the full one; a line
@@ -229,7 +230,7 @@ class SSP2:
             return self._points(release, design, keep)
         return _Reading(self, release, question, design, keep).table()
 
-    def _points(self, release: Release, design: Design, keep: list[int]) -> LinearEstimates:
+    def _points(self, release: Release, design: Design, keep: list[int]) -> SharedEstimates:
         """The table of a line for prediction."""
         if len(keep) < len(design.terms):
             raise PlanError(
@@ -245,7 +246,7 @@ class SSP2:
         count = release["count"]
         descent = "rho" not in release.public
         response = design.response
-        return LinearEstimates(
+        return SharedEstimates(
             method=f"{self.name} {self.version}",
             response=response.name,
             names=names,
@@ -324,7 +325,7 @@ class _Reading:
     design: Design
     keep: list[int]
 
-    def table(self) -> LinearEstimates:
+    def table(self) -> SharedEstimates:
         done = last_round(self.design, self.release.statistics, self.release.public, str(self.release.charged.relation))
         box = done.frame.box
         moments = NoisyMoments(
@@ -454,7 +455,7 @@ class _Reading:
         reason: str,
         flags: tuple[str, ...],
         meat: Meat | None,
-    ) -> LinearEstimates:
+    ) -> SharedEstimates:
         plan, count = self.release.plan, self.release["count"]
         clipping, clipped = self._clipped()
         ok = status == "ok"
@@ -463,7 +464,7 @@ class _Reading:
         covers = plan.covers if meat is not None else _SUBSET_COVERS
         if bounds is not None:
             covers += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
-        return LinearEstimates(
+        return SharedEstimates(
             method=f"{self.method.name} {self.method.version}",
             response=self.design.response.name,
             names=names,

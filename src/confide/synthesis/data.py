@@ -141,7 +141,12 @@ class SyntheticData:
         size = f"{one['rows']:,} rows" + (f" in each of {len(self.frames)} files" if len(self.frames) > 1 else "")
         if one["generator"] == "calibrated":
             off = one["ols_off_by"]
-            exact = "plain OLS on the rows returns the released line"
+            drawn = (
+                "a line drawn around the released one, another in each file"
+                if one.get("drawn_line")
+                else "the released line"
+            )
+            exact = f"plain OLS on the rows returns {drawn}"
             identity = (
                 "plain OLS on the rows has no single solution"
                 if off is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from confide.schema import Categorical, Schema
 __all__ = [
     "Synthetic",
     "check_ending",
+    "check_place",
     "content_digest",
     "file_names",
     "kinds_of",
@@ -98,6 +100,16 @@ def check_ending(path: Path) -> None:
     """`PlanError` for an ending other than .parquet and .csv."""
     if path.suffix.lower() not in _ENDINGS:
         raise PlanError(f'a table is a .parquet or .csv file, got {str(path)!r}; write path="table.parquet"')
+
+
+def check_place(path: Path) -> None:
+    """`PlanError` for an ending or a folder that cannot be: to be known before anything is paid for."""
+    check_ending(path)
+    folder = path.resolve().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise PlanError(
+            f"{str(path)!r} cannot be written; give a file in a folder that exists and that you may write to"
+        )
 
 
 def file_names(path: Path, files: int) -> list[Path]:

@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide.lab.designs import FRESH, development, fresh_design
-from confide.lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record, statistic_of
+from confide.lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide.lab.experiments.measures import against_truth, covered, shared
 from confide.lab.fits import fit, missing
+from confide.lab.quantities import statistic_of
 
 __all__ = ["CELLS", "FRESH_CELLS", "SEED"]
 
@@ -138,6 +139,10 @@ def _over_cells(frame: pd.DataFrame) -> list[Record]:
         part = by.get((method, cell))
         return np.nan if part is None else statistic_of(part[name].to_numpy(dtype=np.float64), statistic)[0]
 
+    def ratio(one: str, other: str, cell: int, name: str, statistic: str) -> float:
+        below = column(other, cell, name, statistic)
+        return column(one, cell, name, statistic) / below if below > 0 else np.nan
+
     def add(cells: str, method: str, quantity: str, values: list[float]) -> None:
         logs = np.log([v for v in values if np.isfinite(v) and v > 0])
         if len(logs):
@@ -155,21 +160,21 @@ def _over_cells(frame: pd.DataFrame) -> list[Record]:
             "mu n >= 150 p",
             method,
             "median error / OLS",
-            [column(method, c, "distance", "median") / column("ols", c, "distance", "median") for c in ample],
+            [ratio(method, "ols", c, "distance", "median") for c in ample],
         )
         if method != "ssp2":
             add(
                 "regular",
                 "ssp2",
                 f"mean error / {method}",
-                [column("ssp2", c, "distance", "mean") / column(method, c, "distance", "mean") for c in regular],
+                [ratio("ssp2", method, c, "distance", "mean") for c in regular],
             )
         if method not in ("ssp2_prediction", "ssp2"):
             add(
                 "regular",
                 "ssp2_prediction",
                 f"excess / {method}",
-                [column("ssp2_prediction", c, "excess", "mean") / column(method, c, "excess", "mean") for c in regular],
+                [ratio("ssp2_prediction", method, c, "excess", "mean") for c in regular],
             )
     for method in ("ssp2", "ssp_recentred", "ols"):
         part = frame[(frame["method"] == method) & (frame["interval"] == 1.0)]
