@@ -13,7 +13,8 @@ import pytest
 import confide as cf
 from confide.mechanisms.blocks import BlockGram, multipliers
 from confide.mechanisms.ranges import CellIndices, RangeCells, private_box, ranged
-from confide.mechanisms.residual_rounds import last_round, plan_line
+from confide.mechanisms.residual_rounds import plan_line
+from confide.mechanisms.rounds import last_round
 from confide.mechanisms.rows import BOUND, Box
 from confide.mechanisms.shrinkage import NoisySystem, choose_prior, symmetric_noise, wiener
 from confide.mechanisms.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
@@ -292,8 +293,10 @@ def test_predictions_stay_within_the_declared_bounds() -> None:
     result = cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(2_000)))
     assert result.predict({"a": [1e6], "b": [0.0], "k": [0]}).iloc[0] == 10.0
     assert "no_interval" in result.flags and not result.has_intervals
+    part = cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(2_000)), cf.Question(subset=("a",)))
+    assert list(part.params.index) == ["Intercept", "a"]
     with pytest.raises(cf.PlanError, match="no subsets"):
-        cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(2_000)), cf.Question(subset=("a",)))
+        cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(25)), cf.Question(subset=("a",)))
 
 
 def test_clipped_responses_are_flagged() -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide.lab.fits import Case, Fitted, fitted_of
-from confide.mechanisms.residual_rounds import last_round
+from confide.mechanisms.rounds import last_round
 from confide.regression.ssp2 import SSP2
 
 __all__ = ["fitted_with_projection"]

@@ -13,7 +13,6 @@ Thakurta, Zhang 2014 (noisy Gram matrix); Dong, Roth, Su 2022, Theorem 2 and Cor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
@@ -25,9 +24,9 @@ from numpy.typing import NDArray
 from confide.mechanisms.blocks import BlockGram, multipliers
 from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.mechanisms.rounds import Round, first_variance, round_names, shrunken, split_of, unshrunken
 from confide.mechanisms.rows import Box
 from confide.mechanisms.scores import descend, plan_descent
-from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
 from confide.mechanisms.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
 from confide.noise import keyed_generator
 from confide.protocol import (
@@ -36,7 +35,6 @@ from confide.protocol import (
     Event,
     Gram,
     Meter,
-    Noisy,
     Plan,
     Source,
     Spend,
@@ -48,7 +46,7 @@ from confide.protocol.events import leaves
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["Round", "cross_noise", "draw_line", "first_variance", "last_round", "plan_line", "round_names", "shrunken"]
+__all__ = ["cross_noise", "draw_line", "plan_line"]
 
 Array = NDArray[np.float64]
 
@@ -60,10 +58,6 @@ _LEVERAGE = Fraction(2, 100)
 _RANGES = Fraction(10, 100)
 _ROUNDS = (Fraction(15, 100), Fraction(20, 100), Fraction(55, 100))
 _SHORT = (Fraction(35, 100), Fraction(65, 100))
-# How a round splits between Gram matrix, cross products and square; one proved split for substitute, where cross products cost more.
-_EARLY = (Fraction(45, 100), Fraction(45, 100), Fraction(10, 100))
-_LAST = (Fraction(25, 100), Fraction(70, 100), Fraction(5, 100))
-_SUBSTITUTE = (Fraction(15, 100), Fraction(247, 1000), Fraction(5, 100))
 # Fewer records than this many noise units for each coefficient: no budget to spare for ranges and leverages.
 _ENOUGH = 30
 _DESCENT_STEPS = 30
@@ -139,13 +133,7 @@ def _spent(
 
 
 def _round_statistic(design: Design, allowance: Allowance, *, last: bool) -> BlockGram:
-    split = _SUBSTITUTE if allowance.relation == "substitute" else (_LAST if last else _EARLY)
-    return BlockGram(WhitenedRows(design), multipliers(*split))
-
-
-def round_names(rounds: int) -> tuple[str, ...]:
-    """The names of the rounds: "round 1" to "round 3" of the long branch, "short round 1" and "short round 2" of the other."""
-    return tuple(f"{'short ' if rounds == 2 else ''}round {k + 1}" for k in range(rounds))
+    return BlockGram(WhitenedRows(design), multipliers(*split_of(allowance.relation, last=last)))
 
 
 def _descent_clip(design: Design) -> float:
@@ -153,88 +141,6 @@ def _descent_clip(design: Design) -> float:
 
 
 # --- release -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """What a round released, in its own units: A (p, p), b (p,), q, their noise sds, and the frame and cap it was taken in."""
-
-    gram: Array
-    cross: Array
-    square: float
-    sd_gram: float
-    sd_cross: float
-    sd_square: float
-    frame: Frame
-    cap: float
-
-    @classmethod
-    def decoded(cls, noisy: Noisy, statistic: BlockGram, frame: Frame, cap: float) -> Round:
-        """From integers in steps."""
-        rows = statistic.map
-        assert isinstance(rows, WhitenedRows)
-        u, r = float(rows.at(frame, cap).steps), float(rows.response_steps)
-        a, b, c = (float(x) for x in statistic.blocks)
-        values, sd = noisy.decode(), sqrt(noisy.variance)
-        return cls(
-            gram=values[:-1, :-1] / (a * u * u),
-            cross=values[:-1, -1] / (b * u * r),
-            square=float(values[-1, -1] / (c * r * r)),
-            sd_gram=sd / (a * u * u),
-            sd_cross=sd / (sqrt(2) * b * u * r),
-            sd_square=sd / (c * r * r),
-            frame=frame,
-            cap=cap,
-        )
-
-    @property
-    def axis(self) -> Array:
-        """e with e'u = 1 for every record, T^{-1} e_0, shape (p,)."""
-        p = len(self.cross)
-        return np.asarray(np.linalg.solve(self.frame.matrix, np.eye(p)[0]))
-
-    @property
-    def count(self) -> float:
-        """The noisy weighted count of records, at least 1."""
-        return max(float(self.axis @ self.gram @ self.axis), 1.0)
-
-    @property
-    def gram_noise(self) -> float:
-        """About the operator norm of the noise of A."""
-        return self.sd_gram * sqrt(2 * len(self.cross))
-
-    def residual_variance(self, delta: Array) -> float:
-        """An upper guess of the residual variance at delta, in units of rho^2: the residual sum of squares plus one noise sd."""
-        rss = self.square - 2 * float(delta @ self.cross) + float(delta @ self.gram @ delta)
-        size = float(delta @ delta)
-        noise = sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + self.sd_gram**2 * size**2)
-        return float(np.clip((max(rss, 0.0) + noise) / self.count, 1e-4, 1.0))
-
-    def system(self, s2: float, *, free: bool) -> NoisySystem:
-        """The noisy normal equations of the correction delta."""
-        return NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2, free)
-
-
-def shrunken(
-    system: NoisySystem, round_: Round, generator: np.random.Generator, offset: Array | None = None, basis: Any = None
-) -> tuple[Array, float]:
-    """(delta, s2): the shrunken correction of a round and its residual variance; the noisy system may be a reduced one.
-
-    offset, basis: delta = offset + basis psi when `system` is in psi, with orthonormal columns of the basis.
-    """
-    solution = np.zeros(len(system.cross))
-    delta = np.zeros(len(round_.cross))
-    for _ in range(1 if len(round_.cross) > 40 else 2):
-        solution, _ = wiener(system, choose_prior(system, generator))
-        delta = solution if basis is None else (0.0 if offset is None else offset) + basis @ solution
-        system = replace(system, s2=round_.residual_variance(delta))
-    return delta, system.s2
-
-
-def first_variance(round_: Round) -> float:
-    """The residual variance to begin with, in units of rho^2."""
-    count = round_.count
-    return float(np.clip(max(round_.square, 0.02 * count) / count, 1e-4, 1.0))
 
 
 def _reach(s2: float, mu: float, count: float, cap: float) -> float:
@@ -279,30 +185,11 @@ def draw_line(
     return {"line": theta, "box": _packed(Box.of(design))}
 
 
-def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
-    """The round that an interval is read from: of a release's statistics and public numbers.
-
-    Raises `KeyError` when the release ended with a descent, which has no rounds.
-    """
-    long = round_names(3)[-1]
-    name = long if long in statistics else round_names(2)[-1]
-    box = np.asarray(public["box"], dtype=np.float64)
-    frame = Frame.of(
-        Box(tuple(map(float, box[0])), tuple(map(float, box[1]))),
-        np.asarray(public["transform"])[-1],
-        np.asarray(public["theta"])[-1],
-        float(np.asarray(public["rho"])[-1]),
-    )
-    split = _SUBSTITUTE if relation == "substitute" else _LAST
-    planned = BlockGram(WhitenedRows(design), multipliers(*split))
-    return Round.decoded(statistics[name], planned, frame, float(np.asarray(public["cap"])[-1]))
-
-
 def cross_noise(design: Design, event: Event) -> float:
     """The noise sd of b in the last round of the long branch for a cap of 1: what forecasts need."""
     name = round_names(3)[-1]
     spend = next(leaf for leaf in leaves(event) if isinstance(leaf, Spend) and leaf.name == name)
-    rows, last = WhitenedRows(design), multipliers(*_LAST)
+    rows, last = WhitenedRows(design), multipliers(*split_of("add-remove", last=True))
     sd = sqrt(float(spend.scale)) * float(spend.step)
     return sd / (sqrt(2) * last[1] * rows.steps * rows.response_steps)
 
@@ -330,7 +217,6 @@ class _Rounds:
 
     def run(self, box: Box, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
         p = len(self.design.terms) + 1
-        inference = "meat" in self.plan.statistics
         frame, cap = Frame.start(box), 1 + len(self.design.terms) / 3
         frames, caps = [], []
         for name in names:
@@ -340,14 +226,14 @@ class _Rounds:
             done = self._round(name, frame, cap)
             frames.append(frame)
             caps.append(cap)
-            if last and inference:
-                break
-            delta, s2 = shrunken(done.system(first_variance(done), free=name == names[0]), done, self._generator(name))
-            theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
-            if last:
-                return {**_public(frames, caps, box), "line": theta}
-            frame, cap = self._next(done, theta, s2, names[names.index(name) + 1], p)
-        return {**_public(frames, caps, box), **self._meat(done)}
+            if not last:
+                delta, s2 = shrunken(
+                    done.system(first_variance(done), free=name == names[0]), done, self._generator(name)
+                )
+                theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
+                frame, cap = self._next(done, theta, s2, names[names.index(name) + 1], p)
+        meat = self._meat(done) if "meat" in self.plan.statistics else {}
+        return {**_public(frames, caps, box), **meat}
 
     def _round(self, name: str, frame: Frame, cap: float) -> Round:
         planned = self.plan.statistic(name)
@@ -365,7 +251,7 @@ class _Rounds:
         values, vectors = np.linalg.eigh((done.gram + done.gram.T) / 2 / count)
         values = np.maximum(values, 0.5 * done.gram_noise / count)
         transform = done.frame.matrix @ vectors / np.sqrt(values)
-        split = _SUBSTITUTE if self.plan.relation == "substitute" else _LAST
+        split = split_of(self.plan.relation, last=True)
         share = self._share(name)
         mu_gram, mu_cross = sqrt(split[0] * share) * self.mu, sqrt(split[1] * share) * self.mu
         frame = Frame.of(done.frame.box, transform, theta, done.frame.rho)
@@ -414,21 +300,6 @@ class _Rounds:
         (total,) = self.source.aggregate(Gram(planned.map.at(frame, done.cap, theta, reach)))
         self.meter.draw("meat", total)
         return {"meat_line": theta, "reach": np.array([reach])}
-
-
-def unshrunken(done: Round) -> tuple[Array, float]:
-    """(delta, s2) of the plain solution A^{-1} b; NaN and 1 where there is none."""
-    try:
-        delta = np.linalg.solve(done.gram, done.cross)
-        size = float(delta @ delta)
-        noise = (done.sd_cross**2 + done.sd_gram**2 * size / 2) * np.eye(len(delta)) + (done.sd_gram**2 / 2) * np.outer(
-            delta, delta
-        )
-        rss = done.square - 2 * float(delta @ done.cross) + float(delta @ done.gram @ delta)
-        corrected = (rss + float(np.trace(np.linalg.solve(done.gram, noise)))) / max(done.count - len(delta), 1.0)
-    except np.linalg.LinAlgError:
-        return np.full(len(done.cross), np.nan), 1.0
-    return np.asarray(delta, dtype=np.float64), float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
 
 
 def _sane(theta: Array, fallback: Array) -> Array:

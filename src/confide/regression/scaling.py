@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.mechanisms.round_lines import allowed_lines
 from confide.mechanisms.rows import Box
 from confide.regression.normal_equations import Line, NoisyMoments
 from confide.schema import Design, Schema
@@ -28,20 +29,8 @@ def coefficient_names(design: Design, keep: list[int]) -> tuple[str, ...]:
 
 
 def line_of(design: Design, keep: list[int] | None = None, box: Box | None = None) -> Line:
-    """Where theta may lie: free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's own units.
-
-    box: where z was measured from, the public bounds when left out.
-    """
-    keep = list(range(len(design.terms))) if keep is None else keep
-    p = len(design.terms) + 1
-    columns = np.eye(p)[:, [1 + j for j in keep]]
-    if design.intercept:
-        return Line(np.zeros(p), np.column_stack([np.eye(p)[:, 0], columns]))
-    middle, half = (box or Box.of(design)).arrays
-    columns[0] = [middle[j] / half[j] for j in keep]
-    offset = np.zeros(p)
-    offset[0] = -_middle(design.response) / _half(design.response)
-    return Line(offset, columns)
+    """`allowed_lines` as a `Line`."""
+    return Line(*allowed_lines(design, keep, box))
 
 
 def to_units(design: Design, keep: list[int], box: Box | None = None) -> tuple[Array, Array]:

@@ -25,32 +25,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms import ClippedResponse
-from confide.mechanisms.ranges import ranged
-from confide.mechanisms.residual_rounds import (
-    Round,
-    cross_noise,
-    draw_line,
-    first_variance,
-    last_round,
-    plan_line,
-    shrunken,
-)
-from confide.mechanisms.rows import Box
-from confide.mechanisms.whitened_rows import ScoreRows
+from confide.mechanisms.residual_rounds import cross_noise, draw_line, plan_line
+from confide.mechanisms.round_lines import RoundLines
+from confide.mechanisms.rounds import last_round
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Event, Meter, Noise, Plan, Question, Release, Source
-from confide.regression.bias_aware import BiasAware, bias_aware
 from confide.regression.linear import kept, legend
-from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
-from confide.regression.r_squared import Chart, r_squared, r_squared_interval
+from confide.regression.round_reading import TARGET_WORDS, RoundReading, box_of, count_text, few_records, slope_bound
 from confide.regression.scaling import coefficient_names, forecast_table, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
-from confide.results.table import DASH
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
 
@@ -60,9 +46,6 @@ Array = NDArray[np.float64]
 
 _OBJECTIVES = ("inference", "prediction")
 _TARGETS = ("projection", "ols")
-# No slope beyond this many half-ranges of the response for one half-width of a feature, once half-widths are private ranges.
-_SLOPE_BOUND = 2.0
-_TOLERATED_CLIPPING = 0.005
 
 
 @dataclass(frozen=True)
@@ -145,9 +128,9 @@ class SSP2:
             n=n,
             # the longest branch: first sums, three rounds, leverages, meat; or first sums and the steps of a descent
             passes=31 if descent else 6,
-            constants={} if descent else {"slope_bound": self._bound(design) or 0.0},
+            constants={} if descent else {"slope_bound": slope_bound(self.slope_bound, design, private=True) or 0.0},
             target=f"linear regression of {response} on {', '.join(design.names)}"
-            + (", for prediction" if descent else f", {_TARGET_WORDS[self.target]}"),
+            + (", for prediction" if descent else f", {TARGET_WORDS[self.target]}"),
             covers=self._covers(design),
             forecast={} if descent else self._forecast(design, schema, allowance, event, n),
             warnings=(
@@ -186,12 +169,6 @@ class SSP2:
 
         return forecast_table(design, schema, n, covariance)
 
-    def _bound(self, design: Design, *, private: bool = True) -> float | None:
-        """B: as declared; else 2 where every half-width is a private range or a binary feature's."""
-        if self.slope_bound is not None:
-            return float(self.slope_bound)
-        return _SLOPE_BOUND if private or not ranged(design) else None
-
     def _covers(self, design: Design) -> str:
         if self.objective == "prediction":
             return "nothing: a line for prediction, without intervals"
@@ -219,32 +196,40 @@ class SSP2:
     def infer(self, release: Release, question: Question | None = None) -> SharedEstimates:
         """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
 
-        A subset's covariance assumes equal residual variances in the smaller model, as the released meat belongs to the full one; a line
-        for prediction has no subsets. Raises `PlanError` for a name that is no coefficient.
+        A subset's covariance assumes equal residual variances in the smaller model, as the released meat belongs to the full one; the end
+        of a descent has no subsets. Raises `PlanError` for a name that is no coefficient.
         """
         question = question or Question()
         question.only("subset")
         design = self._design(release.plan.schema)
         keep = kept(design, question)
         if "meat" not in release.statistics:
-            return self._points(release, design, keep)
-        return _Reading(self, release, question, design, keep).table()
+            return self._points(release, question, design, keep)
+        return RoundReading(
+            f"{self.name} {self.version}", self.target, self.slope_bound, release, question, design, keep
+        ).table()
 
-    def _points(self, release: Release, design: Design, keep: list[int]) -> SharedEstimates:
-        """The table of a line for prediction."""
-        if len(keep) < len(design.terms):
-            raise PlanError(
-                'a line for prediction has no subsets; release the smaller formula, or one with objective="inference"'
-            )
-        box = _box_of(release)
+    def _points(self, release: Release, question: Question, design: Design, keep: list[int]) -> SharedEstimates:
+        """The table of a line for prediction: the shrunken line of the last round, or where a descent ended."""
+        box = box_of(release)
+        whole = line_of(design, keep, box)
         matrix, shift = to_units(design, keep, box)
-        theta = np.asarray(release.public["line"], dtype=np.float64)
-        if not design.intercept:
-            line = line_of(design, keep, box)
-            theta = line.offset + line.basis @ np.linalg.lstsq(line.basis, theta - line.offset, rcond=None)[0]
+        descent = "line" in release.public
+        if descent:
+            if len(keep) < len(design.terms):
+                raise PlanError(
+                    "this line for prediction came from a descent and has no subsets; release the smaller formula"
+                )
+            theta = np.asarray(release.public["line"], dtype=np.float64)
+            # the nearest line that the formula allows; a free one is itself
+            theta = whole.offset + whole.basis @ np.linalg.lstsq(whole.basis, theta - whole.offset, rcond=None)[0]
+        else:
+            done = last_round(design, release.statistics, release.public, str(release.charged.relation))
+            generator = keyed_generator(release.sha256, question.sha256)
+            delta, _ = RoundLines.of(done, whole.offset, whole.basis).shrunken(done, generator)
+            theta = done.frame.line + done.frame.rho * done.frame.matrix @ delta
         names = coefficient_names(design, keep)
         count = release["count"]
-        descent = "rho" not in release.public
         response = design.response
         return SharedEstimates(
             method=f"{self.name} {self.version}",
@@ -256,15 +241,15 @@ class SSP2:
             noise_variance=np.full(len(names), nan),
             status="ok",
             reason="",
-            flags=("no_interval", *_few(count)),
+            flags=("no_interval", *few_records(count)),
             requested=release.plan.requested,
             guarantee=release.charged,
-            target=release.plan.target,
+            target=f"linear regression of {response.name} on {', '.join(names)}, for prediction",
             covers=release.plan.covers,
             release_sha256=release.sha256,
             facts=(
                 ("Line", "noisy gradient descent: few records" if descent else "shrunken, three rounds"),
-                ("Count (noisy)", _count_text(count)),
+                ("Count (noisy)", count_text(count)),
             ),
             legend=legend(design, release.plan.schema)[1:],
             simulated=release.simulated,
@@ -296,231 +281,3 @@ class SSP2:
         low, high = {str(names[-1]): response.low}, {str(names[-1]): response.high}
         yield {**above, **high}, {**above, **low}
         yield {**above, **high}, {**below, **low}
-
-
-_TARGET_WORDS = {"projection": "weighted projection", "ols": "least squares of all records"}
-
-
-def _box_of(release: Release) -> Box:
-    middle, half = np.asarray(release.public["box"], dtype=np.float64)
-    return Box(tuple(map(float, middle)), tuple(map(float, half)))
-
-
-def _few(count: Any) -> tuple[str, ...]:
-    """The flag of a noisy count within three sds of 0: a hint at records that all dropped."""
-    return ("few_records",) if float(count.decode()[0]) < 3 * sqrt(count.variance) else ()
-
-
-def _count_text(count: Any) -> str:
-    return f"{float(count.decode()[0]):,.0f} ± {stats.norm.ppf(0.975) * sqrt(count.variance):,.0f}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """One release read with one question: the line in corrections delta of the last round, and back in the data's units."""
-
-    method: SSP2
-    release: Release
-    question: Question
-    design: Design
-    keep: list[int]
-
-    def table(self) -> SharedEstimates:
-        done = last_round(self.design, self.release.statistics, self.release.public, str(self.release.charged.relation))
-        box = done.frame.box
-        moments = NoisyMoments(
-            done.gram, done.cross, done.square, done.sd_gram, done.sd_cross, done.sd_square, axis=done.axis
-        )
-        whole = line_of(self.design, self.keep, box)
-        subset = len(self.keep) < len(self.design.terms)
-        meat = None if subset else self._meat(done)
-        inner = _InRound.of(done, whole)
-        to_coefficients, shift = to_units(self.design, self.keep, box)
-        matrix = done.frame.rho * to_coefficients @ done.frame.matrix
-        shift = shift + to_coefficients @ done.frame.line
-        status, reason = identified(moments, inner.line)
-        names = coefficient_names(self.design, self.keep)
-        unknown = np.full((len(names),) * 2, nan)
-        numbers: dict[str, Any] = {
-            "covariance": unknown,
-            "df": nan,
-            "noise_variance": unknown[0],
-            "joint_covariance": None,
-        }
-        generator = keyed_generator(self.release.sha256, self.question.sha256)
-        flags: tuple[str, ...] = ()
-        try:
-            fitted: Fit | None = fit(moments, inner.line)
-        except np.linalg.LinAlgError:
-            fitted, status = None, "not_identified" if status == "ok" else status
-        if status == "ok" and fitted is not None:
-            shown, df = trusted(fitted, matrix, meat)
-            covariance = matrix @ fitted.covariance(shown) @ matrix.T
-            chart = self._chart(done, whole)
-            numbers = {
-                "covariance": (covariance + covariance.T) / 2,
-                "df": df,
-                "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
-                "joint_covariance": joint(fitted, matrix, meat),
-                "rsquared": r_squared(moments, inner.line, chart),
-                "rsquared_interval": r_squared_interval(moments, inner.line, generator, chart=chart),
-            }
-            estimates = matrix @ fitted.theta + shift
-            flags = ("upper_bound",) if shown is not meat else ()
-        else:
-            estimates = matrix @ self._shrunken(done, inner, generator) + shift
-            bounds = self._bias_aware(done, moments, inner, matrix, shift, meat, fitted)
-            numbers["bias_aware"] = bounds
-            if bounds is not None:
-                # a valid interval, whichever way the Gram matrix drowned
-                status, flags, reason = "weak", ("bias_aware",), _BIAS_AWARE
-            else:
-                reason += "; a declared slope_bound gives bias-aware intervals"
-        return self._result(done, names, estimates, numbers, status, reason, (*flags, *self._remarks(subset)), meat)
-
-    def _meat(self, done: Round) -> Meat:
-        """The meat in units of rho^2, with the usual factor for fitted coefficients."""
-        noisy, reach = self.release["meat"], float(np.asarray(self.release.public["reach"])[0])
-        rows = ScoreRows(self.design, done.frame, done.cap)
-        unit = reach**2 / float(rows.steps) ** 2
-        unit *= done.count / max(done.count - len(done.cross), 1.0)
-        return Meat(noisy.decode() * unit, sqrt(noisy.variance) * unit)
-
-    def _shrunken(self, done: Round, inner: _InRound, generator: np.random.Generator) -> Array:
-        """The correction that a release for prediction would end with, from the same numbers."""
-        basis, offset = inner.line.basis, inner.line.offset
-        reduced = Round(
-            basis.T @ done.gram @ basis,
-            basis.T @ (done.cross - done.gram @ offset),
-            done.square,
-            done.sd_gram,
-            done.sd_cross,
-            done.sd_square,
-            done.frame,
-            done.cap,
-        )
-        delta, _ = shrunken(reduced.system(first_variance(done), free=False), done, generator, offset, basis)
-        return delta
-
-    def _bias_aware(
-        self,
-        done: Round,
-        moments: NoisyMoments,
-        inner: _InRound,
-        matrix: Array,
-        shift: Array,
-        meat: Meat | None,
-        fitted: Fit | None,
-    ) -> BiasAware | None:
-        bound = self.method._bound(self.design, private="ranges" in self.release.statistics)
-        if bound is None:
-            return None
-        df = max(done.count - len(inner.start), 1.0)
-        s2 = 1.0 if fitted is None else fitted.s2
-        return bias_aware(moments, inner.line, inner.back, inner.start, matrix, shift, meat, s2, df, bound)
-
-    def _chart(self, done: Round, whole: Line) -> Chart:
-        """Where the total of R squared is counted from, and records (z, t) from (u, r)."""
-        transform, rho, theta = done.frame.matrix, done.frame.rho, done.frame.line
-        p = len(theta)
-        inverse = np.linalg.inv(transform)
-        base = np.zeros(p) if self.design.intercept else whole.offset
-        records = np.zeros((p + 1, p + 1))
-        records[:p, :p] = inverse.T
-        records[p, :p] = inverse @ theta
-        records[p, p] = rho
-        return Chart(inverse @ (base - theta) / rho, self.design.intercept, records)
-
-    def _remarks(self, subset: bool) -> tuple[str, ...]:
-        return (*(("subset_classical",) if subset else ()), *_few(self.release["count"]))
-
-    def _clipped(self) -> tuple[tuple[str, ...], str]:
-        """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
-        if "clipping" not in self.release.statistics:
-            return ("clipping_unchecked",), "not checked (clipping_check=False)"
-        noisy, records = self.release["clipping"], max(float(self.release["count"].decode()[0]), 1.0)
-        share = float(noisy.decode()[0]) / ClippedResponse.unit / records
-        error = sqrt(noisy.variance) / ClippedResponse.unit / records
-        flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
-        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
-        return (("y_clipping",) if flagged else ()), text
-
-    def _result(
-        self,
-        done: Round,
-        names: tuple[str, ...],
-        estimates: Array,
-        numbers: Mapping[str, Any],
-        status: str,
-        reason: str,
-        flags: tuple[str, ...],
-        meat: Meat | None,
-    ) -> SharedEstimates:
-        plan, count = self.release.plan, self.release["count"]
-        clipping, clipped = self._clipped()
-        ok = status == "ok"
-        bounds = numbers.get("bias_aware")
-        share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
-        covers = plan.covers if meat is not None else _SUBSET_COVERS
-        if bounds is not None:
-            covers += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
-        return SharedEstimates(
-            method=f"{self.method.name} {self.method.version}",
-            response=self.design.response.name,
-            names=names,
-            estimates=estimates,
-            status=status,
-            reason="" if ok else reason,
-            flags=(*clipping, *flags),
-            requested=plan.requested,
-            guarantee=self.release.charged,
-            target=f"linear regression of {self.design.response.name} on {', '.join(names)}, {_TARGET_WORDS[self.method.target]}",
-            covers=covers,
-            release_sha256=self.release.sha256,
-            facts=(
-                ("Cov. type", "classical" if meat is None else "robust"),
-                ("Count (noisy)", _count_text(count)),
-                (
-                    "R-squared (weighted)" if self.method.target == "projection" else "R-squared",
-                    f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH,
-                ),
-                ("Clipped responses", clipped),
-                *((("Slope bound", f"{bounds.bound:g}"),) if bounds is not None else ()),
-            ),
-            legend=legend(self.design, plan.schema)[1:],
-            simulated=self.release.simulated,
-            design=self.design,
-            nobs=float(count.decode()[0]),
-            **numbers,
-        )
-
-
-_BIAS_AWARE = (
-    "the released Gram matrix does not stand above its noise in every direction, so normal intervals are not valid; ask for fewer "
-    "terms, tighter bounds, more records or a larger budget"
-)
-_SUBSET_COVERS = (
-    "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
-    "in the smaller model assumed, independent records"
-)
-
-
-@dataclass(frozen=True, eq=False)
-class _InRound:
-    """A line theta = offset + P phi in the corrections of a round: delta = offset + Q psi, Q orthonormal, psi = back (phi - start)."""
-
-    line: Line
-    back: Array
-    start: Array
-
-    @classmethod
-    def of(cls, done: Round, whole: Line) -> _InRound:
-        theta, transform, rho = done.frame.line, done.frame.matrix, done.frame.rho
-        # the point of the line that is nearest to where the round stood
-        start = np.linalg.lstsq(whole.basis, theta - whole.offset, rcond=None)[0]
-        away = whole.offset + whole.basis @ start - theta
-        offset = np.linalg.solve(transform, away) / rho
-        basis, back = np.linalg.qr(np.linalg.solve(transform, whole.basis) / rho)
-        # no rounding residue for a free line, whose start is theta itself
-        offset = offset if np.abs(away).max() > 1e-12 else np.zeros(len(theta))
-        return cls(Line(np.asarray(offset, dtype=np.float64), basis), back, np.asarray(start, dtype=np.float64))

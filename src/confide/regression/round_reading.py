@@ -1,0 +1,246 @@
+"""A release of rounds read as a regression table: the line of the last round, its sandwich covariance, the bias-aware interval.
+
+delta = A^{-1} b solves the noisy normal equations of the last round in whitened coordinates; the line in the data's units is affine in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.mechanisms import ClippedResponse
+from confide.mechanisms.ranges import ranged
+from confide.mechanisms.round_lines import RoundLines
+from confide.mechanisms.rounds import Round, last_round
+from confide.mechanisms.rows import Box
+from confide.mechanisms.whitened_rows import ScoreRows
+from confide.noise import keyed_generator
+from confide.protocol import Question, Release
+from confide.regression.bias_aware import BiasAware, bias_aware
+from confide.regression.linear import legend
+from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
+from confide.regression.r_squared import Chart, r_squared, r_squared_interval
+from confide.regression.scaling import coefficient_names, line_of, to_units
+from confide.regression.shared_estimates import SharedEstimates
+from confide.results.table import DASH
+from confide.schema import Design
+
+__all__ = ["TARGET_WORDS", "RoundReading", "box_of", "count_text", "few_records", "slope_bound"]
+
+Array = NDArray[np.float64]
+
+# No slope beyond this many half-ranges of the response for one half-width of a feature, once half-widths are private ranges.
+_SLOPE_BOUND = 2.0
+_TOLERATED_CLIPPING = 0.005
+
+
+TARGET_WORDS = {"projection": "weighted projection", "ols": "least squares of all records"}
+
+
+def box_of(release: Release) -> Box:
+    """Where z was measured from."""
+    middle, half = np.asarray(release.public["box"], dtype=np.float64)
+    return Box(tuple(map(float, middle)), tuple(map(float, half)))
+
+
+def few_records(count: Any) -> tuple[str, ...]:
+    """The flag of a noisy count within three sds of 0: a hint at records that all dropped."""
+    return ("few_records",) if float(count.decode()[0]) < 3 * sqrt(count.variance) else ()
+
+
+def count_text(count: Any) -> str:
+    """The noisy count with its 95 % margin."""
+    return f"{float(count.decode()[0]):,.0f} ± {stats.norm.ppf(0.975) * sqrt(count.variance):,.0f}"
+
+
+def slope_bound(declared: float | None, design: Design, *, private: bool) -> float | None:
+    """B: as declared; else 2 where every half-width is a private range or a binary feature's, and none elsewhere."""
+    if declared is not None:
+        return float(declared)
+    return _SLOPE_BOUND if private or not ranged(design) else None
+
+
+@dataclass(frozen=True, eq=False)
+class RoundReading:
+    """One release read with one question: the line in corrections delta of the last round, and back in the data's units."""
+
+    label: str
+    target: str
+    declared: float | None
+    release: Release
+    question: Question
+    design: Design
+    keep: list[int]
+
+    def table(self) -> SharedEstimates:
+        """The regression table."""
+        done = last_round(self.design, self.release.statistics, self.release.public, str(self.release.charged.relation))
+        box = done.frame.box
+        moments = NoisyMoments(
+            done.gram, done.cross, done.square, done.sd_gram, done.sd_cross, done.sd_square, axis=done.axis
+        )
+        whole = line_of(self.design, self.keep, box)
+        subset = len(self.keep) < len(self.design.terms)
+        meat = None if subset else self._meat(done)
+        inner = RoundLines.of(done, whole.offset, whole.basis)
+        line = Line(inner.offset, inner.basis)
+        to_coefficients, shift = to_units(self.design, self.keep, box)
+        matrix = done.frame.rho * to_coefficients @ done.frame.matrix
+        shift = shift + to_coefficients @ done.frame.line
+        status, reason = identified(moments, line)
+        names = coefficient_names(self.design, self.keep)
+        unknown = np.full((len(names),) * 2, nan)
+        numbers: dict[str, Any] = {
+            "covariance": unknown,
+            "df": nan,
+            "noise_variance": unknown[0],
+            "joint_covariance": None,
+        }
+        generator = keyed_generator(self.release.sha256, self.question.sha256)
+        flags: tuple[str, ...] = ()
+        try:
+            fitted: Fit | None = fit(moments, line)
+        except np.linalg.LinAlgError:
+            fitted, status = None, "not_identified" if status == "ok" else status
+        if status == "ok" and fitted is not None:
+            shown, df = trusted(fitted, matrix, meat)
+            covariance = matrix @ fitted.covariance(shown) @ matrix.T
+            chart = self._chart(done, whole)
+            numbers = {
+                "covariance": (covariance + covariance.T) / 2,
+                "df": df,
+                "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
+                "joint_covariance": joint(fitted, matrix, meat),
+                "rsquared": r_squared(moments, line, chart),
+                "rsquared_interval": r_squared_interval(moments, line, generator, chart=chart),
+            }
+            estimates = matrix @ fitted.theta + shift
+            flags = ("upper_bound",) if shown is not meat else ()
+        else:
+            estimates = matrix @ inner.shrunken(done, generator)[0] + shift
+            bounds = self._bias_aware(done, moments, inner, matrix, shift, meat, fitted)
+            numbers["bias_aware"] = bounds
+            if bounds is not None:
+                # a valid interval, whichever way the Gram matrix drowned
+                status, flags, reason = "weak", ("bias_aware",), _BIAS_AWARE
+            else:
+                reason += "; a declared slope_bound gives bias-aware intervals"
+        return self._result(done, names, estimates, numbers, status, reason, (*flags, *self._remarks(subset)), meat)
+
+    def _meat(self, done: Round) -> Meat:
+        """The meat in units of rho^2, with the usual factor for fitted coefficients."""
+        noisy, reach = self.release["meat"], float(np.asarray(self.release.public["reach"])[0])
+        rows = ScoreRows(self.design, done.frame, done.cap)
+        unit = reach**2 / float(rows.steps) ** 2
+        unit *= done.count / max(done.count - len(done.cross), 1.0)
+        return Meat(noisy.decode() * unit, sqrt(noisy.variance) * unit)
+
+    def _bias_aware(
+        self,
+        done: Round,
+        moments: NoisyMoments,
+        inner: RoundLines,
+        matrix: Array,
+        shift: Array,
+        meat: Meat | None,
+        fitted: Fit | None,
+    ) -> BiasAware | None:
+        bound = slope_bound(self.declared, self.design, private="ranges" in self.release.statistics)
+        if bound is None:
+            return None
+        df = max(done.count - len(inner.start), 1.0)
+        s2 = 1.0 if fitted is None else fitted.s2
+        return bias_aware(
+            moments, Line(inner.offset, inner.basis), inner.back, inner.start, matrix, shift, meat, s2, df, bound
+        )
+
+    def _chart(self, done: Round, whole: Line) -> Chart:
+        """Where the total of R squared is counted from, and records (z, t) from (u, r)."""
+        transform, rho, theta = done.frame.matrix, done.frame.rho, done.frame.line
+        p = len(theta)
+        inverse = np.linalg.inv(transform)
+        base = np.zeros(p) if self.design.intercept else whole.offset
+        records = np.zeros((p + 1, p + 1))
+        records[:p, :p] = inverse.T
+        records[p, :p] = inverse @ theta
+        records[p, p] = rho
+        return Chart(inverse @ (base - theta) / rho, self.design.intercept, records)
+
+    def _remarks(self, subset: bool) -> tuple[str, ...]:
+        return (*(("subset_classical",) if subset else ()), *few_records(self.release["count"]))
+
+    def _clipped(self) -> tuple[tuple[str, ...], str]:
+        """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
+        if "clipping" not in self.release.statistics:
+            return ("clipping_unchecked",), "not checked (clipping_check=False)"
+        noisy, records = self.release["clipping"], max(float(self.release["count"].decode()[0]), 1.0)
+        share = float(noisy.decode()[0]) / ClippedResponse.unit / records
+        error = sqrt(noisy.variance) / ClippedResponse.unit / records
+        flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
+        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
+        return (("y_clipping",) if flagged else ()), text
+
+    def _result(
+        self,
+        done: Round,
+        names: tuple[str, ...],
+        estimates: Array,
+        numbers: Mapping[str, Any],
+        status: str,
+        reason: str,
+        flags: tuple[str, ...],
+        meat: Meat | None,
+    ) -> SharedEstimates:
+        plan, count = self.release.plan, self.release["count"]
+        clipping, clipped = self._clipped()
+        ok = status == "ok"
+        bounds = numbers.get("bias_aware")
+        share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
+        covers = plan.covers if meat is not None else _SUBSET_COVERS
+        if bounds is not None:
+            covers += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
+        return SharedEstimates(
+            method=self.label,
+            response=self.design.response.name,
+            names=names,
+            estimates=estimates,
+            status=status,
+            reason="" if ok else reason,
+            flags=(*clipping, *flags),
+            requested=plan.requested,
+            guarantee=self.release.charged,
+            target=f"linear regression of {self.design.response.name} on {', '.join(names)}, {TARGET_WORDS[self.target]}",
+            covers=covers,
+            release_sha256=self.release.sha256,
+            facts=(
+                ("Cov. type", "classical" if meat is None else "robust"),
+                ("Count (noisy)", count_text(count)),
+                (
+                    "R-squared (weighted)" if self.target == "projection" else "R-squared",
+                    f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH,
+                ),
+                ("Clipped responses", clipped),
+                *((("Slope bound", f"{bounds.bound:g}"),) if bounds is not None else ()),
+            ),
+            legend=legend(self.design, plan.schema)[1:],
+            simulated=self.release.simulated,
+            design=self.design,
+            nobs=float(count.decode()[0]),
+            **numbers,
+        )
+
+
+_BIAS_AWARE = (
+    "the released Gram matrix does not stand above its noise in every direction, so normal intervals are not valid; ask for fewer "
+    "terms, tighter bounds, more records or a larger budget"
+)
+_SUBSET_COVERS = (
+    "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
+    "in the smaller model assumed, independent records"
+)
