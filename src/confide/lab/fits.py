@@ -1,8 +1,9 @@
 """The methods of the experiments, each behind a short name: case and generator in, line (and interval, where there is one) out.
 
 A method that is not built yet is missing, with the reason, and appears when its module does. Three kinds stand side by side in every
-table: `not private` (least squares, the mean), `literal` (a paper's algorithm as printed, for which nothing is guaranteed here), and the
-methods of the library, which run through `cf.release` with simulated noise and no ledger.
+table: `not private` (least squares, the mean), `literal` (a paper's algorithm as printed, for which nothing is guaranteed here), and
+`private`: the methods of the library, which run through `cf.release` with simulated noise and no ledger, and opponents of theirs, which are
+functions of arrays that spend the same mu.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy import stats
 import confide as cf
 from confide.errors import PlanError
 from confide.guarantees import calibrate_gaussian
+from confide.mechanisms.ranges import ranged
 from confide.schema import Design, Schema
 
 __all__ = ["METHODS", "Case", "Fitted", "Method", "fit", "fitted_of", "missing"]
@@ -30,6 +32,7 @@ Array = NDArray[np.float64]
 
 _REGRESSION = "confide.regression"
 _PUBLISHED = "confide.lab.published"
+_OPPONENTS = "confide.lab.opponents.ssp_cgd"
 
 
 @dataclass(frozen=True)
@@ -339,6 +342,25 @@ def literal_analyze_gauss(case: Case, generator: np.random.Generator) -> Fitted:
     return unscaled(case, found["beta"])
 
 
+# opponents ------------------------------------------------------------------------------------------------------------
+
+
+def opponent(place: str) -> Fitter:
+    """An opponent under mu, with the count and the ranges that the methods of the library take; its line has an intercept."""
+
+    def fitter(case: Case, generator: np.random.Generator) -> Fitted:
+        if not case.intercept:
+            raise PlanError(f"{place} fits lines with an intercept; {case.formula!r} has none: leave `0 +` out")
+        binary = np.isin(np.arange(case.x.shape[1]), ranged(case.design), invert=True)
+        bounds = {"x_bounds": case.x_bounds, "y_bounds": case.y_bounds}
+        found = _attribute(place)(case.x, case.y, generator, **bounds, mu=case.mu, binary=binary)
+        ok = found["status"] == "ok"
+        low, high = found["interval"].T if ok else (None, None)
+        return Fitted(found["beta"], found["intercept"], low, high, found["se"] if ok else None, found["status"])
+
+    return fitter
+
+
 def _ours(title: str, place: str, **settings: Any) -> Method:
     where = f"{_REGRESSION}.{place}"
     return Method(title, "private", released(where, **settings), where)
@@ -359,6 +381,8 @@ METHODS: dict[str, Method] = {
     "analyze_gauss": _ours("Analyze Gauss exact mu", "analyze_gauss:AnalyzeGauss"),
     "gradient_descent": _ours("DP-GD fixed default", "gradient_descent:GradientDescent"),
     "jlt": _ours("JLT", "johnson_lindenstrauss:JohnsonLindenstrauss"),
+    "ssp_cgd": Method("SSP-CGD (lab only)", "private", opponent(f"{_OPPONENTS}:ssp_cgd"), f"{_OPPONENTS}:ssp_cgd"),
+    "ssp_cgd2": Method("SSP-CGD2 (lab only)", "private", opponent(f"{_OPPONENTS}:ssp_cgd2"), f"{_OPPONENTS}:ssp_cgd2"),
     "binagg_literal": Method("BinAgg literal (NOT private)", "literal", binagg_literal, f"{_PUBLISHED}.binagg"),
     "adassp_literal": Method("AdaSSP (epsilon, delta)", "literal", literal_adassp, f"{_PUBLISHED}.adassp:adassp"),
     "analyze_gauss_literal": Method(

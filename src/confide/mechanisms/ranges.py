@@ -21,7 +21,7 @@ from confide.mechanisms.rows import Box
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["CELLS", "CellIndices", "Present", "RangeCells", "private_box", "ranged"]
+__all__ = ["CELLS", "CellIndices", "Present", "RangeCells", "found_ranges", "private_box", "ranged"]
 
 Array = NDArray[np.float64]
 
@@ -147,6 +147,11 @@ def private_box(design: Design, histograms: Array, sd: float) -> Box:
             middle[j] = float(low + width * found[0])
             half[j] = float(min(width * found[1], public.half[j]))
     return Box(tuple(middle), tuple(half))
+
+
+def found_ranges(histograms: Array, sd: float) -> tuple[bool, ...]:
+    """Which ranged features' histograms, shape (features, 64), stand above their noise at some level of detail."""
+    return tuple(_range(counts, sd) is not None for counts in histograms)
 
 
 def _range(counts: Array, sd: float) -> tuple[float, float] | None:

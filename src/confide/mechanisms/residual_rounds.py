@@ -24,10 +24,18 @@ from numpy.typing import NDArray
 from confide.mechanisms.blocks import BlockGram, multipliers
 from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
-from confide.mechanisms.rounds import Round, first_variance, round_names, shrunken, split_of, unshrunken
+from confide.mechanisms.round_lines import RoundLines, allowed_lines, restriction
+from confide.mechanisms.rounds import Round, first_variance, round_names, shrunken, split_of
 from confide.mechanisms.rows import Box
 from confide.mechanisms.scores import descend, plan_descent
-from confide.mechanisms.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
+from confide.mechanisms.whitened_rows import (
+    FarResiduals,
+    Frame,
+    LeverageCells,
+    LeverageIndices,
+    ScoreRows,
+    WhitenedRows,
+)
 from confide.noise import keyed_generator
 from confide.protocol import (
     Allowance,
@@ -69,24 +77,37 @@ _FAR = 1e6
 
 
 def plan_line(
-    design: Design, allowance: Allowance, objective: str, share: Fraction = Fraction(1), *, clipping: bool = True
+    design: Design,
+    allowance: Allowance,
+    objective: str,
+    share: Fraction = Fraction(1),
+    *,
+    clipping: bool = True,
+    unweighted: bool = False,
 ) -> tuple[Event, dict[str, Statistic]]:
     """The events and statistics of a line that gets `share` of the allowance, exactly.
 
     objective: "inference" ends with an unshrunken round and a meat for its covariance, "prediction" with a shrunken one. clipping: spend
-    1 % on a noisy count of responses outside their bounds (inference only).
+    1 % on a noisy count of responses outside their bounds and 1 % on one of clipped residuals (inference only). unweighted: as in
+    `draw_line`; no residual is clipped then, and none is counted.
     """
     inference = objective == "inference"
     statistics: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
     shares = {"count": _COUNT}
-    taken = Fraction(0)
+    if inference and clipping and not unweighted:
+        statistics["residuals"] = Total(FarResiduals(design), nonnegative=True)
+        shares["residuals"] = _CLIPPING
     if inference and clipping:
         # weights are 1 at this cap, so that the count is one of records
-        statistics["clipping"] = Total(ClippedResponse(design, 1.0 + len(design.terms)), nonnegative=True)
-        shares["clipping"] = taken = _CLIPPING
+        bounded = design.response.name in dict(design.term_bounds)
+        statistics["clipping"] = Total(
+            ClippedResponse(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True
+        )
+        shares["clipping"] = _CLIPPING
     if inference:
         statistics["meat"] = Gram(ScoreRows(design))
         shares["meat"] = _MEAT
+    taken = sum((shares[name] for name in ("residuals", "clipping") if name in shares), Fraction(0))
     rest = 1 - _COUNT - (_MEAT if inference else 0)
     common = {name: allowance.spend(name, statistics[name], share * part) for name, part in shares.items()}
     long, own = _long_branch(design, allowance, share, rest - _LEVERAGE, taken)
@@ -172,6 +193,7 @@ def draw_line(
     if "meat" in plan.statistics:
         return _Rounds(design, meter, source, plan, mu, unweighted).run(Box.of(design), round_names(2))
     limit = 1 + len(design.terms) / 3
+    start, project = restriction(design)
     theta = descend(
         meter,
         source,
@@ -181,6 +203,8 @@ def draw_line(
         iterations=_DESCENT_STEPS,
         rate=1 / limit,
         clip=_descent_clip(design),
+        start=start,
+        project=project,
     )
     return {"line": theta, "box": _packed(Box.of(design))}
 
@@ -227,9 +251,7 @@ class _Rounds:
             frames.append(frame)
             caps.append(cap)
             if not last:
-                delta, s2 = shrunken(
-                    done.system(first_variance(done), free=name == names[0]), done, self._generator(name)
-                )
+                delta, s2 = self._shrunken(name, done, first=name == names[0])
                 theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
                 frame, cap = self._next(done, theta, s2, names[names.index(name) + 1], p)
         meat = self._meat(done) if "meat" in self.plan.statistics else {}
@@ -238,8 +260,26 @@ class _Rounds:
     def _round(self, name: str, frame: Frame, cap: float) -> Round:
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
-        (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
+        asked: list[Any] = [replace(planned, map=planned.map.at(frame, cap))]
+        counted = name in (round_names(3)[-1], round_names(2)[-1]) and "residuals" in self.plan.statistics
+        if counted:
+            far = self.plan.statistic("residuals")
+            assert isinstance(far, Total) and isinstance(far.map, FarResiduals)
+            asked.append(replace(far, map=far.map.at(frame)))
+        total, *others = self.source.aggregate(*asked)
+        if counted:
+            self.meter.draw("residuals", others[0])
         return Round.decoded(self.meter.draw(name, total), planned, frame, cap)
+
+    def _shrunken(self, name: str, done: Round, *, first: bool) -> tuple[Array, float]:
+        """The correction to go on from, on the lines that the formula allows; the first round does not shrink an intercept."""
+        generator = self._generator(name)
+        if self.design.intercept:
+            return shrunken(done.system(first_variance(done), free=first), done, generator)
+        return self._lines(done).shrunken(done, generator)
+
+    def _lines(self, done: Round) -> RoundLines:
+        return RoundLines.of(done, *allowed_lines(self.design, box=done.frame.box))
 
     def _generator(self, name: str) -> np.random.Generator:
         """Draws that follow from what was released: they add nothing to it, and a replay repeats them."""
@@ -293,7 +333,7 @@ class _Rounds:
         frame = done.frame
         planned = self.plan.statistic("meat")
         assert isinstance(planned, Gram) and isinstance(planned.map, ScoreRows)
-        delta, s2 = unshrunken(done)
+        delta, s2 = self._lines(done).plain(done)
         theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
         mu = 1 / sqrt(float(self.plan.spend("meat").scale) / float(self.plan.spend("meat").sensitivity) ** 2)
         reach = 1.0 if self.unweighted else _reach(s2, mu, done.count, done.cap)

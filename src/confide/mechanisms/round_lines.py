@@ -11,7 +11,7 @@ from confide.mechanisms.rounds import Round, first_variance, shrunken
 from confide.mechanisms.rows import Box
 from confide.schema import Design
 
-__all__ = ["RoundLines", "allowed_lines"]
+__all__ = ["RoundLines", "allowed_lines", "restriction"]
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,19 @@ def allowed_lines(design: Design, keep: list[int] | None = None, box: Box | None
     origin = np.zeros(p)
     origin[0] = -(low + (high - low) / 2) / ((high - low) / 2)
     return origin, columns
+
+
+def restriction(design: Design) -> tuple[Array | None, Array | None]:
+    """Where a descent starts and what its steps are projected on, in the public box: (None, None) with an intercept.
+
+    Without one the lines are an affine set; the start is its point nearest 0.
+    """
+    if design.intercept:
+        return None, None
+    origin, lines = allowed_lines(design)
+    basis, _ = np.linalg.qr(lines)
+    project = basis @ basis.T
+    return origin - project @ origin, project
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +79,27 @@ class RoundLines:
             gram=self.basis.T @ done.gram @ self.basis,
             cross=self.basis.T @ (done.cross - done.gram @ self.offset),
         )
+
+    def plain(self, done: Round) -> tuple[Array, float]:
+        """(delta, s2): the solution of the noisy normal equations and its residual variance; NaN where there is none.
+
+        s2 is corrected for having been fitted to the same noise, by tr((Q'AQ)^{-1} Q'GQ).
+        """
+        reduced = self.reduced(done)
+        try:
+            delta = self.offset + self.basis @ np.linalg.solve(reduced.gram, reduced.cross)
+            half = done.sd_gram**2 / 2
+            noise = (done.sd_cross**2 + half * float(delta @ delta)) * np.eye(len(delta)) + half * np.outer(
+                delta, delta
+            )
+            trace = float(np.trace(np.linalg.solve(reduced.gram, self.basis.T @ noise @ self.basis)))
+        except np.linalg.LinAlgError:
+            return np.full(len(done.cross), np.nan), done.largest
+        rss = done.square - 2 * float(delta @ done.cross) + float(delta @ done.gram @ delta)
+        s2 = (rss + trace) / max(done.count - len(reduced.cross), 1.0)
+        return np.asarray(delta, dtype=np.float64), float(np.clip(s2, 1e-4, done.largest)) if np.isfinite(
+            s2
+        ) else done.largest
 
     def shrunken(self, done: Round, generator: np.random.Generator) -> tuple[Array, float]:
         """(delta, s2): the shrunken correction on these lines, with fission draws from the generator."""

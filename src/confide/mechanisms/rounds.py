@@ -18,7 +18,7 @@ from confide.mechanisms.whitened_rows import Frame, WhitenedRows
 from confide.protocol import Noisy
 from confide.schema import Design
 
-__all__ = ["Round", "first_variance", "last_round", "round_names", "shrunken", "split_of", "unshrunken"]
+__all__ = ["Round", "first_round", "first_variance", "last_round", "round_names", "shrunken", "split_of"]
 
 Array = NDArray[np.float64]
 
@@ -84,6 +84,11 @@ class Round:
         return max(float(self.axis @ self.gram @ self.axis), 1.0)
 
     @property
+    def largest(self) -> float:
+        """What no residual variance exceeds, in units of rho^2: half the response's range squared, and 1 at least."""
+        return max(1.0, 1 / self.frame.rho**2)
+
+    @property
     def gram_noise(self) -> float:
         """About the operator norm of the noise of A."""
         return self.sd_gram * sqrt(2 * len(self.cross))
@@ -93,7 +98,7 @@ class Round:
         rss = self.square - 2 * float(delta @ self.cross) + float(delta @ self.gram @ delta)
         size = float(delta @ delta)
         noise = sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + self.sd_gram**2 * size**2)
-        return float(np.clip((max(rss, 0.0) + noise) / self.count, 1e-4, 1.0))
+        return float(np.clip((max(rss, 0.0) + noise) / self.count, 1e-4, self.largest))
 
     def system(self, s2: float, *, free: bool) -> NoisySystem:
         """The noisy normal equations of the correction delta."""
@@ -122,19 +127,14 @@ def first_variance(round_: Round) -> float:
     return float(np.clip(max(round_.square, 0.02 * count) / count, 1e-4, 1.0))
 
 
-def unshrunken(done: Round) -> tuple[Array, float]:
-    """(delta, s2) of the plain solution A^{-1} b; NaN and 1 where there is none."""
-    try:
-        delta = np.linalg.solve(done.gram, done.cross)
-        size = float(delta @ delta)
-        noise = (done.sd_cross**2 + done.sd_gram**2 * size / 2) * np.eye(len(delta)) + (done.sd_gram**2 / 2) * np.outer(
-            delta, delta
-        )
-        rss = done.square - 2 * float(delta @ done.cross) + float(delta @ done.gram @ delta)
-        corrected = (rss + float(np.trace(np.linalg.solve(done.gram, noise)))) / max(done.count - len(delta), 1.0)
-    except np.linalg.LinAlgError:
-        return np.full(len(done.cross), np.nan), 1.0
-    return np.asarray(delta, dtype=np.float64), float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
+def first_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
+    """The first round of a release: moments of (z, t) themselves, whose residuals are clipped by the response's bounds alone."""
+    long = round_names(3)
+    names = long if long[0] in statistics else round_names(2)
+    box = np.asarray(public["box"], dtype=np.float64)
+    frame = Frame.start(Box(tuple(map(float, box[0])), tuple(map(float, box[1]))))
+    planned = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=False)))
+    return Round.decoded(statistics[names[0]], planned, frame, float(np.asarray(public["cap"])[0]))
 
 
 def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:

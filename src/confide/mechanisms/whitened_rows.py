@@ -23,7 +23,7 @@ from confide.mechanisms.rows import BITS, BOUND, Box, CodedRows, round_within, s
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
+__all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
 
 Array = NDArray[np.float64]
 
@@ -198,6 +198,39 @@ class ScoreRows(CodedRows):
                 r *= keep
             u *= r
             return round_within(u)
+
+
+@dataclass(frozen=True)
+class FarResiduals:
+    """1 for a complete record whose residual is clipped, |t - z'theta| > rho, and 0 for any other."""
+
+    design: Design
+    frame: Frame | None = None
+    width: int = field(default=1, init=False)
+    l1: int = field(default=1, init=False)
+    l2_squared: int = field(default=1, init=False)
+
+    def at(self, frame: Frame) -> FarResiduals:
+        """The map in the coordinates of a frame."""
+        return replace(self, frame=frame)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def digest(self) -> str:
+        return digest(["far residuals", self.design.to_dict()])
+
+    def __call__(self, codes: Array) -> Array:
+        frame = self.frame or Frame.start(Box.of(self.design))
+        rows, keep = scaled(self.design, codes, frame.box)
+        with np.errstate(all="ignore"):
+            # what is no number counts as far
+            far = 1.0 - (np.abs(frame.residual(rows[:-1], rows[-1])) <= 1.0)
+        if keep is not None:
+            far *= keep
+        return np.asarray(far[None, :])
 
 
 @dataclass(frozen=True)

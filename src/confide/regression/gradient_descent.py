@@ -33,12 +33,12 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.ranges import Present
+from confide.mechanisms.round_lines import restriction
 from confide.mechanisms.scores import default_clip, descend, plan_descent
 from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
-from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 
@@ -143,7 +143,7 @@ class GradientDescent:
         """The noisy count, then one pass and one noisy sum for each step."""
         design = self._design(source.schema)
         iterations, rate, clip = self._settings(design)
-        start, project = _restricted(design)
+        start, project = restriction(design)
         with Meter(plan, noise) as meter:
             (present,) = source.aggregate(plan.statistic("count"))
             count = float(meter.draw("count", present).decode()[0])
@@ -189,16 +189,3 @@ class GradientDescent:
         None with derived or categorical terms.
         """
         return () if schema is None else corner_pairs(self._design(schema), schema)
-
-
-def _restricted(design: Design) -> tuple[Array | None, Array | None]:
-    """Where a descent starts and what its steps are projected on: (None, None) with an intercept.
-
-    Without one the lines are an affine set; the start is its point nearest 0.
-    """
-    if design.intercept:
-        return None, None
-    line = line_of(design)
-    basis, _ = np.linalg.qr(line.basis)
-    project = basis @ basis.T
-    return line.offset - project @ line.offset, project

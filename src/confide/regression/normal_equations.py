@@ -140,11 +140,12 @@ class Fit:
         return self.bread @ self.noise @ self.bread
 
 
-def fit(moments: NoisyMoments, line: Line) -> Fit:
+def fit(moments: NoisyMoments, line: Line, largest: float = 1.0) -> Fit:
     """Solve the noisy normal equations within an affine set.
 
     The residual variance is corrected by tr((P'AP)^{-1} P'GP): theta is fitted to the same noise that is in the residual sum of
-    squares, which makes it too small by that much on average. Raises `numpy.linalg.LinAlgError` when P'AP is singular.
+    squares, which makes it too small by that much on average. largest: the residual variance is at most this, 1 in units of half the
+    response's range. Raises `numpy.linalg.LinAlgError` when P'AP is singular.
     """
     basis, offset = line.basis, line.offset
     system = basis.T @ moments.gram @ basis
@@ -155,7 +156,7 @@ def fit(moments: NoisyMoments, line: Line) -> Fit:
     df = max(moments.count - basis.shape[1], 1.0)
     rss = moments.square - 2 * float(theta @ moments.cross) + float(theta @ moments.gram @ theta)
     corrected = (rss + float(np.trace(inverse @ basis.T @ noise @ basis))) / df
-    s2 = float(np.clip(corrected, 1e-4, 1.0)) if np.isfinite(corrected) else 1.0
+    s2 = float(np.clip(corrected, 1e-4, largest)) if np.isfinite(corrected) else largest
     return Fit(theta, s2, df, basis @ inverse @ basis.T, noise, moments)
 
 

@@ -6,65 +6,56 @@ degrees of freedom) and adds the release's own noise, so that the sampling of re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.regression.normal_equations import Line, NoisyMoments
 
-__all__ = ["Chart", "r_squared", "r_squared_interval"]
+__all__ = ["explained_share", "r_squared", "r_squared_interval"]
 
 Array = NDArray[np.float64]
 _DRAWS = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class Chart:
-    """How moments in other coordinates (u, r) belong to records (z, t): where the total is counted from, and the way back.
-
-    zero (p,): the line y = 0 (with an intercept, t = 0) as a solution in u; intercept: whether constants are fitted; records
-    (p+1, p+1): K with (z, t) = K (u, r).
-    """
-
-    zero: Array
-    intercept: bool
-    records: Array | None = None
-
-    @classmethod
-    def plain(cls, line: Line) -> Chart:
-        """Moments of (z, t) themselves."""
-        free = bool(line.basis[0, 0] == 1.0 and not line.basis[1:, 0].any())
-        return cls(np.zeros(len(line.offset)) if free else line.offset, free)
-
-
-def r_squared(moments: NoisyMoments, line: Line, chart: Chart | None = None) -> float:
+def r_squared(moments: NoisyMoments, line: Line) -> float:
     """1 - s2 n / total in [0, 1]: total about the mean with an intercept, about y = 0 without (as in statsmodels)."""
-    return float(_statistic(_stack(moments), line, moments, chart or Chart.plain(line))[0].clip(0.0, 1.0))
+    return float(_statistic(_stack(moments), line, moments)[0].clip(0.0, 1.0))
 
 
 def r_squared_interval(
-    moments: NoisyMoments,
-    line: Line,
-    generator: np.random.Generator,
-    alpha: float = 0.05,
-    chart: Chart | None = None,
+    moments: NoisyMoments, line: Line, generator: np.random.Generator, alpha: float = 0.05
 ) -> tuple[float, float]:
     """Percentile interval for the weighted population's R squared, within [0, 1].
 
     Percentiles, not the basic bootstrap: the spread of the estimate grows with R squared, so the distribution must not be
     mirrored (simulated in benchmarks/r_squared.py, where the basic interval falls to .70 and the percentile one stays near .95).
     """
-    chart = chart or Chart.plain(line)
-    whole = _stack(moments)[0]
-    if chart.records is None:
-        drawn = _draw(_centre(whole), generator)
-    else:
-        back = np.linalg.inv(chart.records)
-        drawn = back @ _draw(_centre(chart.records @ whole @ chart.records.T), generator) @ back.T
-    draws = _statistic(drawn + _noise(moments, len(whole), generator), line, moments, chart)
+    draws = _statistic(_draw(_centre(moments), generator), line, moments)
     low, high = np.quantile(draws[np.isfinite(draws)], [alpha / 2, 1 - alpha / 2])
     return float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
+
+
+def explained_share(
+    explained: tuple[float, float], residual: tuple[float, float], count: float, generator: np.random.Generator
+) -> tuple[float, tuple[float, float]]:
+    """R squared and its 95 % percentile interval from a line's variance and a residual variance that were released apart.
+
+    explained, residual: each an estimate and the sd of its privacy noise; count: a noisy number of records. Records are taken to be not
+    far from normal, so that either variance has 2 V^2 / n of sampling.
+    """
+    size = max(count, 2.0)
+
+    def draws(estimate: float, sd: float) -> Array:
+        noisy = max(estimate, 0.0) * generator.chisquare(size, _DRAWS) / size + sd * generator.standard_normal(_DRAWS)
+        return np.asarray(np.maximum(noisy, 0.0))
+
+    line, rest = draws(*explained), draws(*residual)
+    shares = line / np.maximum(line + rest, 1e-12)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    parts = max(explained[0], 0.0), max(residual[0], 0.0)
+    return parts[0] / max(sum(parts), 1e-12), (float(low), float(high))
 
 
 def _stack(moments: NoisyMoments) -> Array:
@@ -76,7 +67,7 @@ def _stack(moments: NoisyMoments) -> Array:
     return whole
 
 
-def _statistic(whole: Array, line: Line, noise: NoisyMoments, chart: Chart) -> Array:
+def _statistic(whole: Array, line: Line, noise: NoisyMoments) -> Array:
     """R squared of a stack of moments (m, p+1, p+1); `noise` gives the sds for the correction of s2 (normal_equations.fit)."""
     gram, cross, square = whole[:, :-1, :-1], whole[:, :-1, -1], whole[:, -1, -1]
     basis, offset = line.basis, line.offset
@@ -87,15 +78,15 @@ def _statistic(whole: Array, line: Line, noise: NoisyMoments, chart: Chart) -> A
     trace = (noise.sd_cross**2 + half * (theta**2).sum(axis=1)) * np.trace(spread, axis1=1, axis2=2) + half * _form(
         spread, theta
     )
-    axis = np.eye(len(offset))[0] if noise.axis is None else noise.axis
-    count = axis @ gram @ axis
+    count = gram[:, 0, 0]
     rss = square - 2 * (theta * cross).sum(axis=1) + _form(gram, theta) + trace
     s2 = rss / np.maximum(count - basis.shape[1], 1.0)
-    # about the line y = 0, and with an intercept about the best constant: one step along the axis from it
-    zero = np.broadcast_to(chart.zero, theta.shape)
-    total = square - 2 * (zero * cross).sum(axis=1) + _form(gram, zero)
-    if chart.intercept:
-        total = total - ((cross - gram @ chart.zero) @ axis) ** 2 / count
+    # without an intercept the line lies in offset + span(basis), and offset alone is the line y = 0
+    total = (
+        square - cross[:, 0] ** 2 / count
+        if _has_intercept(line)
+        else square - 2 * cross @ offset + _form(gram, np.broadcast_to(offset, theta.shape))
+    )
     return np.asarray(1 - s2 * count / total)
 
 
@@ -103,21 +94,30 @@ def _form(matrices: Array, vectors: Array) -> Array:
     return np.asarray((vectors[:, None, :] @ matrices @ vectors[:, :, None])[:, 0, 0])
 
 
-def _centre(whole: Array) -> Array:
-    """Moments of (1, x~, t) with the covariance of (x~, t) made positive semi-definite: where the bootstrap draws from."""
+def _has_intercept(line: Line) -> bool:
+    return bool(line.basis[0, 0] == 1.0 and not line.basis[1:, 0].any())
+
+
+def _centre(moments: NoisyMoments) -> NoisyMoments:
+    """The released moments with the covariance of (x~, t) made positive semi-definite: where the bootstrap draws from."""
+    whole = _stack(moments)[0]
     count = max(whole[0, 0], 2.0)
     mean = whole[0, 1:] / count
     covariance = whole[1:, 1:] / count - np.outer(mean, mean)
     values, vectors = np.linalg.eigh(covariance)
     covariance = (vectors * np.maximum(values, 1e-12)) @ vectors.T
-    centre = whole.copy()
-    centre[0, 0] = count
-    centre[1:, 1:] = count * (covariance + np.outer(mean, mean))
-    return centre
+    rebuilt = count * (covariance + np.outer(mean, mean))
+    gram = moments.gram.copy()
+    gram[0, 0] = count
+    gram[1:, 1:] = rebuilt[:-1, :-1]
+    return replace(
+        moments, gram=gram, cross=np.append(moments.cross[0], rebuilt[:-1, -1]), square=float(rebuilt[-1, -1])
+    )
 
 
-def _draw(whole: Array, generator: np.random.Generator) -> Array:
-    """A stack of bootstrap moments around the centre: those of normal records."""
+def _draw(centre: NoisyMoments, generator: np.random.Generator) -> Array:
+    """A stack of bootstrap moments around the centre: normal records, then the release's noise."""
+    whole = _stack(centre)[0]
     size = len(whole)
     count = whole[0, 0]
     mean = whole[0, 1:] / count
@@ -133,7 +133,7 @@ def _draw(whole: Array, generator: np.random.Generator) -> Array:
     drawn[:, 0, 0] = count
     drawn[:, 0, 1:] = drawn[:, 1:, 0] = count * means
     drawn[:, 1:, 1:] = half @ half.transpose(0, 2, 1) + count * means[:, :, None] * means[:, None, :]
-    return drawn
+    return drawn + _noise(centre, size, generator)
 
 
 def _noise(moments: NoisyMoments, size: int, generator: np.random.Generator) -> Array:

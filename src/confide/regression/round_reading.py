@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from confide.mechanisms import ClippedResponse
-from confide.mechanisms.ranges import ranged
-from confide.mechanisms.round_lines import RoundLines
-from confide.mechanisms.rounds import Round, last_round
+from confide.mechanisms.ranges import found_ranges, ranged
+from confide.mechanisms.round_lines import RoundLines, allowed_lines
+from confide.mechanisms.rounds import Round, first_round, last_round
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import ScoreRows
 from confide.noise import keyed_generator
@@ -25,7 +25,7 @@ from confide.protocol import Question, Release
 from confide.regression.bias_aware import BiasAware, bias_aware
 from confide.regression.linear import legend
 from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
-from confide.regression.r_squared import Chart, r_squared, r_squared_interval
+from confide.regression.r_squared import explained_share
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.results.table import DASH
@@ -40,7 +40,7 @@ _SLOPE_BOUND = 2.0
 _TOLERATED_CLIPPING = 0.005
 
 
-TARGET_WORDS = {"projection": "weighted projection", "ols": "least squares of all records"}
+TARGET_WORDS = {"projection": "weighted projection, residuals limited", "ols": "least squares of all records"}
 
 
 def box_of(release: Release) -> Box:
@@ -105,20 +105,20 @@ class RoundReading:
         generator = keyed_generator(self.release.sha256, self.question.sha256)
         flags: tuple[str, ...] = ()
         try:
-            fitted: Fit | None = fit(moments, line)
+            fitted: Fit | None = fit(moments, line, done.largest)
         except np.linalg.LinAlgError:
             fitted, status = None, "not_identified" if status == "ok" else status
         if status == "ok" and fitted is not None:
             shown, df = trusted(fitted, matrix, meat)
             covariance = matrix @ fitted.covariance(shown) @ matrix.T
-            chart = self._chart(done, whole)
+            explained = self._explained(done, fitted, shown, generator)
             numbers = {
                 "covariance": (covariance + covariance.T) / 2,
                 "df": df,
                 "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
                 "joint_covariance": joint(fitted, matrix, meat),
-                "rsquared": r_squared(moments, line, chart),
-                "rsquared_interval": r_squared_interval(moments, line, generator, chart=chart),
+                "rsquared": explained[0],
+                "rsquared_interval": explained[1],
             }
             estimates = matrix @ fitted.theta + shift
             flags = ("upper_bound",) if shown is not meat else ()
@@ -151,40 +151,73 @@ class RoundReading:
         meat: Meat | None,
         fitted: Fit | None,
     ) -> BiasAware | None:
-        bound = slope_bound(self.declared, self.design, private="ranges" in self.release.statistics)
+        bound = slope_bound(self.declared, self.design, private=self._ranges_found())
         if bound is None:
             return None
         df = max(done.count - len(inner.start), 1.0)
-        s2 = 1.0 if fitted is None else fitted.s2
+        s2 = done.largest if fitted is None else fitted.s2
         return bias_aware(
             moments, Line(inner.offset, inner.basis), inner.back, inner.start, matrix, shift, meat, s2, df, bound
         )
 
-    def _chart(self, done: Round, whole: Line) -> Chart:
-        """Where the total of R squared is counted from, and records (z, t) from (u, r)."""
-        transform, rho, theta = done.frame.matrix, done.frame.rho, done.frame.line
-        p = len(theta)
-        inverse = np.linalg.inv(transform)
-        base = np.zeros(p) if self.design.intercept else whole.offset
-        records = np.zeros((p + 1, p + 1))
-        records[:p, :p] = inverse.T
-        records[p, :p] = inverse @ theta
-        records[p, p] = rho
-        return Chart(inverse @ (base - theta) / rho, self.design.intercept, records)
+    def _ranges_found(self) -> bool:
+        """Whether every range that was sought stood above its noise; the others kept their public half-widths."""
+        if "ranges" not in self.release.statistics:
+            return False
+        noisy = self.release["ranges"]
+        return all(found_ranges(noisy.decode(), sqrt(noisy.variance)))
+
+    def _explained(
+        self, done: Round, fitted: Fit, meat: Meat | None, generator: np.random.Generator
+    ) -> tuple[float, tuple[float, float]]:
+        """R squared: the line's variance over the records of the last round, against residuals of the first.
+
+        The last round's residuals are clipped at a few of their own standard deviations; those of the first round only by the bounds of
+        the response. That the line is uncertain moves its variance, which is also too large by tr(A cov) / n on average; the residual
+        sum of squares it moves in second order only.
+        """
+        theta = done.frame.line + done.frame.rho * done.frame.matrix @ fitted.theta
+        # z'theta = u'v; about the mean with an intercept, about y = 0 without
+        origin, _ = allowed_lines(self.design, box=done.frame.box)
+        v = np.linalg.solve(done.frame.matrix, theta - origin)
+        line = float(v @ done.gram @ v)
+        if self.design.intercept:
+            line -= float(done.axis @ done.gram @ v) ** 2 / done.count
+            v = v - done.axis * float(done.axis @ done.gram @ v) / done.count
+        spread = done.frame.rho**2 * fitted.covariance(meat)
+        slope = done.gram @ v
+        uncertain = 4 * float(slope @ spread @ slope) + (done.sd_gram * float(v @ v)) ** 2
+        explained = ((line - float(np.sum(done.gram * spread))) / done.count, sqrt(max(uncertain, 0.0)) / done.count)
+        first = first_round(
+            self.design, self.release.statistics, self.release.public, str(self.release.charged.relation)
+        )
+        rss = first.square - 2 * float(theta @ first.cross) + float(theta @ first.gram @ theta)
+        size = float(theta @ theta)
+        noise = sqrt(first.sd_square**2 + 4 * first.sd_cross**2 * size + first.sd_gram**2 * size**2)
+        return explained_share(explained, (rss / first.count, noise / first.count), done.count, generator)
 
     def _remarks(self, subset: bool) -> tuple[str, ...]:
         return (*(("subset_classical",) if subset else ()), *few_records(self.release["count"]))
 
-    def _clipped(self) -> tuple[tuple[str, ...], str]:
-        """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
+    def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Flags and facts of the paid diagnostics: which shares of responses and of residuals were clipped."""
         if "clipping" not in self.release.statistics:
-            return ("clipping_unchecked",), "not checked (clipping_check=False)"
-        noisy, records = self.release["clipping"], max(float(self.release["count"].decode()[0]), 1.0)
-        share = float(noisy.decode()[0]) / ClippedResponse.unit / records
-        error = sqrt(noisy.variance) / ClippedResponse.unit / records
-        flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
-        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
-        return (("y_clipping",) if flagged else ()), text
+            return ("clipping_unchecked",), (("Clipped responses", "not checked (clipping_check=False)"),)
+        flags: list[str] = []
+        facts = []
+        for name, unit, flag in (
+            ("clipping", ClippedResponse.unit, "y_clipping"),
+            ("residuals", 1, "residual_clipping"),
+        ):
+            if name not in self.release.statistics:
+                continue
+            noisy, records = self.release[name], max(float(self.release["count"].decode()[0]), 1.0)
+            share = float(noisy.decode()[0]) / unit / records
+            error = sqrt(noisy.variance) / unit / records
+            flags += [flag] if share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING else []
+            label = "Clipped responses" if name == "clipping" else "Clipped residuals"
+            facts.append((label, f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"))
+        return tuple(flags), tuple(facts)
 
     def _result(
         self,
@@ -225,7 +258,7 @@ class RoundReading:
                     "R-squared (weighted)" if self.target == "projection" else "R-squared",
                     f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH,
                 ),
-                ("Clipped responses", clipped),
+                *clipped,
                 *((("Slope bound", f"{bounds.bound:g}"),) if bounds is not None else ()),
             ),
             legend=legend(self.design, plan.schema)[1:],

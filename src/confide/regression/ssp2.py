@@ -116,7 +116,9 @@ class SSP2:
         design = self._design(schema)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         allowance = Allowance.of(privacy, self, schema)
-        event, statistics = plan_line(design, allowance, self.objective, clipping=self.clipping_check)
+        event, statistics = plan_line(
+            design, allowance, self.objective, clipping=self.clipping_check, unweighted=self.target == "ols"
+        )
         response = design.response.name
         descent = self.objective == "prediction"
         return Plan.of(
@@ -173,7 +175,8 @@ class SSP2:
         if self.objective == "prediction":
             return "nothing: a line for prediction, without intervals"
         line = (
-            "if the relation is not linear, the least-squares line with the released leverage weights"
+            "residuals beyond the released scale count at that scale; if the relation is not linear, the least-squares line with the "
+            "released leverage weights and with residuals so limited"
             if self.target == "projection"
             else "if the relation is not linear, the least-squares line of all records"
         )

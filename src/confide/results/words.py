@@ -49,6 +49,8 @@ _FLAG_WORDS = {
     "drops them: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
     "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
+    "residual_clipping": "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
+    "skewed or the relation is curved, the line differs from the least-squares one: target='ols' limits no residual",
     "bias_aware": "the intervals hold the privacy noise and the worst bias of a shrunken estimate; they assume that no slope is "
     "beyond the bound stated here, and they are no multiples of a standard error",
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.round_lines import RoundLines, allowed_lines
-from confide.mechanisms.rounds import Round, last_round
+from confide.mechanisms.rounds import last_round
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.schema import Design
@@ -31,7 +31,7 @@ def line_of_release(release: Release, design: Design) -> tuple[Line, str]:
     smallest = float(np.linalg.eigvalsh((reduced.gram + reduced.gram.T) / 2)[0])
     status = "ok" if smallest >= reduced.gram_noise else ("weak" if smallest > 0 else "not_identified")
     if status == "ok":
-        delta, s2 = _plain(done, lines, reduced)
+        delta, s2 = lines.plain(done)
     else:
         delta, s2 = lines.shrunken(done, keyed_generator(release.sha256, Question().sha256))
     theta = done.frame.line + done.frame.rho * done.frame.matrix @ delta
@@ -42,14 +42,3 @@ def line_of_release(release: Release, design: Design) -> tuple[Line, str]:
     intercept = design.response.low + half + half * theta[0] - float(centre @ slopes)
     sigma = half * done.frame.rho * sqrt(s2)
     return Line(np.array([*([intercept] if design.intercept else []), *slopes]), sigma), status
-
-
-def _plain(done: Round, lines: RoundLines, reduced: Round) -> tuple[Array, float]:
-    """(delta, s2): the solution of the noisy normal equations; s2 is corrected for having been fitted to the same noise."""
-    basis, gram, cross = lines.basis, reduced.gram, reduced.cross
-    delta = lines.offset + basis @ np.linalg.solve(gram, cross)
-    half = done.sd_gram**2 / 2
-    noise = (done.sd_cross**2 + half * float(delta @ delta)) * np.eye(len(delta)) + half * np.outer(delta, delta)
-    rss = done.square - 2 * float(delta @ done.cross) + float(delta @ done.gram @ delta)
-    s2 = (rss + float(np.trace(np.linalg.solve(gram, basis.T @ noise @ basis)))) / max(done.count - len(cross), 1.0)
-    return delta, float(np.clip(s2, 1e-4, 1.0)) if np.isfinite(s2) else 1.0

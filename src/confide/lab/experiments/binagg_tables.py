@@ -86,6 +86,8 @@ JUDGED = (
     "adassp_literal",
     "boosted_adassp",
     "gradient_descent",
+    "ssp_cgd",
+    "ssp_cgd2",
     "binagg",
     "binagg_literal",
 )
