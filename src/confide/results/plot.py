@@ -59,7 +59,7 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
     ax.set_xlabel(
         f"estimate{units}, with {level_words(alpha)} interval"
         if result.has_intervals
-        else f"estimate{units}; no intervals: status {result.status}",
+        else f"estimate{units}; no intervals" + ("" if result.status == "ok" else f": status {result.status}"),
         wrap=True,
         **_LITERAL,
     )

@@ -19,7 +19,6 @@ from confide.guarantees import Guarantee
 from confide.results.plot import draw, shown
 from confide.results.table import Row, environment, rows, view
 from confide.results.words import (
-    STATUS_WORDS,
     WITHOUT_NUMBERS,
     approx_words,
     clean,
@@ -27,6 +26,7 @@ from confide.results.words import (
     level_words,
     relation_words,
     several_rows,
+    status_words,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def page(result: Estimates, alpha: float) -> str:
             table=view(result, alpha),
             level=level,
             status=result.status,
-            status_words=STATUS_WORDS[result.status],
+            status_words=status_words(result),
             reason=clean(result.reason),
             flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
             plot="" if result.status in WITHOUT_NUMBERS or np.isnan(result.estimates).all() else _svg(result, alpha),

@@ -25,6 +25,7 @@ __all__ = [
     "notes",
     "relation_words",
     "several_rows",
+    "status_words",
 ]
 
 SIMULATED = "SIMULATED NOISE: protects nobody"
@@ -57,6 +58,18 @@ _FLAG_WORDS = {
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }
+
+
+def status_words(result: Estimates) -> str:
+    """What a result's status means, as far as intervals go."""
+    if result.status == "ok" and not result.has_intervals:
+        return "point estimates, without intervals"
+    if result.status == "weak" and result.has_intervals:
+        return (
+            "the privacy noise is too large beside the signal for normal intervals; read the estimates as rough, and the "
+            "intervals with the assumption that they name"
+        )
+    return STATUS_WORDS[result.status]
 
 
 def clean(text: str) -> str:
@@ -110,8 +123,7 @@ def level_words(alpha: float) -> str:
 
 def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
     """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
-    points = result.status == "ok" and not result.has_intervals
-    status = f"{result.status}: {'point estimates, without intervals' if points else STATUS_WORDS[result.status]}"
+    status = f"{result.status}: {status_words(result)}"
     lines = [("Status", status)]
     if result.reason:
         lines.append(("Reason", result.reason))
