@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "identified", "joint", "trusted"]
+__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "floored", "identified", "joint", "trusted"]
 
 Array = NDArray[np.float64]
 
@@ -25,6 +25,8 @@ _WIDENING = (1 + 1.96**2) / 2
 # Fewer degrees of freedom than this say that a noisy meat is no estimate of a variance; its upper 95 % bound stands in.
 _FEW = 10.0
 _UPPER = 1.6448536269514722
+# A floored meat is at least this share of the classical one.
+_LEAST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +70,26 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Meat:
-    """The noisy meat of a robust covariance, (p, p), and the sd of the symmetric noise on its diagonal."""
+    """The noisy meat of a robust covariance, (p, p), and the sd of the symmetric noise on its diagonal.
+
+    lifted: what stands for it where its noise left too little (`floored`).
+    """
 
     values: Array
     sd: float
+    lifted: Array | None = None
 
     @property
     def positive(self) -> Array:
         """The meat with its negative eigenvalues set to 0, which is post-processing and only lengthens intervals."""
+        if self.lifted is not None:
+            return self.lifted
         values, vectors = np.linalg.eigh(self.values)
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def raised(self, sds: float) -> Meat:
         """The meat plus `sds` noise sds in every direction: an upper bound, positive semi-definite like the meat itself."""
-        return replace(self, values=self.positive + sds * self.sd * np.eye(len(self.values)))
+        return Meat(self.positive + sds * self.sd * np.eye(len(self.values)), self.sd)
 
     def unclipped(self, total: float) -> Meat:
         """The meat scaled to the residual sum of squares that the moments show, `total` = sum w r^2 of unclipped residuals.
@@ -158,6 +166,21 @@ def fit(moments: NoisyMoments, line: Line, largest: float = 1.0) -> Fit:
     corrected = (rss + float(np.trace(inverse @ basis.T @ noise @ basis))) / df
     s2 = float(np.clip(corrected, 1e-4, largest)) if np.isfinite(corrected) else largest
     return Fit(theta, s2, df, basis @ inverse @ basis.T, noise, moments)
+
+
+def floored(fitted: Fit, meat: Meat) -> Meat:
+    """The meat, at least half of s2 A in every direction: noise may leave almost nothing of it in one, and no interval shows that.
+
+    Residual variances that differ so much that a direction truly has less than half of the average are then overstated in it.
+    """
+    gram = fitted.moments.gram
+    sizes, axes = np.linalg.eigh((gram + gram.T) / 2)
+    # A may be indefinite off the line that is fitted: there is nothing to lift there
+    lengths = np.sqrt(np.maximum(sizes, 1e-9 * sizes[-1]))
+    inside = (axes / lengths).T @ meat.values @ (axes / lengths)
+    values, vectors = np.linalg.eigh((inside + inside.T) / 2)
+    root = axes * lengths @ vectors
+    return replace(meat, lifted=(root * np.maximum(values, _LEAST * fitted.s2)) @ root.T)
 
 
 def trusted(fitted: Fit, to_units: Array, meat: Meat | None) -> tuple[Meat | None, float]:

@@ -24,7 +24,7 @@ from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.bias_aware import BiasAware, bias_aware
 from confide.regression.linear import legend
-from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, identified, joint, trusted
+from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, floored, identified, joint, trusted
 from confide.regression.r_squared import explained_share
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
@@ -109,6 +109,7 @@ class RoundReading:
         except np.linalg.LinAlgError:
             fitted, status = None, "not_identified" if status == "ok" else status
         if status == "ok" and fitted is not None:
+            meat = None if meat is None else floored(fitted, meat)
             shown, df = trusted(fitted, matrix, meat)
             covariance = matrix @ fitted.covariance(shown) @ matrix.T
             explained = self._explained(done, fitted, shown, generator)
@@ -255,7 +256,7 @@ class RoundReading:
                 ("Cov. type", "classical" if meat is None else "robust"),
                 ("Count (noisy)", count_text(count)),
                 (
-                    "R-squared (weighted)" if self.target == "projection" else "R-squared",
+                    "R-squared (weighted)" if self.design.intercept else "R-squared (about 0)",
                     f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH,
                 ),
                 *clipped,

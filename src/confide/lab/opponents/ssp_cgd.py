@@ -41,7 +41,7 @@ _SHRINK = 0.3
 # An interval needs a curvature this even, a last score this small beside its noise, and so many scores within the clip.
 _EVEN, _SETTLED, _INSIDE = 0.3, 8.0, 0.5
 _WHY = (
-    "no method of the library: it loses to SSP2 on fresh designs, with cells in which it is wrong by orders of magnitude and says `ok`",
+    "no method of the library: it loses to SSP2 on fresh designs; below mu n = 150 (d + 1) its lines are often off by orders of magnitude",
     "sums are sums of floats: the noise is calibrated to real numbers, which rounding does not keep to",
     "intervals cover the root of a robust score, which is the slope of least squares only where the line is right",
 )
@@ -116,7 +116,6 @@ class _Run:
     # after the start
     theta: Array
     root: Array
-    gram: Array
     records: float = 1.0
     clip: float = 1.0
     # after the last step
@@ -178,7 +177,7 @@ def _begin(
     z = np.column_stack([np.ones(len(x)), (x - middle) / half])
     t = np.clip((y - y0) / hy, -1.0, 1.0)
     k = z.shape[1]
-    return _Run(z, t, rng, sqrt(rest) * mu, spends, middle, half, y0, hy, np.zeros(k), np.eye(k), np.eye(k))
+    return _Run(z, t, rng, sqrt(rest) * mu, spends, middle, half, y0, hy, np.zeros(k), np.eye(k))
 
 
 def _start(run: _Run, share: float) -> None:
@@ -207,9 +206,9 @@ def _start(run: _Run, share: float) -> None:
     shrunk = max(0.0, 1 - noisy_part) * correlation
     np.fill_diagonal(shrunk, 1.0)
     values, vectors = np.linalg.eigh(shrunk)
-    run.gram = (vectors * np.maximum(values, 0.05)) @ vectors.T * np.sqrt(outer)
-    run.root = _power(run.gram)
-    theta = np.linalg.solve(run.gram + sd * sqrt(k / 2) * np.eye(k), cross)
+    inner = (vectors * np.maximum(values, 0.05)) @ vectors.T * np.sqrt(outer)
+    run.root = _power(inner)
+    theta = np.linalg.solve(inner + sd * sqrt(k / 2) * np.eye(k), cross)
     run.theta = np.multiply(theta, min(1.0, 1.5 / max(float(np.linalg.norm(theta)), 1e-300)), dtype=np.float64)
     run.clip = float(np.clip(sqrt(s2), 0.02, 0.5)) * sqrt(k / run.records)
 
