@@ -237,8 +237,8 @@ METHODS = [
     method(
         "second pass at the exact line",
         "residuals of a second pass are taken from the line before noise",
-        ExactLine("y ~ a"),
-        SSP("y ~ a"),
+        ExactLine("y ~ a", recenter=False),
+        SSP("y ~ a", recenter=False),
         LINE_SCHEMA,
     ),
 ]

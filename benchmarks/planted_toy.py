@@ -6,6 +6,7 @@ import logging
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -212,9 +213,11 @@ class ExactLine(cf.regression.SSP):
             first = [name for name in plan.statistics if name != "meat"]
             totals = source.aggregate(*map(plan.statistic, first))
             noisy = [meter.draw(name, total) for name, total in zip(first, totals, strict=True)]
-            design, scale = self._design(source.schema), noisy[0].scale
-            line = self._starting_line(design, self._moments(noisy[0].decode(), scale, design))
-            exact = self._starting_line(design, self._moments(totals[0].astype(float), scale, design))
-            (meat,) = source.aggregate(Gram(plan.statistic("meat").map.at(exact)))
+            layout = self._layout(source.schema)
+            sd = sqrt(noisy[0].variance)
+            (seen,) = layout.decoded(noisy[0].decode(), sd).each
+            (true,) = layout.decoded(totals[0].astype(float), sd).each
+            line = self._starting_line(layout.design, seen, None)
+            (meat,) = source.aggregate(layout.meat(0, self._starting_line(layout.design, true, None), None))
             meter.draw("meat", meat)
         return meter.release(public={"theta": line})

@@ -105,7 +105,18 @@ def test_settings_keep_what_follows_the_first_sign():
 
 def test_set_reaches_the_method_and_names_what_it_does_not_have(survey):
     done = good(
-        *PLAN, "--mu", "1", "--method", "ssp", "--set", "cov=classical", "--set", "clipping_check=false", "--json"
+        *PLAN,
+        "--mu",
+        "1",
+        "--method",
+        "ssp",
+        "--set",
+        "cov=classical",
+        "--set",
+        "clipping_check=false",
+        "--set",
+        "recenter=false",
+        "--json",
     ).json
     assert done["parameters"]["cov"] == "classical"
     assert done["parameters"]["clipping_check"] is False

@@ -35,7 +35,7 @@ def records(n: int, seed: int) -> pd.DataFrame:
 
 def table(n: int = 4_000, *, mu: float = 1.0, noise: object = None, seed: int = 1, **settings: object) -> object:
     made = cf.release(
-        cf.regression.SSP(FORMULA, **settings),
+        cf.regression.SSP(FORMULA, **{"recenter": False, **settings}),
         cf.read(records(n, seed), SCHEMA),
         cf.GDP(mu),
         ledger=None,

@@ -80,7 +80,7 @@ def test_the_solver_in_half_ranges_gives_the_classical_covariance() -> None:
 def test_without_noise_the_release_is_ols(formula: str, cov: str) -> None:
     frame = records(3_000, 4)
     d = len(cf.Design.of(formula, SCHEMA).terms)
-    method = cf.regression.SSP(formula, cov=cov, leverage_cap=1 + d)
+    method = cf.regression.SSP(formula, cov=cov, leverage_cap=1 + d, recenter=False)
     result = cf.infer(release(method, frame, noise=ZeroNoise(), mu=1e4))
     rounded = decoded(frame)
     design = cf.Design.of(formula, SCHEMA).matrix(rounded)
@@ -173,7 +173,11 @@ def test_a_worst_record_comes_near_the_bound() -> None:
 @pytest.mark.parametrize("cov", ["robust", "classical"])
 @pytest.mark.parametrize("check", [True, False])
 def test_what_is_drawn_is_what_is_promised(relation: str, cov: str, check: bool) -> None:
-    plan = cf.plan(cf.regression.SSP(FORMULA, cov=cov, clipping_check=check), SCHEMA, cf.GDP(0.7, relation=relation))
+    plan = cf.plan(
+        cf.regression.SSP(FORMULA, cov=cov, clipping_check=check, recenter=False),
+        SCHEMA,
+        cf.GDP(0.7, relation=relation),
+    )
     total = sum((leaf.sensitivity**2 / leaf.scale for leaf in leaves(plan.event)), Fraction(0))
     assert total <= Fraction(0.7) ** 2
     assert sqrt(total) == pytest.approx(0.7, rel=1e-9)
@@ -188,15 +192,17 @@ def test_what_is_drawn_is_what_is_promised(relation: str, cov: str, check: bool)
 
 def test_rows_per_unit_scale_the_noise() -> None:
     three = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, rows_per_unit=3)
-    one = cf.plan(cf.regression.SSP(FORMULA), SCHEMA, cf.GDP(1.0)).spend("moments")
-    plan = cf.plan(cf.regression.SSP(FORMULA), three, cf.GDP(1.0))
+    one = cf.plan(cf.regression.SSP(FORMULA, recenter=False), SCHEMA, cf.GDP(1.0)).spend("moments")
+    plan = cf.plan(cf.regression.SSP(FORMULA, recenter=False), three, cf.GDP(1.0))
     assert plan.spend("moments").sensitivity == 3 * one.sensitivity
     assert "at most 3 rows per unit" in plan.guarantee.assumptions
 
 
 def test_an_attacker_gains_what_mu_allows_and_no_more() -> None:
     """The best test of the worst record against its absence, from the released matrix: power Phi(Phi^-1(fpr) + mu)."""
-    plan = cf.plan(cf.regression.SSP(FORMULA, cov="classical", clipping_check=False), SCHEMA, cf.GDP(1.0))
+    plan = cf.plan(
+        cf.regression.SSP(FORMULA, cov="classical", clipping_check=False, recenter=False), SCHEMA, cf.GDP(1.0)
+    )
     record = plan.statistic("moments").map(_codes(pd.DataFrame([[0.5, 7.5, 0.98, 30.0]], columns=["a", "b", "c", "y"])))
     shift = (record @ record.T).astype(object)
     draws, scores = 4000, {}
@@ -240,14 +246,15 @@ def test_units_do_not_matter() -> None:
 def test_substitute_has_root_two_times_the_noise() -> None:
     frame = records(2_000, 6)
     one, two = (
-        release(cf.regression.SSP(FORMULA), frame, relation=relation) for relation in ("add-remove", "substitute")
+        release(cf.regression.SSP(FORMULA, recenter=False), frame, relation=relation)
+        for relation in ("add-remove", "substitute")
     )
     assert sqrt(two["moments"].variance / one["moments"].variance) == pytest.approx(sqrt(2), rel=1e-9)
     assert (cf.infer(two).bse > cf.infer(one).bse).all()
 
 
 def test_infer_reads_the_file_alone() -> None:
-    made = release(cf.regression.SSP(FORMULA), records(1_000, 7))
+    made = release(cf.regression.SSP(FORMULA, recenter=False), records(1_000, 7))
     again = cf.Release.from_json(made.to_json())
     assert again == made
     assert cf.infer(again).to_json() == cf.infer(made).to_json()
@@ -257,7 +264,7 @@ def test_infer_reads_the_file_alone() -> None:
 
 def test_a_subset_is_the_projection_on_it() -> None:
     frame = records(4_000, 8)
-    made = release(cf.regression.SSP(FORMULA, leverage_cap=4), frame, noise=ZeroNoise(), mu=1e4)
+    made = release(cf.regression.SSP(FORMULA, leverage_cap=4, recenter=False), frame, noise=ZeroNoise(), mu=1e4)
     part = cf.infer(made, cf.Question(subset=["c", "a"]))
     rounded = decoded(frame)
     ols = sm.OLS(rounded["y"], sm.add_constant(rounded[["a", "c"]])).fit()
@@ -274,7 +281,9 @@ def test_a_subset_is_the_projection_on_it() -> None:
 def test_r_squared_is_that_of_ols_without_noise() -> None:
     frame = records(4_000, 9)
     for formula in (FORMULA, "y ~ 0 + a + b + c"):
-        result = cf.infer(release(cf.regression.SSP(formula, leverage_cap=4), frame, noise=ZeroNoise(), mu=1e4))
+        result = cf.infer(
+            release(cf.regression.SSP(formula, leverage_cap=4, recenter=False), frame, noise=ZeroNoise(), mu=1e4)
+        )
         rounded = decoded(frame)
         ols = sm.OLS(
             rounded["y"], cf.Design.of(formula, SCHEMA).matrix(rounded), hasconst=False if "0" in formula else None
@@ -354,7 +363,9 @@ def test_clipped_responses_raise_the_flag(share: float) -> None:
     )
     flags = [
         "y_clipping"
-        in cf.infer(release(cf.regression.SSP(FORMULA), frame, schema=narrow, noise=SimulatedNoise(seed))).flags
+        in cf.infer(
+            release(cf.regression.SSP(FORMULA, recenter=False), frame, schema=narrow, noise=SimulatedNoise(seed))
+        ).flags
         for seed in range(60)
     ]
     # at n = 1000 and mu = 1 the count 100 +- 10 is flagged; without clipping the flag needs 13 sds of noise or so
@@ -362,7 +373,7 @@ def test_clipped_responses_raise_the_flag(share: float) -> None:
 
 
 def test_the_clipping_check_can_be_declined_but_not_hidden() -> None:
-    result = cf.infer(release(cf.regression.SSP(FORMULA, clipping_check=False), records(1_000, 16)))
+    result = cf.infer(release(cf.regression.SSP(FORMULA, clipping_check=False, recenter=False), records(1_000, 16)))
     assert "clipping_unchecked" in result.flags
     assert "clipping_check=False" in result.summary()
 
@@ -370,9 +381,11 @@ def test_the_clipping_check_can_be_declined_but_not_hidden() -> None:
 def test_values_at_the_bounds_are_not_clipped() -> None:
     frame = records(2_000, 17)
     frame["y"] = np.where(frame["y"] > 0, 30.0, -20.0)
-    assert release(cf.regression.SSP(FORMULA), frame, noise=ZeroNoise())["clipping"].decode()[0] == 0
+    assert release(cf.regression.SSP(FORMULA, recenter=False), frame, noise=ZeroNoise())["clipping"].decode()[0] == 0
     frame.loc[:9, "y"] = [30.5, -21, 1e300, 99, -99, np.inf, -np.inf, np.nan, 30.0, -20.0]
-    counted = release(cf.regression.SSP(FORMULA, leverage_cap=4), frame, noise=ZeroNoise())["clipping"].decode()[0]
+    counted = release(cf.regression.SSP(FORMULA, leverage_cap=4, recenter=False), frame, noise=ZeroNoise())[
+        "clipping"
+    ].decode()[0]
     assert counted == 5 * 2**20
 
 
@@ -474,7 +487,7 @@ def test_levels_without_an_intercept_are_identified() -> None:
 
 
 def test_a_subset_says_which_covariance_it_has() -> None:
-    made = release(cf.regression.SSP(FORMULA), records(5_000, 20))
+    made = release(cf.regression.SSP(FORMULA, recenter=False), records(5_000, 20))
     assert "subset_classical" in cf.infer(made, cf.Question(subset=["a"])).flags
     assert "subset_classical" not in cf.infer(made).flags
 

@@ -51,7 +51,7 @@ def release(method: object, frame: object, *, mu: float = 1.0, noise: object = N
 
 
 def method(formula: str = TWO, **settings: object) -> cf.regression.SSP:
-    return cf.regression.SSP(formula, **settings)
+    return cf.regression.SSP(formula, **{"recenter": False, **settings})
 
 
 # what is read ----------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def replay(
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    >>> method, records = cf.regression.SSP("y ~ x"), schema.sample(30, 1)
+    >>> method, records = cf.regression.SSP("y ~ x", recenter=False), schema.sample(30, 1)
     >>> plan = cf.plan(method, schema, cf.GDP(1.0))
     >>> found = replay(method, plan, cf.read(records, schema), cf.read(records[1:], schema))
     >>> found.ok, sorted(found.moved)

@@ -13,6 +13,7 @@ from confide.cli.files import check_places, put, reserve
 from confide.cli.options import Force, Json
 from confide.cli.session import Refused, Session, strict
 from confide.cli.tables import table
+from confide.errors import PlanError
 
 if TYPE_CHECKING:
     from confide.lab.experiment import Experiment, Record
@@ -32,6 +33,8 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the recor
 @app.command("list")
 def list_experiments(ctx: typer.Context, json: Json = False) -> None:
     """The experiments, with the replications of a default run and those of the source.
+
+    Their data are simulated or public; no ledger is charged.
 
     Example:
 
@@ -108,6 +111,8 @@ def run_experiment(
 ) -> None:
     """Run an experiment and show it beside the numbers of its source. Interrupted, the same command goes on.
 
+    Its data are simulated or public: sets are read from the directory that CONFIDE_DATA names, else fetched from their source.
+
     Example:
 
     confide lab run binagg.figure1 --reps 2 --cell d=5 --cell n=200 --cell method=ols
@@ -126,6 +131,11 @@ def run_experiment(
 
         experiment = load(name)
         found = run(experiment, out, reps=reps, jobs=jobs, resume=resume, only=only, note=session.note)
+        if not found:
+            raise PlanError(
+                f"no cell of {name} could be measured; where its data are needed, name their directory in CONFIDE_DATA, or connect this "
+                "machine to the network so that they can be fetched; the notes above say what each cell met"
+            )
         _show(session, experiment, found)
         if place is not None:
             put(place, json_module.dumps([strict(record) for record in found], indent=1, allow_nan=False) + "\n")
@@ -144,6 +154,8 @@ def report_experiment(
     json: Json = False,
 ) -> None:
     """What was recorded so far: the source's number, ours, its standard error and the verdict; as a page also the figure.
+
+    Only recorded numbers of public or simulated data are read.
 
     Example:
 

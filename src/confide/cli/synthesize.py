@@ -208,14 +208,14 @@ def refit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Print the regression table that belongs to a made-up file: from its release, never from its rows.
+    """Print the regression table of a made-up file from its published release, never from its rows.
 
     The sidecar, or the metadata of a Parquet file, holds the release; the rows'
     content is checked against it. Several files of one release are combined.
 
     Example:
 
-    confide refit happy.parquet "happy ~ age" --report report.html
+    confide refit happy.parquet "happy ~ age" --report refit.html
     """
     session: Session = ctx.obj
     table, formula = _tables_and_formula(words)

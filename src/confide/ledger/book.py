@@ -201,7 +201,7 @@ class Ledger:
             raise PlanError(f"method must be a method's name and version, got {method!r}; for instance method='ssp 1'")
         check_text("method", method)
         _check_digest("plan_sha256", plan_sha256)
-        choose(self._account(), statements, charge_delta)  # a refusal needs no lock; a grant is decided only under it
+        self.preview(statements, charge_delta=charge_delta)  # a refusal needs no lock; a grant is decided only under it
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             chosen = choose(account, statements, charge_delta)
