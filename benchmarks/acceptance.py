@@ -147,7 +147,9 @@ def spent_is_charged() -> list[dict[str, Any]]:
         for cov in ("robust", "classical"):
             for d in (1, 5, 10):
                 plan = cf.plan(
-                    cf.regression.SSP(formula_of(d), cov=cov), schema_of(d, (0, 7)), cf.GDP(1.0, relation=relation)
+                    cf.regression.SSP(formula_of(d), cov=cov, recenter=False),
+                    schema_of(d, (0, 7)),
+                    cf.GDP(1.0, relation=relation),
                 )
                 mu = sqrt(sum(leaf.sensitivity**2 / leaf.scale for leaf in leaves(plan.event)))
                 rows.append(

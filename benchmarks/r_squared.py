@@ -58,13 +58,10 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     generator = np.random.default_rng((n, d, r))
     x = _features(generator, n, d, at["law"])
     y = x.sum(axis=1) / np.sqrt(d) - centre + np.sqrt(s2) * generator.standard_normal(n)
-    result = cf.linear_regression(
-        "y ~ " + " + ".join(f"x{j}" for j in range(d)),
-        cf.read(np.column_stack([x, y]), schema),
-        privacy=cf.GDP(1.0),
-        ledger=None,
-        noise=cf.noise.SimulatedNoise(r),
-    )
+    # the truth has the weights of the public box
+    method = cf.regression.SSP("y ~ " + " + ".join(f"x{j}" for j in range(d)), recenter=False)
+    data, noise = cf.read(np.column_stack([x, y]), schema), cf.noise.SimulatedNoise(r)
+    result = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=noise))
     if result.status != "ok":
         return {"ok": False, "hit": False}
     low, high = result.rsquared_interval

@@ -15,6 +15,7 @@ from tests.third_party import Mean
 import confide as cf
 from confide.audit import replay
 from confide.audit.recording import ReplayNoise, run
+from confide.mechanisms.rows import Box
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Spend, Together
 
@@ -30,47 +31,71 @@ def replayed(
     return replay(method, plan, cf.read(one, schema), cf.read(other, schema), seed=seed)
 
 
+def _box(release: Any) -> Box | None:
+    """The box of the transcript, None where it is the public one."""
+    if "box" not in release.public:
+        return None
+    middle, half = release.public["box"]
+    return Box(tuple(middle), tuple(half))
+
+
+# in the public box; few records; re-centred: with the runs until the transcript repeats, one for each statistic that moves the next
+WAYS = [(False, 60, "", 3), ("auto", 30, "", 3), ("auto", 400, "re-centred ", 4)]
+
+
 @pytest.mark.parametrize("cov", ["robust", "classical"])
-def test_the_difference_is_the_one_of_the_exact_integers(cov: str) -> None:
-    method, frame = SSP("y ~ a", cov=cov, recenter=False), XY.sample(80, 1)
+@pytest.mark.parametrize(("recenter", "n", "branch", "_"), WAYS)
+def test_the_difference_is_the_one_of_the_exact_integers(cov: str, recenter: Any, n: int, branch: str, _: int) -> None:
+    method, frame = SSP("y ~ a", cov=cov, recenter=recenter), XY.sample(n, 1)
     found = replayed(method, frame, frame.iloc[1:])
     assert found.ok and found.problems == ()
     plan = cf.plan(method, XY, cf.GDP(1.0))
-    (row,) = cf.read(frame.iloc[:1], XY).aggregate(plan.statistic("moments"))
-    assert found.moved["moments"].squared == Fraction(int((row * row).sum()))
-    scale = plan.spend("moments").scale
-    assert found.moved["moments"].cost == Fraction(int((row * row).sum())) / scale
+    name = f"{branch}moments"
+    first = run(method, cf.read(frame, XY), plan, ReplayNoise(0))
+    assert first.release is not None and set(found.moved) == set(first.release.statistics)
+    # in the box of the transcript
+    (row,) = cf.read(frame.iloc[:1], XY).aggregate(method._layout(XY).moments_in(_box(first.release)))
+    assert found.moved[name].squared == Fraction(int((row * row).sum()))
+    scale = plan.spend(name).scale
+    assert found.moved[name].cost == Fraction(int((row * row).sum())) / scale
 
 
-def test_the_second_pass_is_compared_at_the_same_noisy_line() -> None:
+@pytest.mark.parametrize(("recenter", "n", "branch", "rounds"), WAYS)
+def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: int, branch: str, rounds: int) -> None:
     """The meat's integers at the line of the transcript: exactly what a map at that line gives for the record."""
     from confide.mechanisms import ResidualRows
+    from confide.mechanisms.outcome_rows import OutcomeResiduals
     from confide.protocol import Gram
 
-    method, frame = SSP("y ~ a", recenter=False), XY.sample(60, 2)
+    method, frame = SSP("y ~ a", recenter=recenter), XY.sample(n, 2)
     plan = cf.plan(method, XY, cf.GDP(1.0))
     found = replayed(method, frame, frame.iloc[1:], seed=3)
     first = run(method, cf.read(frame, XY), plan, ReplayNoise(3))
-    assert first.release is not None and found.rounds == 3
-    rows = plan.statistic("meat").map
-    assert isinstance(rows, ResidualRows)
-    (meat,) = cf.read(frame.iloc[:1], XY).aggregate(Gram(rows.at(first.release.public["theta"])))
-    assert found.moved["meat"].squared == Fraction(int((meat * meat).sum()))
+    assert first.release is not None and found.rounds == rounds
+    rows, theta = plan.statistic(f"{branch}meat").map, first.release.public["theta"]
+    assert isinstance(rows, OutcomeResiduals if recenter else ResidualRows)
+    at = rows.at(theta, _box(first.release)) if isinstance(rows, OutcomeResiduals) else rows.at(theta)
+    (meat,) = cf.read(frame.iloc[:1], XY).aggregate(Gram(at))
+    assert found.moved[f"{branch}meat"].squared == Fraction(int((meat * meat).sum()))
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 @pytest.mark.parametrize("record", [(np.nan, 1.0), (np.inf, -np.inf), (1e300, 5e-324), (-0.0, 2.0**63)])
-def test_hostile_records_show_in_the_statistics_alone(relation: str, record: tuple[float, float]) -> None:
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_hostile_records_show_in_the_statistics_alone(
+    relation: str, record: tuple[float, float], recenter: Any
+) -> None:
     frame = XY.sample(30, 3)
     odd = pd.DataFrame([record], columns=["a", "y"])
     other = pd.concat([frame if relation == "add-remove" else frame.iloc[1:], odd])
-    assert replayed(SSP("y ~ a", recenter=False), frame, other, relation=relation).ok
+    assert replayed(SSP("y ~ a", recenter=recenter), frame, other, relation=relation).ok
 
 
 @pytest.mark.parametrize("rows", [(0, 1), (1, 0), (1, 2)])
-def test_few_records(rows: tuple[int, int]) -> None:
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_few_records(rows: tuple[int, int], recenter: Any) -> None:
     one, other = (XY.sample(5, 4).iloc[:k] for k in rows)
-    assert replayed(SSP("y ~ a", recenter=False), one, other).ok
+    assert replayed(SSP("y ~ a", recenter=recenter), one, other).ok
 
 
 def test_two_records_that_differ_too_much_are_measured_exactly() -> None:

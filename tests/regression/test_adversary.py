@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.mechanisms.ranges import private_box
+from confide.mechanisms.rows import Box
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.protocol import Meter
+from confide.protocol import Either, Meter, Together
 from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)})
@@ -25,43 +27,53 @@ def rel(frame, method=METHOD, schema=SCHEMA, mu=1e4, noise=None):
     return cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise or ZeroNoise())
 
 
-def test_the_published_line_is_a_function_of_the_published_moments():
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_the_published_line_is_a_function_of_the_published_numbers(recenter):
     g = np.random.default_rng(1)
     a = g.uniform(-2, 3, 800)
-    method = SSP("y ~ a", recenter=False)
+    method = SSP("y ~ a", recenter=recenter)
     made = rel({"a": a, "y": 2 * a + g.standard_normal(800)}, method, mu=0.7, noise=SimulatedNoise(3))
     design = cf.Design.of("y ~ a", SCHEMA)
-    drawn = made["moments"]
+    box, drawn = None, made["re-centred moments" if recenter else "moments"]
+    if recenter:
+        ranges = made["ranges"]
+        box = private_box(design, ranges.decode(), sqrt(ranges.variance))
+        assert made.public["box"].tolist() == [list(box.middle), list(box.half)]
+        assert box != Box.of(design)
     (moments,) = method._layout(SCHEMA).decoded(drawn.decode(), sqrt(drawn.variance)).each
-    assert made.public["theta"].tolist() == method._starting_line(design, moments, None).tolist()
+    assert made.public["theta"].tolist() == method._starting_line(design, moments, box).tolist()
+    assert set(made.public) == ({"theta", "box"} if recenter else {"theta"})
 
 
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0)])
-def test_a_dropped_record_is_as_if_it_were_not_there(bad):
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_a_dropped_record_is_as_if_it_were_not_there(bad, recenter):
     g = np.random.default_rng(2)
     a = g.uniform(-2, 3, 300)
     frame = pd.DataFrame({"a": a, "y": 2 * a})
     more = pd.concat([frame, pd.DataFrame([bad] * 40, columns=["a", "y"])], ignore_index=True)
-    assert rel(frame).to_json() == rel(more).to_json()
+    method = SSP("y ~ a", recenter=recenter)
+    assert rel(frame, method).to_json() == rel(more, method).to_json()
 
 
-def test_a_record_lost_by_a_derived_term_is_as_if_it_were_not_there():
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_a_record_lost_by_a_derived_term_is_as_if_it_were_not_there(recenter):
     g = np.random.default_rng(2)
     a = g.uniform(0, 3, 300)
     frame = pd.DataFrame({"a": a, "y": 2 * a})
     more = pd.concat([frame, pd.DataFrame([(-1.0, 99.0)] * 40, columns=["a", "y"])], ignore_index=True)
-    assert (
-        rel(frame, SSP("y ~ sqrt(a)", recenter=False)).to_json()
-        == rel(more, SSP("y ~ sqrt(a)", recenter=False)).to_json()
-    )
+    method = SSP("y ~ sqrt(a)", recenter=recenter)
+    assert rel(frame, method).to_json() == rel(more, method).to_json()
 
 
-def test_a_missing_response_out_of_bounds_feature_is_not_counted_as_clipped():
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_a_missing_response_out_of_bounds_feature_is_not_counted_as_clipped(recenter):
     frame = pd.DataFrame({"a": [np.nan] * 50, "y": [99.0] * 50})
-    assert rel(frame)["clipping"].decode()[0] == 0
+    assert rel(frame, SSP("y ~ a", recenter=recenter))["clipping"].decode()[0] == 0
 
 
 def test_noise_of_a_matrix_has_the_stated_variances():
+    # one pass: the matrix is all that is drawn
     plan = cf.plan(SSP("y ~ a", cov="classical", clipping_check=False, recenter=False), SCHEMA, cf.GDP(1.0))
     noise = SimulatedNoise(1)
     z = []
@@ -114,34 +126,44 @@ def test_the_covariance_of_the_noise_and_the_corrected_variance():
     assert np.median(s2) == pytest.approx(exact, rel=0.025)
 
 
+def scaled(event):
+    """The tree with a hundredth of every scale."""
+    match event:
+        case Together(parts):
+            return Together(tuple(map(scaled, parts)))
+        case Either(branches):
+            return Either(tuple(map(scaled, branches)))
+    return replace(event, scale=event.scale / 100)
+
+
 @pytest.mark.parametrize("what", ["guarantee", "scale", "request"])
-def test_the_gate_believes_no_statement_that_the_spends_do_not_pay_for(tmp_path, what):
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_the_gate_believes_no_statement_that_the_spends_do_not_pay_for(tmp_path, what, recenter):
     class Wrong(SSP):
         def plan(self, schema, privacy, *, n=None, public=None):
             p = super().plan(schema, cf.GDP(2.0) if what == "request" else privacy, n=n)
             if what == "guarantee":
                 return replace(p, guarantees=(cf.GDP(1e-3, relation="add-remove"),))
             if what == "scale":
-                return replace(
-                    p, event=replace(p.event, parts=tuple(replace(s, scale=s.scale / 100) for s in p.event.parts))
-                )
+                return replace(p, event=scaled(p.event))
             return p
 
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(3.0))
     with pytest.raises(cf.PlanError):
-        cf.release(
-            Wrong("y ~ a", recenter=False), cf.read(SCHEMA.sample(10, 1), SCHEMA, dataset="d"), cf.GDP(1.0), ledger=book
-        )
+        data = cf.read(SCHEMA.sample(10, 1), SCHEMA, dataset="d")
+        cf.release(Wrong("y ~ a", recenter=recenter), data, cf.GDP(1.0), ledger=book)
     assert "spent      mu = 0" in str(book.show())
 
 
 @pytest.mark.parametrize(("mu", "rows"), [(1e-5, 1), (0.01, 2000)])
-def test_noise_that_does_not_fit_its_integers_is_refused_in_the_plan(mu, rows):
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_noise_that_does_not_fit_its_integers_is_refused_in_the_plan(mu, rows, recenter):
     with pytest.raises(cf.PlanError):
-        cf.plan(SSP("y ~ a", recenter=False), cf.Schema(dict(SCHEMA.columns), rows_per_unit=rows), cf.GDP(mu))
+        cf.plan(SSP("y ~ a", recenter=recenter), cf.Schema(dict(SCHEMA.columns), rows_per_unit=rows), cf.GDP(mu))
 
 
-def test_a_binary_response_is_covered():
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_a_binary_response_is_covered(recenter):
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
     hits = []
     for r in range(60):
@@ -149,7 +171,7 @@ def test_a_binary_response_is_covered():
         x = g.uniform(size=8000)
         y = (g.uniform(size=8000) < 0.9 + 0.05 * x) * 1.0
         c = (
-            cf.infer(rel({"x": x, "y": y}, SSP("y ~ x", recenter=False), schema, 2.0, SimulatedNoise(r)))
+            cf.infer(rel({"x": x, "y": y}, SSP("y ~ x", recenter=recenter), schema, 2.0, SimulatedNoise(r)))
             .conf_int()
             .to_numpy()
         )
@@ -157,13 +179,14 @@ def test_a_binary_response_is_covered():
     assert np.mean(hits) > 0.88
 
 
-def test_intervals_of_an_ok_table_can_be_used():
+@pytest.mark.parametrize("recenter", ["auto", False])
+def test_intervals_of_an_ok_table_can_be_used(recenter):
     schema = cf.Schema({"x": cf.Numeric(0, 1), "z": cf.Numeric(0, 1), "y": cf.Numeric(-5, 13)})
     g = np.random.default_rng(3)
     X = g.uniform(size=(50_000, 2))
     y = X @ [1, 2] + 0.05 * g.standard_normal(50_000)
     for seed in range(10):
-        r = cf.infer(rel(np.c_[X, y], SSP("y ~ x + z", recenter=False), schema, 10.0, SimulatedNoise(seed)))
+        r = cf.infer(rel(np.c_[X, y], SSP("y ~ x + z", recenter=recenter), schema, 10.0, SimulatedNoise(seed)))
         if r.status == "ok":
             assert (r.conf_int().diff(axis=1).iloc[:, 1] < 20 * r.bse).all()
 

@@ -112,7 +112,7 @@ def test_clipped_responses_are_counted_against_the_noisy_count() -> None:
     assert 9.0 < float(dict(result.facts)["Clipped responses"].split("%")[0]) < 11.0
 
 
-@pytest.mark.parametrize("formula", ["y ~ a", "y + a ~ b"])
+@pytest.mark.parametrize("formula", ["y ~ a", pytest.param("y + a ~ b", marks=pytest.mark.long)])
 def test_the_contract_and_the_audit_hold(formula: str) -> None:
     small = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     own = method(formula)
