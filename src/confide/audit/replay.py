@@ -10,6 +10,10 @@ make it exact here).
    files must agree to the bit, `public` numbers and status included, and so must the requests for noise (law,
    scale, size, words taken), the passes over the records, exceptions, warnings, log lines and printed text.
 
+A safety test that is released only when it passes (`Test`, not shown) is made to pass where it can: its noise is replaced by more than any
+threshold. Where it passes on one side alone, the safety behind it must be the least there is, as both then say "no reply" but for
+the test's own probability of failure; what follows the test is then compared on no side.
+
 Numbers of a second round depend on the noisy first one, so their integers are compared under the same transcript, which is found by
 running again until all agree: one more run for each round.
 """
@@ -27,7 +31,20 @@ from numpy.typing import NDArray
 
 from confide.audit.recording import ReplayNoise, Request, Run, run
 from confide.audit.verdict import Finding
-from confide.protocol import LAWS, Method, Noisy, Opaque, Plan, Release, Source, Spend, leaves
+from confide.protocol import (
+    LAWS,
+    Method,
+    Noisy,
+    Opaque,
+    Plan,
+    Release,
+    Source,
+    Spend,
+    Test,
+    hidden_tests,
+    leaves,
+    threshold,
+)
 
 __all__ = ["Moved", "Replay", "replay"]
 
@@ -110,14 +127,22 @@ def replay(
     >>> found.ok, sorted(found.moved)
     (True, ['clipping', 'meat', 'moments'])
     """
-    first = run(method, source, plan, ReplayNoise(seed, wrap=wrap))
-    again = run(method, source, plan, ReplayNoise(seed, wrap=wrap)) if thorough else first
+    lifted = _lifted(method, source, plan, seed, wrap)
+    first = run(method, source, plan, ReplayNoise(seed, lifted, wrap=wrap))
+    again = run(method, source, plan, ReplayNoise(seed, lifted, wrap=wrap)) if thorough else first
     problems = [f"the same records and words: {text}" for text in _differences(first, again, plan)]
     if any(isinstance(leaf, Opaque) for leaf in leaves(plan.event)):
         # noise that is no sum with the integers cannot be taken off: requests, passes, words and shapes must agree, numbers may differ
-        second = run(method, neighbour, plan, ReplayNoise(seed, wrap=wrap))
-        problems += [f"the same words: {text}" for text in _differences(first, second, plan, numbers=False)]
+        second = run(method, neighbour, plan, ReplayNoise(seed, lifted, wrap=wrap))
+        if _replied(first, plan) == _replied(second, plan):
+            problems += [f"the same words: {text}" for text in _differences(first, second, plan, numbers=False)]
         return Replay({}, tuple(dict.fromkeys(problems)), 1)
+    if not _replied(first, plan) and any(hidden_tests(plan.event)):
+        # the first data set is unsafe: the pair is looked at from its other side
+        other = _lifted(method, neighbour, plan, seed, wrap)
+        if _replied(run(method, neighbour, plan, ReplayNoise(seed, other, wrap=wrap)), plan):
+            found = replay(method, plan, neighbour, source, seed=seed, wrap=wrap, thorough=False)
+            return Replay(found.moved, tuple(dict.fromkeys([*problems, *found.problems])), found.rounds, found.choices)
     fatal, wrong = _accounted(first, plan)
     problems += fatal
     if problems or first.release is None:
@@ -142,7 +167,7 @@ def _same_transcript(
 ) -> Replay:
     """Choose the noise on the neighbour until its release repeats the first one; then nothing may differ."""
     assert first.release is not None
-    own = _behind(first, first.release)
+    own = _behind(first, first.release, plan)
     forced: list[Sequence[int] | None] = []
     behind: dict[str, NDArray[Any]] = {}
     second, rounds = first, 0
@@ -152,8 +177,8 @@ def _same_transcript(
         rounds += 1
         if second.release is None or _accounted(second, plan)[0]:
             break
-        behind = _behind(second, second.release)
-        wanted = _noise_for(first, first.release, behind)
+        behind = _behind(second, second.release, plan)
+        wanted = _noise_for(first, first.release, behind, plan)
         if wanted == forced:
             break
         forced = wanted
@@ -163,6 +188,16 @@ def _same_transcript(
             "no noise leads from the neighbour to the same transcript: noise does not enter as drawn",
         ]
         return Replay({}, tuple(problems), rounds)
+    alone = _replied(first, plan) - _replied(second, plan)
+    if alone:
+        # the second is unsafe, and the first must then say "no reply" as good as always
+        near = {name: own[name] for name in alone if any(own[name] != 0)}
+        problems += [
+            f"{name!r} passes next to data on which it cannot, with a safety beyond the least" for name in near
+        ]
+        kept = {name: value for name, value in own.items() if name in behind and value.shape == behind[name].shape}
+        moved = {n: _moved(plan.spend(n), behind[n] - kept[n], _requests_of(first, plan, n)) for n in kept}
+        return Replay(moved, tuple(dict.fromkeys(problems)), rounds)
     problems += [f"the same transcript: {text}" for text in _differences(first, second, plan)]
     moved = {}
     for name in own:
@@ -194,7 +229,7 @@ def _accounted(one: Run, plan: Plan) -> tuple[list[str], list[str]]:
     """
     if one.release is None:
         return [], []
-    asked, wrong = list(one.requests), list[str]()
+    asked, wrong = _without_failed(one, plan), list[str]()
     for name, noisy in one.release.statistics.items():
         spend = _spend(plan, name)
         if spend is None or (noisy.law, noisy.scale, noisy.step) != (spend.law, spend.scale, spend.step):
@@ -216,9 +251,58 @@ def _spend(plan: Plan, name: str) -> Spend | None:
     return next((leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend) and leaf.name == name), None)
 
 
-def _noise_of(one: Run, release: Release) -> dict[str, NDArray[Any]]:
+def _hidden(plan: Plan) -> dict[str, Spend]:
+    """The spends of safety tests that are released only when they pass."""
+    return {test.on.name: test.on for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
+
+
+def _replied(one: Run, plan: Plan) -> frozenset[str]:
+    """The safety tests that passed."""
+    return frozenset(_hidden(plan)) & frozenset(one.release.statistics if one.release is not None else ())
+
+
+def _request_of_test(one: Run, spend: Spend) -> int | None:
+    """The place of the request that a safety test made: its law, scale and size, at the plan's scale or, failing that, none."""
+    for place, request in enumerate(one.requests):
+        if (request.law, request.scale, request.size) == (spend.law, str(spend.scale), 1):
+            return place
+    return None
+
+
+def _without_failed(one: Run, plan: Plan) -> list[Request]:
+    """The requests of a run, without those of safety tests of which nothing was released."""
+    kept: list[Request | None] = list(one.requests)
+    for name, spend in _hidden(plan).items():
+        place = _request_of_test(one, spend)
+        if name not in _replied(one, plan) and place is not None:
+            kept[place] = None
+    return [request for request in kept if request is not None]
+
+
+def _lifted(
+    method: Method, source: Source, plan: Plan, seed: int, wrap: Callable[[Any], Any] | None
+) -> list[Sequence[int] | None]:
+    """Answers to the requests of a run that make each safety test pass wherever data are safe: none where there is no test."""
+    forced: list[Sequence[int] | None] = []
+    for test in hidden_tests(plan.event):
+        assert isinstance(test.on, Spend)
+        one = run(method, source, plan, ReplayNoise(seed, forced, wrap=wrap))
+        place = _request_of_test(one, test.on)
+        if place is not None:
+            forced += [None] * (place + 1 - len(forced))
+            forced[place] = (_beyond(test),)
+    return forced
+
+
+def _beyond(test: Test) -> int:
+    """Noise with which a safety test passes wherever data are safe."""
+    assert isinstance(test.on, Spend)
+    return 2 * threshold(test.on, test.delta)
+
+
+def _noise_of(one: Run, release: Release, plan: Plan) -> dict[str, NDArray[Any]]:
     """The noise that each released statistic got, in its shape."""
-    asked, found = list(one.requests), {}
+    asked, found = _without_failed(one, plan), {}
     for name, noisy in release.statistics.items():
         if noisy.law == "exponential":
             asked.pop(0)
@@ -235,15 +319,19 @@ def _noise_of(one: Run, release: Release) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _behind(one: Run, release: Release) -> dict[str, NDArray[Any]]:
+def _behind(one: Run, release: Release, plan: Plan) -> dict[str, NDArray[Any]]:
     """The exact integers behind each released statistic, in released steps."""
-    return {name: release.statistics[name].values - noise for name, noise in _noise_of(one, release).items()}
+    return {name: release.statistics[name].values - noise for name, noise in _noise_of(one, release, plan).items()}
 
 
-def _noise_for(first: Run, release: Release, behind: dict[str, NDArray[Any]]) -> list[Sequence[int] | None]:
+def _noise_for(first: Run, release: Release, behind: dict[str, NDArray[Any]], plan: Plan) -> list[Sequence[int] | None]:
     """The answers to the requests that make the released numbers those of `release` when `behind` is behind them."""
     wanted: list[Sequence[int] | None] = []
+    tests = {test.on.name: test for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
     for name, noisy in release.statistics.items():
+        if name in tests and name not in behind:
+            wanted.append((_beyond(tests[name]),))  # let it pass if it can, to see what is behind it
+            continue
         if noisy.law != "exponential" and (name not in behind or behind[name].shape != noisy.shape):
             break  # another branch so far: what comes before it decides, and is repeated first
         if noisy.law == "exponential":
@@ -268,7 +356,9 @@ def _entered(
     bare = run(method, source, plan, silent)
     if bare.release is None:
         return []  # a method may give no reply without noise; the transcripts decide
-    for name, behind in list(_behind(first, first.release).items())[:1]:
+    for name, behind in list(_behind(first, first.release, plan).items())[:1]:
+        if name in _hidden(plan):
+            return []  # without noise it does not pass
         if name not in bare.release.statistics or not np.array_equal(bare.release.statistics[name].values, behind):
             return [f"the noise of {name!r} does not enter as it was drawn"]
     return []
@@ -321,7 +411,7 @@ def _forms(part: Any) -> Any:
 def _requests_of(one: Run, plan: Plan, name: str) -> list[Request]:
     """The requests behind one released statistic."""
     assert one.release is not None
-    asked = list(one.requests)
+    asked = _without_failed(one, plan)
     for other, noisy in one.release.statistics.items():
         own = [asked.pop(0) for _ in _pieces(noisy, plan.spend(other))]
         if other == name:

@@ -1,6 +1,6 @@
 """The types between the rooms. Nothing here draws noise of its own or reads records."""
 
-from confide.protocol.allowance import Allowance
+from confide.protocol.allowance import SAFETY_STEPS, Allowance
 from confide.protocol.events import (
     Cost,
     Either,
@@ -13,9 +13,11 @@ from confide.protocol.events import (
     Together,
     exact_cost,
     fold,
+    hidden_tests,
     leaves,
     mu_squared,
     paths,
+    threshold,
 )
 from confide.protocol.laws import LAWS, Law
 from confide.protocol.meter import Meter
@@ -31,6 +33,7 @@ from confide.protocol.statistic import Gram, RecordMap, Statistic, Total, moved_
 
 __all__ = [
     "LAWS",
+    "SAFETY_STEPS",
     "STATUSES",
     "Allowance",
     "Cost",
@@ -60,6 +63,7 @@ __all__ = [
     "check_plan",
     "exact_cost",
     "fold",
+    "hidden_tests",
     "implies",
     "leaves",
     "method_parameters",
@@ -67,4 +71,5 @@ __all__ = [
     "mu_squared",
     "paths",
     "statements_hold",
+    "threshold",
 ]

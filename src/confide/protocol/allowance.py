@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import nextafter
 from typing import Any
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
-from confide.protocol.events import Event, Spend, exact_cost
+from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
 
-__all__ = ["Allowance", "checked_privacy"]
+__all__ = ["SAFETY_STEPS", "Allowance", "checked_privacy"]
+
+#: Integer steps in one unit of a safety, which one record moves by at most 1.
+SAFETY_STEPS = 1 << 10
 
 # Noise is released on a grid at least this fine against its scale, so that the rounding's own variance (1/12 step^2) is below
 # 1e-7 of the noise's.
@@ -46,7 +50,19 @@ class Allowance:
     rows_per_unit: int
 
     @classmethod
-    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> Allowance:
+    def of(
+        cls,
+        privacy: Guarantee,
+        method: Any,
+        schema: Any,
+        *,
+        failure: Fraction | None = None,
+        assumptions: tuple[str, ...] = (),
+    ) -> Allowance:
+        """The allowance of a request. failure: for methods whose guarantee may fail with a small probability, such as
+        propose-test-release: the share of a request's delta that is set aside for that, in GDP(mu, delta). assumptions: what the
+        method's guarantee rests on beyond exact arithmetic.
+        """
         relation = checked_privacy(privacy).relation or method.relations[0]
         if relation not in method.relations:
             raise PrivacyError(
@@ -59,11 +75,13 @@ class Allowance:
                 "leave both at their defaults"
             )
         rows = schema.rows_per_unit
-        assumed = privacy.assumptions + (() if rows == 1 else (f"at most {rows} rows per unit",))
+        assumed = privacy.assumptions + (() if rows == 1 else (f"at most {rows} rows per unit",)) + assumptions
         labels: dict[str, Any] = {"relation": relation, "assumptions": assumed}
         match method.native:
+            case "GDP" if failure is not None:
+                level: GDP | PureDP = GDP(*_with_failure(privacy, method, failure), **labels)
             case "GDP":
-                level: GDP | PureDP = GDP(calibrate_gaussian(privacy), **labels)
+                level = GDP(calibrate_gaussian(privacy), **labels)
             case "PureDP":
                 level = PureDP(calibrate_pure(privacy), **labels)
             case other:
@@ -82,6 +100,25 @@ class Allowance:
     def amount(self) -> Fraction:
         """What may be spent in all, exactly: mu^2 or epsilon."""
         return Fraction(self.level.mu) ** 2 if isinstance(self.level, GDP) else Fraction(self.level.epsilon)
+
+    @property
+    def delta(self) -> Fraction:
+        """What is set aside for a guarantee that may fail, exactly; 0 for most methods."""
+        return Fraction(self.level.delta) if isinstance(self.level, GDP) else Fraction(0)
+
+    def test(
+        self, name: str, statistic: Statistic, share: Fraction, then: Event, *, failure: Fraction = Fraction(1)
+    ) -> Test:
+        """A safety test with `share` of the amount, after which `then` is drawn when it passes (`Meter.test`).
+
+        statistic: one number, the safety in `SAFETY_STEPS` steps of one unit. failure: the share of `delta` that it may pass by
+        chance on data that are next to unsafe ones.
+        """
+        return Test(self.spend(name, statistic, share), then, self.delta * failure, shown=False)
+
+    def certify(self, on: Spend, then: Event, *, failure: Fraction = Fraction(1)) -> Test:
+        """A certificate that is released, and `then`, whose sensitivity it bounds but for a failure with `failure` of `delta`."""
+        return Test(on, then, self.delta * failure, shown=True)
 
     def spend(self, name: str, statistic: Statistic, share: Fraction, *, law: str = "") -> Spend:
         """Noise for a statistic with `share` of the amount; its scale is an exact rational, rounded up.
@@ -132,7 +169,8 @@ class Allowance:
         Raises `PlanError` when the exact cost of the tree is above the amount, which would be an error of the method.
         """
         exact = exact_cost(event)
-        if exact is None or exact.kind is not type(self.level) or exact.amount > self.amount:
+        fits = exact is not None and exact.kind is type(self.level)
+        if exact is None or not fits or exact.amount > self.amount or exact.delta > self.delta:
             raise PlanError(
                 "the spends of this plan do not fit its request; their shares must add up to at most 1, in the laws of its native "
                 "guarantee"
@@ -149,5 +187,24 @@ class Allowance:
             )
         if isinstance(self.level, PureDP):
             statements.append(self.level.to_gdp())
-        statements.append(self.level.to_zcdp())
+        if not self.delta:
+            statements.append(self.level.to_zcdp())
         return tuple(statements)
+
+
+def _with_failure(privacy: Guarantee, method: Any, failure: Fraction) -> tuple[float, float]:
+    """mu and delta of a request that leaves room for a failure; `PrivacyError` for one that has no delta."""
+    match privacy:
+        case GDP(mu, delta) if delta > 0:
+            return mu, delta
+        case ApproxDP(_, delta) if delta > 0:
+            own = float(delta * failure)
+            # the two parts add up to at most the request's delta, in floats as in fractions
+            rest = (
+                delta - own if Fraction(delta - own) + Fraction(own) <= Fraction(delta) else nextafter(delta - own, 0)
+            )
+            return calibrate_gaussian(replace(privacy, delta=rest)), own
+    raise PrivacyError(
+        f"the guarantee of {method.name} may fail with a small probability, so it needs a delta, got {privacy}; write "
+        "cf.GDP(1.0, 1e-6) or cf.ApproxDP(1.0, 1e-6)"
+    )

@@ -7,11 +7,13 @@ refuses: it never guesses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from math import inf, nextafter, sqrt
+from math import ceil, inf, nextafter, sqrt
 from typing import Any
+
+from scipy import special
 
 from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, Guarantee, PureDP, compose, guarantee_from_dict
@@ -32,23 +34,27 @@ __all__ = [
     "event_to_dict",
     "exact_cost",
     "fold",
+    "hidden_tests",
     "leaves",
     "mu_squared",
     "paths",
+    "threshold",
 ]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An exact amount of one kind of guarantee: mu^2 of GDP, rho of ZCDP, epsilon of PureDP."""
+    """An exact amount of one kind of guarantee: mu^2 of GDP, rho of ZCDP, epsilon of PureDP; delta: of GDP alone."""
 
     kind: type[GDP] | type[ZCDP] | type[PureDP]
     amount: Fraction
+    delta: Fraction = Fraction(0)
 
     def guarantee(self, relation: str) -> Guarantee:
-        """The statement, its number rounded up to a float."""
+        """The statement, its numbers rounded up to floats."""
         if self.kind is GDP:
-            return GDP(_up(sqrt(self.amount), lambda mu: mu**2 >= self.amount), relation=relation)
+            mu = _up(sqrt(self.amount), lambda number: number**2 >= self.amount)
+            return GDP(mu, _up(float(self.delta), lambda number: number >= self.delta), relation=relation)
         return self.kind(_up(float(self.amount), lambda number: number >= self.amount), relation=relation)
 
 
@@ -123,12 +129,24 @@ class Either:
 
 @dataclass(frozen=True)
 class Test:
-    """A private test; `then` runs only when it passes."""
+    """A private test, and what follows when it passes. The guarantee of `then` may fail together with the test, on `delta`.
+
+    shown: the noisy numbers of `on` are released whatever they say, and `then` runs or not by what they say; the sensitivities of
+    `then` hold unless the certificate that `on` gives is wrong, which happens with probability at most `delta` under either
+    neighbour. Then mu^2 and deltas add. Not shown: the safety test of efficient propose-test-release. `on` is one Gaussian spend on an
+    integer safety that moves by at most its sensitivity s; it passes only where the safety is above 0 and max(safety - s, 0) plus
+    its noise reaches `threshold(on, delta)`; when it does not, nothing of it is released. `then` is protected on every neighbour of
+    data with a safety above 0. Where both neighbours have one, test and release are Gaussian mechanisms composed; where one has none,
+    the other passes with probability at most `delta`, and where both have none nothing happens. So mu^2 adds and `delta` is added once.
+    Source: Shen et al. (efficient propose-test-release), with a Gaussian test; docs/errata.md.
+    """
 
     __test__ = False  # the name is the field's, not a test class for pytest
 
     on: Event
     then: Event
+    delta: Fraction = Fraction(0)
+    shown: bool = True
 
 
 @dataclass(frozen=True)
@@ -185,29 +203,87 @@ def paths(event: Event) -> frozenset[frozenset[str]]:
             return frozenset(frozenset().union(*choice) for choice in product(*(paths(part) for part in parts)))
         case Either(branches):
             return frozenset().union(*(paths(branch) for branch in branches))
-        case Test(on, then):
-            return paths(on) | paths(Together((on, then)))
+        case Test(on, then, _, shown):
+            return (paths(on) if shown else frozenset({frozenset()})) | paths(Together((on, then)))
         case Select(base, _):
             return paths(base)
         case PerPath(leaf, _):
             return paths(leaf)
 
 
-def exact_cost(event: Event) -> Cost | None:
-    """The exact cost of a tree whose spends are of one kind: mu^2, rho and epsilon add up, and the dearest branch counts.
+def hidden_tests(event: Event) -> Iterator[Test]:
+    """The tests of a tree whose noisy number is released only when they pass."""
+    match event:
+        case Together(children) | Either(children):
+            for child in children:
+                yield from hidden_tests(child)
+        case Test(on, then, _, shown):
+            if not shown:
+                yield event
+            yield from hidden_tests(on)
+            yield from hidden_tests(then)
+        case Select(base, _):
+            yield from hidden_tests(base)
 
-    Gaussian and discrete Gaussian spends have the cost in rho in common. None when another node is in the tree, or when a pure
-    and a Gaussian spend meet.
+
+def threshold(on: Spend, delta: Fraction) -> int:
+    """The least released step T with P(noise >= T) <= delta: what a safety test must reach, exactly as the sampler draws.
+
+    The noise is N(0, scale) rounded to the nearest step, so that it reaches T with probability P(N >= T - 1/2). The quantile is taken
+    for a delta that is smaller by 1e-9 of itself, which is far more than what its evaluation may be wrong by.
+
+    >>> threshold(Spend("safety", "grid_gaussian", Fraction(1024), "l2", Fraction(2048**2), Fraction(1), (1,)), Fraction(1, 100))
+    4765
+    """
+    if not (0 < delta < Fraction(1, 2)):
+        raise PrivacyError(f"the failure probability of a safety test must be between 0 and 1/2, got {float(delta)!r}")
+    quantile = -float(special.ndtri(float(delta) * (1 - 1e-9)))
+    return ceil(quantile * (1 + 1e-12) * sqrt(on.scale) + 0.5)
+
+
+def exact_cost(event: Event) -> Cost | None:
+    """The exact cost of a tree whose spends are of one kind: mu^2, rho, epsilon and delta add up, and the dearest branch counts.
+
+    Gaussian and discrete Gaussian spends have the cost in rho in common. None when another node is in the tree, when a pure
+    and a Gaussian spend meet, or where a delta stands beside a cost that has none.
     """
     match event:
         case Spend():
             return event.exact_cost
+        case Opaque(_, GDP(mu, delta), _):
+            return Cost(GDP, Fraction(mu) ** 2, Fraction(delta))
         case Together(parts):
-            return _joined([exact_cost(part) for part in parts], lambda amounts: sum(amounts, Fraction(0)))
+            return _joined([exact_cost(part) for part in parts], _sum)
         case Either(branches):
             return _joined([exact_cost(branch) for branch in branches], max)
+        case Test(on, then, delta, shown):
+            if not shown:
+                _check_safety_test(event)
+            both = _joined([exact_cost(on), exact_cost(then)], _sum)
+            if both is None or (delta and both.kind is not GDP):
+                return None
+            return replace(both, delta=both.delta + delta)
         case _:
             return None
+
+
+def _check_safety_test(test: Test) -> None:
+    """A hidden test is proved for one Gaussian number alone, with a failure probability above 0."""
+    on = test.on
+    if (
+        not isinstance(on, Spend)
+        or on.law != "grid_gaussian"
+        or on.shape != (1,)
+        or not 0 < test.delta < Fraction(1, 2)
+    ):
+        raise PlanError(
+            "a safety test that is not shown needs one Gaussian spend of shape (1,) and a failure probability between 0 and 1/2; "
+            "write allowance.test(name, statistic, share, then)"
+        )
+
+
+def _sum(amounts: list[Fraction]) -> Fraction:
+    return sum(amounts, Fraction(0))
 
 
 def _joined(costs: list[Cost | None], join: Callable[[list[Fraction]], Fraction]) -> Cost | None:
@@ -216,12 +292,15 @@ def _joined(costs: list[Cost | None], join: Callable[[list[Fraction]], Fraction]
     if not known or len(known) < len(costs) or (len(kinds) > 1 and PureDP in kinds):
         return None
     kind = ZCDP if ZCDP in kinds else known[0].kind
+    if kind is ZCDP and any(cost.delta for cost in known):
+        return None
     # mu-GDP is (mu^2 / 2)-zCDP, exactly
-    return Cost(kind, join([c.amount / 2 if c.kind is GDP and kind is ZCDP else c.amount for c in known]))
+    amount = join([c.amount / 2 if c.kind is GDP and kind is ZCDP else c.amount for c in known])
+    return Cost(kind, amount, join([c.delta for c in known]))
 
 
 def mu_squared(event: Event) -> Fraction | None:
-    """The exact mu^2 of a tree that consists of Gaussian spends alone; None when another node is in it."""
+    """The exact mu^2 of a tree whose cost is Gaussian; None when it has another."""
     cost = exact_cost(event)
     return cost.amount if cost is not None and cost.kind is GDP else None
 
@@ -240,7 +319,12 @@ def fold(event: Event, relation: str) -> Guarantee:
             return guarantee.resolve(relation)
         case Together(parts):
             return compose(*_alike([fold(part, relation) for part in parts]))
-        case Test(on, then):
+        case Test(on, then, delta, shown):
+            if delta or not shown:
+                raise PlanError(
+                    "a test that may fail has a proved bound with Gaussian spends alone; give what it tests and what follows "
+                    "Gaussian laws, or wrap it as Opaque(name, guarantee, proof)"
+                )
             return compose(*_alike([fold(on, relation), fold(then, relation)]))
         case Either(branches):
             bounds = [fold(branch, relation) for branch in branches]
@@ -291,8 +375,10 @@ def event_to_dict(event: Event) -> dict[str, Any]:
             return {"event": "together", "parts": [event_to_dict(part) for part in parts]}
         case Either(branches):
             return {"event": "either", "branches": [event_to_dict(branch) for branch in branches]}
-        case Test(on, then):
-            return {"event": "test", "on": event_to_dict(on), "then": event_to_dict(then)}
+        case Test(on, then, delta, shown):
+            both = {"event": "test", "on": event_to_dict(on), "then": event_to_dict(then)}
+            # left out where they say nothing, as in files of format 1.0
+            return both if shown and not delta else {**both, "delta": fraction_to_text(delta), "shown": shown}
         case Select(base, runs):
             return {"event": "select", "base": event_to_dict(base), "runs": runs}
         case PerPath(leaf, bound):
@@ -320,7 +406,12 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     if kind == "either":
         return Either(tuple(event_from_dict(branch) for branch in data["branches"]))
     if kind == "test":
-        return Test(event_from_dict(data["on"]), event_from_dict(data["then"]))
+        return Test(
+            event_from_dict(data["on"]),
+            event_from_dict(data["then"]),
+            fraction_from_text(data.get("delta", "0/1")),
+            data.get("shown", True),
+        )
     if kind == "select":
         return Select(event_from_dict(data["base"]), data["runs"])
     if kind == "per_path":

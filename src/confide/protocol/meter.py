@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import ceil
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
-from confide.protocol.events import Opaque, Spend, leaves, paths
+from confide.protocol.events import Opaque, Spend, Test, hidden_tests, leaves, paths, threshold
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
@@ -35,7 +36,9 @@ class Meter:
         self._plan = plan
         self._noise = noise
         self._spends = {leaf.name: leaf for leaf in leaves(plan.event)}
+        self._tests = {test.on.name: test for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
         self._drawn: dict[str, Noisy] = {}
+        self._failed: set[str] = set()
         self._closed = False
         noise.rekey()
 
@@ -51,6 +54,8 @@ class Meter:
     def draw(self, name: str, integers: NDArray[Any]) -> Noisy:
         """Add the planned noise to exact integers (the shape that the plan says) and return what may leave."""
         spend = self._planned(name, ADDITIVE)
+        if name in self._tests:
+            raise ReleaseError(f"{name!r} is a safety test, which is released only when it passes; call meter.test")
         if integers.shape != spend.shape:
             raise ReleaseError(
                 f"{name!r} was planned with shape {spend.shape}, got another; draw the planned statistic"
@@ -72,6 +77,35 @@ class Meter:
         winner = int(self._noise.exponential_mechanism(scores, spend.scale, spend.sensitivity, lengths))
         self._leaves(name, spend, np.array([winner], dtype=object))
         return winner
+
+    def test(self, name: str, safety: NDArray[Any]) -> bool:
+        """Whether a safety test passes (`allowance.test`); only then may what follows it in the plan be drawn.
+
+        safety: the integer steps behind the test, shape (1,), at least 0 and moved by at most the planned sensitivity s by one record;
+        above 0 only where what follows is protected on every neighbour. It passes where the safety is above 0 and
+        max(safety - s, 0) plus noise reaches the threshold. The noisy number is then among the release's statistics. Noise is
+        drawn in any case.
+
+        A unit of k rows changes k of them: data are safe above (k - 1) s, and s becomes (2 k - 1) s, which is at most 0 less than
+        the safety of a neighbour that is not.
+        """
+        if name not in self._tests:
+            raise ReleaseError(f"the plan has no safety test {name!r}; it has: {', '.join(self._tests) or 'none'}")
+        if np.shape(safety) != (1,):
+            raise ReleaseError(f"the safety {name!r} must have shape (1,), got another")
+        test: Test = self._tests[name]
+        spend = self._planned(name, ADDITIVE)
+        rows = int(self._plan.schema["rows_per_unit"])
+        one = ceil(spend.sensitivity / rows)
+        steps = int(safety[0]) * int(1 / spend.step)
+        noise = int(self._independent(spend)[0])
+        noisy = max(steps - (2 * rows - 1) * one, 0) + noise
+        passed = steps > (rows - 1) * one and noisy >= threshold(spend, test.delta)
+        if passed:
+            self._leaves(name, spend, np.array([noisy], dtype=object))
+        else:
+            self._failed.add(name)
+        return passed
 
     def drawn(self, name: str) -> Noisy:
         """What was drawn under a name, for numbers that follow from it between the rounds."""
@@ -110,7 +144,7 @@ class Meter:
                 leaf.name for leaf in self._spends.values() if isinstance(leaf, Spend) and leaf.law in laws
             )
             raise ReleaseError(f"the plan has no spend {name!r} of this kind; it has: {known or 'none'}")
-        if name in self._drawn:
+        if name in self._drawn or name in self._failed:
             raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
         return spend
 
@@ -147,13 +181,16 @@ class Meter:
         artifacts: Mapping[str, str] | None = None,
         status: str = "released",
     ) -> Release:
-        """The release of what was drawn. `public`: numbers computed from earlier noisy outputs between the rounds."""
+        """The release of what was drawn. `public`: numbers computed from earlier noisy outputs between the rounds.
+
+        status: "no_reply" when the mechanism declined; what was drawn before stands in the release all the same.
+        """
         if not self._closed:
             self.close()
         return Release(
             plan=self._plan,
             status=status,
-            statistics=dict(self._drawn) if status == "released" else {},
+            statistics=dict(self._drawn),
             guarantees=self._plan.guarantees,
             public=dict(public or {}),
             artifacts=dict(artifacts or {}),

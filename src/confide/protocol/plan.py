@@ -16,6 +16,7 @@ from confide.protocol.events import (
     Event,
     Opaque,
     Spend,
+    Test,
     Together,
     event_from_dict,
     event_to_dict,
@@ -227,6 +228,14 @@ def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str
             return lines
         case Together(parts):
             return [line for run in _runs(parts) for line in _run_lines(run, total, indent)]
+        case Test(on, then, delta, shown):
+            what = "which says whether and how to go on" if shown else "and if this test passes"
+            failing = f" (may fail with probability {float(delta):.3g})" if delta else ""
+            return [
+                *_event_lines(on, total, indent),
+                f"{indent}{what}{failing}",
+                *_event_lines(then, total, indent + "  "),
+            ]
     return _run_lines((event,), total, indent)
 
 
@@ -255,7 +264,7 @@ def _run_lines(run: tuple[Event, ...], total: Cost | None, indent: str) -> list[
         return [f"{indent + first.name:<18}{first.guarantee!s}"]
     return (
         _event_lines(first, total, indent)
-        if isinstance(first, (Either, Together))
+        if isinstance(first, (Either, Together, Test))
         else [line for leaf in leaves(first) for line in _run_lines((leaf,), total, indent)]
     )
 
