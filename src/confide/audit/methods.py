@@ -157,6 +157,17 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
             yield crowd, [*crowd, *[other] * rows]
 
 
+def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
+    """Pairs of many records, plan.n of them, for branches that few records never reach, under substitute."""
+    domain, generator = Domain.of(schema), np.random.Generator(np.random.PCG64(seed))
+    low, high = domain.corners()[0], domain.corners()[:2][-1]
+    pairs = [*_own(method, schema, plan.relation), *extreme_pairs(plan, schema, generator), (low, high)]
+    rows = schema.rows_per_unit
+    crowd = domain.inner(generator, (plan.n or _CROWD) - rows)
+    for one, other in pairs:
+        yield [*crowd, *[one or low] * rows], [*crowd, *[other] * rows]
+
+
 def _own(method: Any, schema: Schema, relation: str) -> list[tuple[Record | None, Record]]:
     """The method's worst pairs, as records in the schema's order; a pair of one record is an added one."""
     verb = getattr(method, "worst_pairs", None)
@@ -231,17 +242,23 @@ class _Session:
                 f"{self.method.name} has no guarantee under {relation!r}; it has: {', '.join(self.method.relations)}"
             )
         plans = {one: self._plan(one) for one in wanted}
-        tries = {one: list(neighbours(self.method, plan, self.schema)) for one, plan in plans.items()}
+        tries = {
+            one: [(plan, pair) for pair in neighbours(self.method, plan, self.schema)] for one, plan in plans.items()
+        }
+        if "substitute" in plans and len(paths(plans["substitute"].event)) > 1:
+            # n is public there, so that many records need a plan of their own
+            many = self._plan("substitute", _CROWD)
+            tries["substitute"] += [(many, pair) for pair in crowded(self.method, many, self.schema)]
         sampled = sum(sum(1 for _ in leaves(plan.event)) + 1 for plan in plans.values()) if self.runs else 0
         self.steps = sum(len(pairs) for pairs in tries.values()) + sampled
         level = 1 - (1 - self.confidence) / max(sampled, 1)
         rows = [row for one in wanted for row in self._relation(plans[one], tries[one], level)]
         return Audit(tuple(rows), title=f"audit of {self.method.name} {self.method.version} at {self.privacy}")
 
-    def _plan(self, relation: str) -> Plan:
+    def _plan(self, relation: str, company: int = _COMPANY) -> Plan:
         from confide import gate
 
-        n = _COMPANY + self.schema.rows_per_unit if relation == "substitute" else None
+        n = company + self.schema.rows_per_unit if relation == "substitute" else None
         return gate.plan(self.method, self.schema, replace(self.privacy, relation=relation), n=n)
 
     def _step(self, what: str) -> None:
@@ -249,14 +266,14 @@ class _Session:
         if self.progress is not None:
             self.progress(self.done, self.steps, what)
 
-    def _relation(self, plan: Plan, tries: Sequence[Neighbours], level: float) -> Iterator[Finding]:
+    def _relation(self, plan: Plan, tries: Sequence[tuple[Plan, Neighbours]], level: float) -> Iterator[Finding]:
         from confide.sources import read
 
         domain, worst, kind = Domain.of(self.schema), _Worst(), type(plan.guarantee)
-        for k, (data, neighbour) in enumerate(tries):
+        for k, (own, (data, neighbour)) in enumerate(tries):
             one, other = (read(domain.data(records), self.schema) for records in (data, neighbour))
             seed, thorough = k + (self.seed or 0), k % 6 == 0
-            worst.add(replay(self.method, plan, one, other, seed=seed, wrap=self.wrap, thorough=thorough), kind)
+            worst.add(replay(self.method, own, one, other, seed=seed, wrap=self.wrap, thorough=thorough), kind)
             self._step(f"{plan.relation}: record and replay")
         for leaf in leaves(plan.event):
             if leaf.name in worst.spends and isinstance(leaf, Spend):
