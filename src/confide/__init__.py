@@ -20,6 +20,7 @@ from confide._version import __version__
 
 if TYPE_CHECKING:
     from confide import audit, guarantees, mechanisms, noise, regression, synthesis, testing
+    from confide.advice import advise
     from confide.errors import (
         BudgetExceeded,
         ConfideError,
@@ -70,6 +71,7 @@ __all__ = [
     "SourceError",
     "TradeOff",
     "__version__",
+    "advise",
     "audit",
     "combine",
     "guarantees",
@@ -118,6 +120,7 @@ _HOMES = {
     "SourceError": "confide.errors",
     "TradeOff": "confide.guarantees",
     "ZCDP": "confide.guarantees",
+    "advise": "confide.advice",
     "combine": "confide.synthetic_data",
     "infer": "confide.gate",
     "linear_regression": "confide.one_call",

@@ -15,7 +15,7 @@ from typing import Any
 from confide.errors import PlanError
 from confide.protocol import Method, Plan
 
-__all__ = ["MethodInfo", "get", "make", "methods", "register", "remake"]
+__all__ = ["MethodInfo", "get", "known", "make", "methods", "register", "remake"]
 
 _GROUP = "confide.methods"
 _registered: dict[str, type[Any]] = {}
@@ -40,7 +40,7 @@ def register(method: type[Any]) -> type[Any]:
 
     Usable as a decorator. Raises `PlanError` when another class has the name.
     """
-    if method.name in _names() and _load(method.name) is not method:
+    if method.name in known() and _load(method.name) is not method:
         raise PlanError(f"a method named {method.name!r} exists already; give yours another name")
     _registered[method.name] = method
     return method
@@ -52,7 +52,8 @@ def _installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=_GROUP)}
 
 
-def _names() -> list[str]:
+def known() -> list[str]:
+    """The names of all registered methods."""
     return sorted({*_installed(), *_registered})
 
 
@@ -80,13 +81,13 @@ def get(name: str) -> type[Any]:
     >>> get("ssp").family
     'regression'
     """
-    known = _names()
-    if name not in known:
-        near = get_close_matches(name, known, 1)
+    names = known()
+    if name not in names:
+        near = get_close_matches(name, names, 1)
         raise PlanError(
             f"no method {name!r}"
             + (f"; did you mean {near[0]!r}?" if near else "")
-            + f"; there are: {', '.join(known)}"
+            + f"; there are: {', '.join(names)}"
         )
     return _load(name)
 
@@ -123,7 +124,7 @@ def methods() -> tuple[MethodInfo, ...]:
             cls.intervals,
             cls.source,
         )
-        for cls in map(_load, _names())
+        for cls in map(_load, known())
     )
 
 

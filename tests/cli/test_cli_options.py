@@ -23,6 +23,7 @@ PLAN = ("plan", "happy ~ age", "--schema", "schema.toml")
         ((None, 0.25, None, None, "substitute"), ZCDP(0.25, relation="substitute")),
         ((None, None, 2.0, None, None), PureDP(2.0)),
         ((None, None, 2.0, 1e-6, "add-remove"), ApproxDP(2.0, 1e-6, relation="add-remove")),
+        ((1.0, None, None, 1e-6, None), GDP(1.0, 1e-6)),
     ],
 )
 def test_each_way_to_ask(given_, expected):
@@ -34,7 +35,7 @@ def test_exactly_one_way(present):
     mu, rho, epsilon, delta = (
         value if there else None for value, there in zip((1.0, 0.5, 2.0, 1e-6), present, strict=True)
     )
-    allowed = sum(present[:3]) == 1 and (delta is None or epsilon is not None)
+    allowed = sum(present[:3]) == 1 and (delta is None or rho is None)
     if allowed:
         privacy(mu, rho, epsilon, delta, None)
         return
@@ -45,7 +46,7 @@ def test_exactly_one_way(present):
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--delta", "1e-6"), ("--mu", "1", "--rho", "1"), ("--mu", "1", "--delta", "1e-6"), ("--mu", "one")]
+    "words", [(), ("--delta", "1e-6"), ("--mu", "1", "--rho", "1"), ("--rho", "1", "--delta", "1e-6"), ("--mu", "one")]
 )
 def test_unclear_privacy_is_a_usage_error(survey, words):
     done = run(*PLAN, *words)

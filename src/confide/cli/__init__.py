@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import analysis, audit, curve, lab, ledger, methods, schema, synthesize
+from confide.cli import advise, analysis, audit, curve, lab, ledger, methods, schema, synthesize
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -88,6 +88,7 @@ def _root(
 
 
 app.add_typer(schema.app, name="schema")
+app.command()(advise.advise)
 app.command()(analysis.plan)
 app.command()(analysis.release)
 app.command()(analysis.infer)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,16 +11,14 @@ import typer
 from confide.cli import options
 from confide.cli.files import check_places, load_schema, put, reserve
 from confide.cli.options import Delta, Epsilon, Force, Json, Mu, Relation, Rho, Settings
+from confide.cli.progress import progress_bar
 from confide.cli.session import Refused, Session
 from confide.cli.tables import table
 
 if TYPE_CHECKING:
-    from confide.audit.methods import Progress
     from confide.audit.verdict import Audit, Finding
 
 __all__ = ["audit"]
-
-_EVERY = 10.0  # seconds
 
 
 def audit(
@@ -176,7 +172,7 @@ def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
     from confide.audit.verdict import Audit
     from confide.errors import PlanError
 
-    with _progress() as progress:
+    with progress_bar("audit") as progress:
         session.step, session.private = "audit", False
         if hasattr(target, "release"):
             return run(target, schema, progress=progress, **settings)
@@ -187,35 +183,6 @@ def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
             "def check(): return confide.audit.audit(mechanism, data=..., neighbour=..., claim=...)"
         )
     return found
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """A bar on stderr in a terminal, elsewhere a line every ten seconds: a large grid may take minutes."""
-    if not sys.stderr.isatty():
-        from time import monotonic
-
-        last = monotonic()
-
-        def line(done: int, of: int, what: str) -> None:
-            nonlocal last
-            if monotonic() - last > _EVERY:
-                last = monotonic()
-                typer.echo(f"audit: step {done} of {of}, {what}", err=True)
-
-        yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("audit")
-
-        def step(done: int, of: int, what: str) -> None:
-            bar.update(task, completed=done, total=of, description=what)
-
-        yield step
 
 
 _HEADS = ("audited", "relation", "claim", "lower bound", "confidence", "draws", "attack", "verdict")

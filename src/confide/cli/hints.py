@@ -57,7 +57,7 @@ def privacy_options(kind: str, size: str, delta: str | None = None) -> str:
     >>> privacy_options("ApproxDP", "1.0", "1e-06")
     '--epsilon 1.0 --delta 1e-06'
     """
-    return f"{_SIZES[kind]} {size}" + (f" --delta {delta}" if delta and kind == "ApproxDP" else "")
+    return f"{_SIZES[kind]} {size}" + (f" --delta {delta}" if delta and kind in ("ApproxDP", "GDP") else "")
 
 
 def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str | None, dataset: str | None) -> str:

@@ -55,7 +55,14 @@ Epsilon = Annotated[
     float | None,
     typer.Option("--epsilon", help="PureDP(epsilon); with --delta ApproxDP(epsilon, delta).", rich_help_panel=_PRIVACY),
 ]
-Delta = Annotated[float | None, typer.Option("--delta", help="Goes with --epsilon.", rich_help_panel=_PRIVACY)]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        help="Goes with --epsilon; or with --mu, GDP(mu, delta), for methods that may fail.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
 Relation = Annotated[
     str | None,
     typer.Option(
@@ -126,7 +133,10 @@ Delimiter = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
 
-_THREE_WAYS = "--mu MU for GDP, --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA for ApproxDP)"
+_THREE_WAYS = (
+    "--mu MU for GDP (with --delta DELTA for methods that may fail), --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA "
+    "for ApproxDP)"
+)
 
 
 def privacy(
@@ -143,14 +153,14 @@ def privacy(
 
     given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
     if not given:
-        lone = "--delta goes with --epsilon; " if delta is not None else ""
+        lone = "--delta goes with --epsilon or --mu; " if delta is not None else ""
         raise Refused(f"{lone}privacy has no default: say what may be spent, by one of {_THREE_WAYS}")
     if len(given) > 1:
         raise Refused(f"{' and '.join(given)} ask for different things: give one of {_THREE_WAYS}")
-    if delta is not None and epsilon is None:
-        raise Refused(f"--delta goes with --epsilon, not with {given[0]}: give one of {_THREE_WAYS}")
+    if delta is not None and rho is not None:
+        raise Refused(f"--delta goes with --epsilon or --mu, not with --rho: give one of {_THREE_WAYS}")
     if mu is not None:
-        return GDP(mu, relation=relation)
+        return GDP(mu, relation=relation) if delta is None else GDP(mu, delta, relation=relation)
     if rho is not None:
         return ZCDP(rho, relation=relation)
     assert epsilon is not None

@@ -1,0 +1,72 @@
+"""`confide advise`: which method to expect most of, before anything is planned or spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from confide.cli import options
+from confide.cli.files import check_places, load_schema
+from confide.cli.options import Delta, Epsilon, Json, Mu, Relation, Rho, SchemaFile
+from confide.cli.progress import progress_bar
+from confide.cli.session import Refused, Session
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["advise"]
+
+
+def advise(
+    ctx: typer.Context,
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="As the methods take it.", show_default=False)],
+    schema: SchemaFile,
+    n: Annotated[int, typer.Option("--n", metavar="N", help="Number of records, or a guess of it.")],
+    task: Annotated[
+        str, typer.Option("--task", help="linear_regression, logistic_regression, classification or kernel_regression.")
+    ] = "linear_regression",
+    mu: Mu = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = None,
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
+    ] = None,
+    replications: Annotated[int, typer.Option("--replications", metavar="R", help="Runs of each method.")] = 12,
+    json: Json = False,
+) -> None:
+    """Say which method to expect most of, with predicted standard errors, from public facts alone.
+
+    Every method of the task runs, with simulated noise, on practice records made
+    from the schema, or drawn from public ones (--like). No private record is read
+    and nothing is charged. A relation that is left open is substitute.
+
+    Example:
+
+    confide advise "happy ~ age" --schema schema.toml --n 1000 --mu 1 --delta 1e-6
+    """
+    session: Session = ctx.obj
+    requested = options.privacy(mu, rho, epsilon, delta, relation)
+    check_places({}, {"the schema": schema})
+    with session.doing("loading the methods"):
+        from confide import advise as verb
+
+        known = load_schema(schema)
+        records = None if like is None else _public(like)
+    with progress_bar("advise") as step:
+        found = verb(task, formula, known, n, requested, like=records, replications=replications, progress=step)
+    session.say(str(found))
+    session.answer(found.to_dict())
+
+
+def _public(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    except (OSError, ValueError):
+        raise Refused(f"--like {path} cannot be read as CSV or Parquet") from None
