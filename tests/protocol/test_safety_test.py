@@ -211,3 +211,21 @@ def test_replay_finds_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch
     low, high = np.r_[np.ones(4), 0.51, np.zeros(35)], np.r_[np.ones(5), np.zeros(35)]
     found += [replay(HighMean(), plan, source(low), source(high))]
     assert not all(one.ok for one in found)
+
+
+def test_releases_inside_an_opaque_one_need_it_open() -> None:
+    from confide.protocol import Opaque
+
+    plan = planned()
+    whole = replace(plan, event=Opaque("whole", plan.guarantee, "a proof"))
+    with Meter(whole, SimulatedNoise(1)) as meter:
+        inner = meter.inner("whole")
+        with Meter(plan, inner) as own:
+            assert not own.test("safety", np.array([0], dtype=object))
+        meter.opaque("whole", np.zeros(1), Fraction(1))
+        with pytest.raises(ReleaseError, match="still to be drawn"):
+            meter.inner("whole")
+    with pytest.raises(ReleaseError, match="after the outer one ended"):
+        Meter(plan, inner)
+    with pytest.raises(ReleaseError, match="no opaque release"):
+        Meter(plan, SimulatedNoise(1)).inner("mean")

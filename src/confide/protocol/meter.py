@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,14 @@ class Meter:
         self._drawn[name] = Noisy(values, step, "opaque", Fraction(0), "none")
         return self._drawn[name]
 
+    def inner(self, name: str) -> Noise:
+        """Noise for releases that run inside the opaque release `name`, each with a meter of its own; their guarantee is that one's proof."""
+        if self._closed:
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
+        if not isinstance(self._spends.get(name), Opaque) or name in self._drawn:
+            raise ReleaseError(f"the plan has no opaque release {name!r} that is still to be drawn")
+        return cast(Noise, _Inner(self, self._noise))
+
     def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
         self._drawn[name] = noisy
@@ -196,3 +204,19 @@ class Meter:
             artifacts=dict(artifacts or {}),
             simulated=self._noise.simulated,
         )
+
+
+class _Inner:
+    """The noise of a meter, for meters inside it: it is keyed already, and of no use after the outer one is closed."""
+
+    def __init__(self, outer: Meter, noise: Noise) -> None:
+        self._outer, self._noise = outer, noise
+
+    def rekey(self) -> None:
+        if self._outer._closed:
+            raise ReleaseError(
+                "a release inside another one began after the outer one ended; run it inside the with block"
+            )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._noise, name)
