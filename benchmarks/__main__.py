@@ -23,6 +23,8 @@ NAMES = (
     "binagg_errata",
     "synthetic",
     "shared",
+    "ptr",
+    "logistic",
 )
 
 

@@ -9,9 +9,12 @@ bound, or a method with a wrong line (`benchmarks/planted_toy.py`). The kinds ar
 from __future__ import annotations
 
 from benchmarks.planted_bins import BINS
+from benchmarks.planted_eptr_ols import EPTR_OLS
 from benchmarks.planted_kinds import Fault
+from benchmarks.planted_logistic import LOGISTIC
 from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
 from benchmarks.planted_moments import MOMENTS
+from benchmarks.planted_ptr import PTR
 from benchmarks.planted_queries import QUERIES, SAFETY
 from benchmarks.planted_shared import SHARED
 from benchmarks.planted_ssp2 import SSP2_FAULTS
@@ -33,4 +36,7 @@ FAULTS: list[Fault] = [
     *BINS,
     *SHARED,
     *SSP2_FAULTS,
+    *EPTR_OLS,
+    *PTR,
+    *LOGISTIC,
 ]

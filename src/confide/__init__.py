@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import audit, guarantees, mechanisms, noise, regression, synthesis, testing
+    from confide import audit, classification, guarantees, mechanisms, noise, ptr, regression, synthesis, testing
     from confide.advice import advise
     from confide.errors import (
         BudgetExceeded,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from confide.gate import infer, plan, release, verify
     from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
     from confide.ledger import Ledger
-    from confide.one_call import linear_regression
+    from confide.one_call import linear_regression, logistic_regression
     from confide.protocol import Plan, Question, Release
     from confide.registry import methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema
@@ -73,14 +73,17 @@ __all__ = [
     "__version__",
     "advise",
     "audit",
+    "classification",
     "combine",
     "guarantees",
     "infer",
     "linear_regression",
+    "logistic_regression",
     "mechanisms",
     "methods",
     "noise",
     "plan",
+    "ptr",
     "read",
     "refit",
     "register",
@@ -92,7 +95,7 @@ __all__ = [
     "verify",
 ]
 
-_ROOMS = ("audit", "guarantees", "mechanisms", "noise", "regression", "synthesis", "testing")
+_ROOMS = ("audit", "classification", "guarantees", "mechanisms", "noise", "ptr", "regression", "synthesis", "testing")
 _HOMES = {
     "ApproxDP": "confide.guarantees",
     "BudgetExceeded": "confide.errors",
@@ -124,6 +127,7 @@ _HOMES = {
     "combine": "confide.synthetic_data",
     "infer": "confide.gate",
     "linear_regression": "confide.one_call",
+    "logistic_regression": "confide.one_call",
     "methods": "confide.registry",
     "plan": "confide.gate",
     "read": "confide.sources",

@@ -250,9 +250,9 @@ def advise(
     """Which method to expect most of for a task, at n records and a price, by simulation on practice records.
 
     task: one of `TASKS`; formula: as the methods take it; n: the number of records, or a guess of it; privacy: what the release may
-    cost; its relation is "substitute" when it is left open, which all methods can give. like: public records with the schema's columns that
-    look like the private ones, of which practice records are drawn with replacement; without them features are even within their bounds and
-    the response follows a planted relation. replications: runs of each method.
+    cost; its relation is "substitute" when it is left open, but for methods that do not have it. like: public records with the schema's
+    columns that look like the private ones, of which practice records are drawn with replacement; without them features are even within
+    their bounds and the response follows a planted relation. replications: runs of each method.
 
     Raises `PlanError` for a task, formula or number that cannot work.
 
@@ -273,7 +273,7 @@ def advise(
     population = schema.sample(_POPULATION, _SEED) if like is None else like
     if like is None:
         population = kind.plant(population, formula, schema, generator)
-    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, population, replications)
+    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, population, replications, wanted.relation is None)
     truth = bench.numbers(bench.reference, population, ZeroNoise())
     names = tuple(truth)
     known = [(name, settings) for name, settings in kind.candidates if name in registry.known()]
@@ -317,6 +317,7 @@ class _Bench:
     privacy: Guarantee
     population: pd.DataFrame
     replications: int
+    open: bool
 
     @property
     def reference(self) -> Method:
@@ -335,7 +336,11 @@ class _Bench:
         return self.task.read(method.infer(done)) if done.status == "released" else {}
 
     def plan(self, method: Method, n: int) -> Plan:
-        return gate.plan(method, self.schema, self.privacy, n=n)
+        """Under the asked relation; where it was left open and the method does not have it, under the method's own."""
+        asked = self.privacy
+        if self.open and asked.relation not in method.relations:
+            asked = replace(asked, relation=method.relations[0])
+        return gate.plan(method, self.schema, asked, n=n)
 
     def error(
         self, method: Method, truth: Mapping[str, float], step: Callable[[str], None], *, silent: bool = False
@@ -365,6 +370,8 @@ class _Bench:
                 step(name)
             return Expectation(name, words, (nan,) * len(truth), inf, 0.0, False, intervals, str(error))
         errors, replies = self.error(method, truth, step)
+        if plan.relation != self.privacy.relation:
+            words = f"{words}, {plan.relation}" if words else plan.relation
         return Expectation(name, words, errors, inf, replies, _rests_on_a_test(plan.event), intervals)
 
 

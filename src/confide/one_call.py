@@ -12,9 +12,11 @@ from confide.ledger import Ledger
 from confide.protocol import Noise, Source
 from confide.protocol.allowance import checked_privacy
 from confide.regression import SSP2, LinearEstimates
+from confide.regression.logistic import Logistic
+from confide.regression.logistic_results import LogisticEstimates
 from confide.schema.schema import near_match
 
-__all__ = ["linear_regression"]
+__all__ = ["linear_regression", "logistic_regression"]
 
 _OWN = ("privacy", "ledger", "noise", "n")
 _LEFT_OUT: Any = object()  # None means: charge no ledger
@@ -42,18 +44,52 @@ def linear_regression(
     >>> result.status
     'ok'
     """
+    _check("linear_regression", SSP2, privacy, ledger, settings, "cf.GDP(1.0)")
+    method = SSP2(formula, **settings)
+    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+
+
+def logistic_regression(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = _LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+    **settings: Any,
+) -> LogisticEstimates:
+    """Plan, release and infer a logistic regression; `settings` are those of `confide.regression.Logistic`.
+
+    The outcome is a categorical column of two levels or one between 0 and 1. privacy: a `cf.ApproxDP`, or what another mechanism takes.
+    privacy and ledger have no default: whoever wants no ledger writes ledger=None. Errors are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Categorical(["no", "yes"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = logistic_regression("y ~ x", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None)
+    >>> result.status, result.levels
+    ('ok', ('no', 'yes'))
+    """
+    _check("logistic_regression", Logistic, privacy, ledger, settings, "cf.ApproxDP(1.0, 1e-6)")
+    method = Logistic(formula, **settings)
+    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+
+
+def _check(
+    verb: str, method: type[Any], privacy: Guarantee | None, ledger: Ledger | None, settings: dict[str, Any], write: str
+) -> None:
+    """Refuse a call without privacy or ledger, and options that the method does not have."""
     checked_privacy(privacy)
     if ledger is _LEFT_OUT:
         raise PlanError(
             "ledger was left out: say which budget book is charged, or that none is; write "
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
-    known = tuple(field.name for field in fields(SSP2) if field.init and field.name != "formula")
+    known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")
     for name in settings:
         if name not in known:
             raise PlanError(
-                f"linear_regression has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
-                f'{", ".join((*_OWN, *known))}; write linear_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)'
+                f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
+                f'{", ".join((*_OWN, *known))}; write {verb}("y ~ x", data, privacy={write}, ledger=None)'
             )
-    method = SSP2(formula, **settings)
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))

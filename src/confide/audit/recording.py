@@ -105,6 +105,14 @@ class ReplayNoise:
         )
         return winner
 
+    def bernoulli(self, p: Any, size: int) -> NDArray[Any]:
+        """Coins. Their probability is no output and may differ between neighbours; how many words they take is not compared either."""
+        before = self._counted.taken
+        drawn = np.asarray(self._source.bernoulli(p, size))
+        self._counted.taken = before
+        self.requests.append(Request("bernoulli", "a probability", int(size), 0, tuple(int(v) for v in drawn)))
+        return drawn
+
     def _force(self, size: int) -> Sequence[int] | None:
         place = len(self.requests)
         forced = self._forced[place] if place < len(self._forced) else None

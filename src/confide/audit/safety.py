@@ -22,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.pairs import Domain, search
+from confide.audit.pairs import Axis, Domain, search
+from confide.audit.safety_search import attack_bound
 from confide.audit.sensitivity import Answer, answer, distance, shown
 from confide.audit.verdict import Audit, Finding
 from confide.errors import PrivacyError
+from confide.mechanisms.safety import CertifiedBound, SafetyBound, bound_name, checked_bound
 
 __all__ = ["SafetyReport", "falsify_safety_bound"]
 
@@ -45,7 +47,8 @@ class SafetyReport:
 
     steps: the largest move of gamma between neighbours (claim: 1; `inf` where gamma is negative, no number or raises). ratio: the largest
     move of the estimate from safe data, over the bound. pair_steps, pair_ratio: the two data sets of each. safe: how many of the
-    tried pairs had a safe side; with none C2 was not tested. tried: pairs of neighbours.
+    tried pairs had a safe side; with none C2 was not tested. tried: pairs of neighbours. problems: what else a bound does that it
+    must not, in words.
     """
 
     steps: float
@@ -58,6 +61,7 @@ class SafetyReport:
     pair_steps: tuple[Any, Any]
     pair_ratio: tuple[Any, Any]
     name: str = "gamma"
+    problems: tuple[str, ...] = ()
 
     @property
     def broken(self) -> bool:
@@ -68,6 +72,16 @@ class SafetyReport:
         """The same as two rows of an `Audit`."""
         limit = 1 + _TOLERANCE
         rows = (("moves by at most 1", self.steps, 1), ("bounds the estimate where safe", self.ratio, self.safe))
+        others = Finding(
+            name=f"{self.name} everything else",
+            quantity="gap",
+            claim=0.0,
+            lower_bound=float(len(self.problems)),
+            verdict="broken" if self.problems else "holds",
+            attack="neighbour search",
+            relation=self.relation,
+            note="; ".join(self.problems),
+        )
         return Audit(
             tuple(
                 Finding(
@@ -82,6 +96,7 @@ class SafetyReport:
                 )
                 for what, value, tested in rows
             )
+            + ((others,) if self.problems else ())
         )
 
     def __str__(self) -> str:
@@ -89,6 +104,7 @@ class SafetyReport:
             f"safety bound {self.name} under {self.relation}: {self.verdict}",
             f"gamma moved by {self.steps:.6g} (claim 1), the estimate by {self.ratio:.6g} of its bound where safe",
             f"{self.tried} pairs tried, {self.safe} with a safe side",
+            *self.problems,
         ]
         for what, value, pair in (("gamma", self.steps, self.pair_steps), ("estimate", self.ratio, self.pair_ratio)):
             if value > 1 + _TOLERANCE:
@@ -100,10 +116,10 @@ _TOLERANCE = 1e-9
 
 
 def falsify_safety_bound(
-    gamma: Callable[[Any], Any],
-    estimate: Callable[[Any], Any],
-    bound: float | Fraction,
-    domain: Any,
+    gamma: Any,
+    estimate: Any = None,
+    bound: float | Fraction | None = None,
+    domain: Any = None,
     *,
     relation: str = "substitute",
     scales: Sequence[float] | None = None,
@@ -121,9 +137,18 @@ def falsify_safety_bound(
     gamma above it are called safe. n: number of records, public under "substitute"; None tries 1 to 31. What gamma raises, and a
     gamma that is negative or no number, breaks C1.
 
+    A `SafetyBound` is given whole, with the domain of its records: falsify_safety_bound(bound, domain, n=40). Then `prepare` must make
+    the same of a record whatever the others are, gamma must be a number on records that are all alike, and C1 and C2 are attacked from
+    data with a safety in (0, 1], under substitute alone; n defaults to the bound's own, else 24. A schema as domain gives its columns
+    in their order, labels as positions. For a `CertifiedBound` without level0 the level and `alpha_at` are attacked at a level that
+    random data have.
+
     Errors: PrivacyError for parameters out of range.
 
     >>> import numpy as np
+    >>> from confide.ptr import OrderStatistic
+    >>> falsify_safety_bound(OrderStatistic(8, 0.0, 1.0, alpha=0.3), [(0, 1)], n=15, restarts=4).verdict
+    'holds'
     >>> count = lambda x: max(int((x > 0).sum()) - 4, 0)
     >>> share = lambda x: float(np.clip(x[x > 0], 0, 1).mean())
     >>> falsify_safety_bound(count, share, 1 / 2, (-1, 1), n=12, hostile=False).verdict
@@ -131,6 +156,8 @@ def falsify_safety_bound(
     >>> falsify_safety_bound(count, share, 1 / 12, (-1, 1), n=12, hostile=False).verdict
     'broken'
     """
+    if isinstance(gamma, SafetyBound):
+        return _whole(gamma, estimate if domain is None else domain, relation, n, restarts, seed)
     if isinstance(bound, bool) or not isinstance(bound, int | float | Fraction | np.number) or not 0 < bound < inf:
         raise PrivacyError(f"bound must be a finite number above 0, the alpha of the safety bound, got {bound!r}")
     where = Domain.of(domain, hostile=hostile)
@@ -173,6 +200,66 @@ def falsify_safety_bound(
         pair_ratio=(where.data(second.data), where.data(second.neighbour)),
         name=name,
     )
+
+
+def _whole(bound: SafetyBound, domain: Any, relation: str, n: int | None, restarts: int, seed: int) -> SafetyReport:
+    """The report on a `SafetyBound`."""
+    if relation != "substitute":
+        raise PrivacyError(f"a SafetyBound is meant under substitute, got relation={relation!r}; leave it out")
+    whole = Domain.of(domain, hostile=False)
+    axes = tuple(Axis(0.0, float(len(a.levels) - 1), whole=True) if a.levels else a for a in whole.axes)
+    size = n if n is not None else (bound.n or 24)
+    attacked = bound
+    if isinstance(bound, CertifiedBound) and bound.level0 is None:
+        attacked = _AtLevel(bound, _usual_level(bound, axes, size, seed))
+    attacked = checked_bound(attacked)
+    alpha = float(attacked.alpha)
+    found = attack_bound(attacked, Domain(axes), n=size, restarts=restarts, seed=seed, alpha=alpha)
+    broken = found.steps > 1 + _TOLERANCE or found.ratio > 1 + _TOLERANCE or bool(found.problems)
+    return SafetyReport(
+        steps=found.steps,
+        ratio=found.ratio,
+        bound=alpha,
+        relation=relation,
+        verdict="broken" if broken else "holds" if found.safe else "untested",
+        tried=found.tried,
+        safe=found.safe,
+        pair_steps=found.pair_steps,
+        pair_ratio=found.pair_ratio,
+        name=bound_name(bound),
+        problems=tuple(found.problems),
+    )
+
+
+class _AtLevel(CertifiedBound):
+    """A certified bound at a fixed level."""
+
+    def __init__(self, base: CertifiedBound, level0: float) -> None:
+        self._base = base
+        self.dim, self.shape, self.n, self.names = base.dim, base.shape, base.n, base.names
+        self.moves, self.least, self.level0 = base.moves, base.least, level0
+
+    def prepare(self, data: Any) -> Any:
+        return self._base.prepare(data)
+
+    def error(self, prepared: Any) -> float:
+        return self._base.error(prepared)
+
+    def level(self, prepared: Any) -> float:
+        return self._base.level(prepared)
+
+    def alpha_at(self, t: float) -> float:
+        return self._base.alpha_at(t)
+
+    def estimate(self, prepared: Any) -> Any:
+        return self._base.estimate(prepared)
+
+
+def _usual_level(bound: CertifiedBound, axes: tuple[Axis, ...], n: int, seed: int) -> float:
+    """Half of the level of evenly drawn records, and above `least`."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    data = np.array([[axis.draw(generator) for axis in axes] for _ in range(n)], dtype=np.float64)
+    return max(float(bound.level(bound.prepare(data))) / 2 - bound.moves, bound.least * (1 + 1e-9))
 
 
 def _gamma(gamma: Callable[[Any], Any], data: Any) -> float:

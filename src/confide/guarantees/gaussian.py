@@ -18,6 +18,7 @@ and mu from 1e-4 to 50.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
 
 import numpy as np
@@ -105,6 +106,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return mu_bracket(epsilon, delta)[0]
 
 
+@lru_cache(maxsize=1024)
 def mu_bracket(epsilon: float, delta: float) -> tuple[float, float]:
     """Two neighbouring floats around `gaussian_mu(epsilon, delta)`, as far as the curve can be computed.
 

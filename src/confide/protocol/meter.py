@@ -131,7 +131,7 @@ class Meter:
         return self._drawn[name]
 
     def inner(self, name: str) -> Noise:
-        """Noise for releases that run inside the opaque release `name`, each with a meter of its own; their guarantee is that one's proof."""
+        """Noise for releases that run inside the opaque release `name`, each with a meter of its own; that one's proof covers them."""
         if self._closed:
             raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
         if not isinstance(self._spends.get(name), Opaque) or name in self._drawn:

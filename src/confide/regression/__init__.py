@@ -1,14 +1,19 @@
 """Linear regression: the default SSP2, SSP for releases that many questions share, and the published methods beside them."""
 
+from confide.regression.adaops import AdaOPS
 from confide.regression.adassp import AdaSSP
 from confide.regression.analyze_gauss import AnalyzeGauss
 from confide.regression.binagg import BinAgg
 from confide.regression.boosted_adassp import BoostedAdaSSP
+from confide.regression.efficient_ptr import EfficientPTR
 from confide.regression.functional_mechanism import FunctionalMechanism
 from confide.regression.gradient_descent import GradientDescent
 from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss
 from confide.regression.linear import LinearEstimates
+from confide.regression.logistic import Logistic
+from confide.regression.logistic_results import LogisticEstimates
 from confide.regression.output_perturbation import OutputPerturbation
+from confide.regression.posterior_sampling import PosteriorSampling
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.ssp import SSP
 from confide.regression.ssp2 import SSP2
@@ -16,14 +21,19 @@ from confide.regression.ssp2 import SSP2
 __all__ = [
     "SSP",
     "SSP2",
+    "AdaOPS",
     "AdaSSP",
     "AnalyzeGauss",
     "BinAgg",
     "BoostedAdaSSP",
+    "EfficientPTR",
     "FunctionalMechanism",
     "GradientDescent",
     "JohnsonLindenstrauss",
     "LinearEstimates",
+    "Logistic",
+    "LogisticEstimates",
     "OutputPerturbation",
+    "PosteriorSampling",
     "SharedEstimates",
 ]

@@ -36,6 +36,10 @@ class ZeroNoise:
 
     discrete_gaussian = grid_laplace = discrete_laplace = grid_gaussian
 
+    def bernoulli(self, p: Fraction, size: int) -> NDArray[np.bool_]:
+        """True where it is at least as likely as not."""
+        return np.full(size, p >= Fraction(1, 2))
+
     def exponential_mechanism(self, scores: Any, epsilon: Fraction, sensitivity: Fraction, lengths: Any = None) -> int:
         """The first of the best candidates that have a length."""
         values = np.asarray(scores, dtype=object)

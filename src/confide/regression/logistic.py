@@ -1,0 +1,402 @@
+"""Logistic regression: the log-odds of a two-valued outcome, by a tilted objective, or by noise on its minimiser.
+
+Estimates log(P/(1 - P)) = z'theta. In public units z = (1, x~) as in SSP, y = 1 or -1, and with w = min(1, B/|z|), which costs no bias
+where the model holds (cutting z to length B would), R = max |z|, K = B R,
+
+    theta = argmin sum w log(1 + exp(-y z'theta)) + lam |theta|^2/2 [+ b'theta]
+
+mechanism="objective" (default): b ~ N(0, s^2 I). (epsilon, delta)-DP, add-remove or substitute, with s from the exact curve of the logistic
+loss, whose slope and curvature are not extreme together (`confide.guarantees.objective_perturbation`): at lam = K/epsilon, the default, s
+is within 0.1 % of that of one Gaussian mechanism of sensitivity B. What the solver leaves is hidden by a little noise on theta
+(`confide.mechanisms.perturbed_objective`, with the proof). No Gaussian statement is made.
+mechanism="output": mu-GDP. theta moves by at most B/lam (Chaudhuri, Monteleoni, Sarwate 2011); lam follows from a noisy count.
+mechanism="ptr": mu-GDP with failure delta, add-remove. First the least eigenvalue of the Hessian, which moves by at most K/4 + 2 K for
+lam >= 2 K, then theta, which moves by at most -log(1 - K/m)/R where m, the noisy eigenvalue less a quantile of its noise, is below the true
+one: else with probability at most delta (docs/errata.md: Redberg, Zhu, Wang 2023, C.11).
+inference=True (not for "output"): 15 % of mu^2 for the Hessian at the released theta, an exact integer Gram matrix of rows of squared
+length at most K/4.
+
+Interval: normal, for the coefficients of the population where the logistic model holds; sampling, privacy noise, and the ridge, whose
+bias is taken off to first order (`confide.regression.logistic_reading`). None where the Hessian does not stand above its noise, and none
+from "output", whose ridge is too large for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, isfinite, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import ApproxDP, Guarantee
+from confide.guarantees.objective_perturbation import stable_sensitivity
+from confide.mechanisms.collected import Collected
+from confide.mechanisms.labelled_rows import CurvatureRows, LabelledRows
+from confide.mechanisms.logistic_minimiser import LeastCurvature, RoundedMinimiser
+from confide.mechanisms.perturbed_objective import PerturbedObjective
+from confide.mechanisms.ranges import Present
+from confide.protocol import (
+    SAFETY_STEPS,
+    Allowance,
+    Event,
+    Gram,
+    Meter,
+    Noise,
+    Opaque,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+    threshold,
+)
+from confide.regression.linear import legend
+from confide.regression.logistic_design import binary_design, log_odds
+from confide.regression.logistic_reading import Reading, read
+from confide.regression.logistic_request import ProvedRequest
+from confide.regression.logistic_results import LogisticEstimates
+from confide.schema import Categorical, Design, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["Logistic"]
+
+Array = NDArray[np.float64]
+
+_MECHANISMS = ("objective", "output", "ptr")
+_CURVATURE_SHARE = Fraction(15, 100)
+_COUNT_SHARE = Fraction(1, 100)
+_SAFETY_SHARE = Fraction(20, 100)
+_COVERS = (
+    "coefficients of the logistic model of the population; sampling of records, privacy noise and the ridge, independent records; it is "
+    "assumed that the model holds"
+)
+_NO_HESSIAN = (
+    "the Hessian was not released (inference=False)",
+    "the ridge pulls the coefficients by an amount that is not known",
+)
+_PROOF = (
+    "density of the minimiser of a tilted logistic objective, exact curve; then Gaussian mechanisms: "
+    "confide.mechanisms.perturbed_objective"
+)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Logistic regression of a two-level categorical or 0/1 column, with intervals where the Hessian stands above its noise.
+
+    formula: "y ~ a + b"; mechanism: "objective" (asks for `ApproxDP`), "output" (any request) or "ptr" (a delta); inference: release
+    the Hessian, too, and with it intervals; ridge: lam in scaled units, public, by a rule when left out; row_bound: B, default
+    sqrt(1 + d/3) for d terms; term_bounds: public bounds of derived terms that have none. Memory grows with the number of records.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
+    >>> plan = Logistic("y ~ x").plan(schema, cf.ApproxDP(1.0, 1e-6))
+    >>> plan.guarantee.assumptions
+    ('float64 solver',)
+    """
+
+    formula: str
+    mechanism: str = "objective"
+    inference: bool = True
+    ridge: float | None = None
+    row_bound: float | None = None
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "logistic"
+    family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "1"
+    source: ClassVar[str] = (
+        "objective perturbation (Chaudhuri et al. 2011; Kifer et al. 2012) with the exact curve of the logistic loss, or output "
+        "perturbation"
+    )
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "ApproxDP"
+    intervals: ClassVar[str] = "coefficients of the logistic model; sampling, privacy noise, ridge"
+    needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in _MECHANISMS:
+            raise PlanError(
+                f"mechanism must be one of {', '.join(map(repr, _MECHANISMS))}, got {self.mechanism!r}; "
+                'write Logistic(formula, mechanism="objective")'
+            )
+        if not isinstance(self.inference, bool):
+            raise PlanError(f"inference must be True or False, got {self.inference!r}")
+        for name, value, most in (("ridge", self.ridge, 1e12), ("row_bound", self.row_bound, 1e3)):
+            if value is None:
+                continue
+            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            if not (number and 1e-6 <= value <= most):
+                raise PlanError(
+                    f"{name} must be a number from 1e-06 to {most:g}, got {value!r}; leave it out for the default"
+                )
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """What is spent, from public facts. Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for a request
+        or a ridge that the mechanism has no guarantee for.
+        """
+        design, levels = self._design(schema)
+        labelled, cut = LabelledRows(design), self._cut(design)
+        facts: dict[str, Any] = {
+            "n": n,
+            "target": f"logistic regression of {design.response.name} = {levels[1]} on {', '.join(design.names)}",
+            "covers": _COVERS if self._share else f"no interval: {_NO_HESSIAN[self.mechanism == 'output']}",
+            "warnings": parse_formula(design.formula, design.schema).notes,
+        }
+        curvature = Gram(CurvatureRows(labelled, cut))
+        if self.mechanism == "objective":
+            proved = ProvedRequest.of(privacy, self, schema)
+            perturbed = self._perturbed(design, proved.level)
+            statistics: dict[str, Statistic] = {"rows": Total(labelled), "curvature": curvature}
+            return Plan.of(
+                self,
+                schema,
+                proved,  # type: ignore[arg-type]
+                Opaque("logistic", proved.level, _PROOF),
+                statistics,
+                constants={"row bound": cut, "ridge": perturbed.ridge, "tilt sd": perturbed.sd},
+                **facts,
+            )
+        failure = Fraction(1, 2) if self.mechanism == "ptr" else None
+        allowance = Allowance.of(privacy, _Gaussian(), schema, failure=failure, assumptions=("float64 solver",))
+        bending = self._share
+        first = _SAFETY_SHARE if self.mechanism == "ptr" else _COUNT_SHARE
+        statistics = self._statistics(design)
+        if not self._share:
+            del statistics["curvature"]
+        shares = {"eigenvalue": first, "count": first, "minimiser": 1 - first - bending, "curvature": bending}
+        spends = {name: allowance.spend(name, one, shares[name]) for name, one in statistics.items()}
+        event: Event = Together(tuple(spends.values()))
+        if self.mechanism == "ptr":
+            if schema.rows_per_unit > 1:
+                raise PrivacyError(
+                    f'mechanism="ptr" protects single records, got rows_per_unit={schema.rows_per_unit}; write mechanism="output"'
+                )
+            certificate = spends.pop("eigenvalue")
+            event = allowance.certify(certificate, Together(tuple(spends.values())))
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            event,
+            statistics,
+            passes=len(statistics),
+            constants={"row bound": cut, **({"ridge": self._ridge(design)} if self.mechanism == "ptr" else {})},
+            **facts,
+        )
+
+    @property
+    def _share(self) -> Fraction:
+        """Of mu^2, for the Hessian."""
+        return _CURVATURE_SHARE if self.inference and self.mechanism != "output" else Fraction(0)
+
+    def _design(self, schema: Any) -> tuple[Design, tuple[str, str]]:
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return binary_design(self.formula, whole, self.term_bounds)
+
+    def _cut(self, design: Design) -> float:
+        """B."""
+        return float(self.row_bound or sqrt(int(design.intercept) + max(len(design.terms), 1) / 3))
+
+    def _ridge(self, design: Design, count: float = 1.0, noise: float = 0.0) -> float:
+        """lam of the mechanisms that add noise to theta: the least certified one, or from a noisy count.
+
+        A ridge costs about lam^2 |theta|^2/(2 n a) of the log-likelihood, noise of sd s/lam n a p s^2/(2 lam^2), a near 1/10 the curvature
+        of a record: least for lam^2 = n a s sqrt(p) at |theta| = 1. noise: s.
+        """
+        if self.ridge is not None:
+            return float(self.ridge)
+        labelled, cut = LabelledRows(design), self._cut(design)
+        if self.mechanism == "ptr":
+            return 2 * cut * labelled.longest * (1 + 2.0**-20)
+        return sqrt(max(count, 1.0) * max(noise, cut) * sqrt(labelled.width) / 10)
+
+    def _statistics(self, design: Design, ridge: float | None = None) -> dict[str, Statistic]:
+        """What a Gaussian mechanism draws, in order."""
+        labelled, cut = LabelledRows(design), self._cut(design)
+        ridge = self._ridge(design) if ridge is None else ridge
+        first: Statistic = Total(Present(design), nonnegative=True)
+        name = "count"
+        if self.mechanism == "ptr":
+            first, name = LeastCurvature(labelled, cut, ridge), "eigenvalue"
+        minimiser = RoundedMinimiser(labelled, cut, ridge)
+        return {name: first, "minimiser": minimiser, "curvature": Gram(CurvatureRows(labelled, cut))}
+
+    def _perturbed(self, design: Design, level: ApproxDP) -> PerturbedObjective:
+        labelled, cut = LabelledRows(design), self._cut(design)
+        relation, curvature = str(level.relation), cut * labelled.longest
+        usual = curvature / level.epsilon * (2 if relation == "substitute" else 1)
+        ridge = usual if self.ridge is None else float(self.ridge)
+        try:
+            return PerturbedObjective.of(labelled, cut, ridge, level.epsilon, level.delta, relation, self._share)
+        except PrivacyError:
+            least = PerturbedObjective.least_ridge(curvature, level.epsilon, level.delta, relation, self._share)
+            raise PrivacyError(
+                f"objective perturbation at epsilon = {level.epsilon:g} needs a ridge above {least:.6g} for this formula, got {ridge:.6g}; "
+                f"leave it out, which gives {usual:.6g}"
+            ) from None
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+        """theta, and the Hessian there."""
+        design, _ = self._design(source.schema)
+        public: dict[str, Array] = {}
+        with Meter(plan, noise) as meter:
+            if self.mechanism == "objective":
+                level = plan.guarantee
+                assert isinstance(level, ApproxDP)
+                perturbed = self._perturbed(design, level)
+                (rows,) = source.aggregate(Collected(perturbed.labelled))
+                meter.opaque("logistic", perturbed.draw(rows, noise), perturbed.step)
+            else:
+                minimiser = plan.statistic("minimiser")
+                assert isinstance(minimiser, RoundedMinimiser)
+                if self.mechanism == "ptr":
+                    (least,) = source.aggregate(plan.statistic("eigenvalue"))
+                    meter.draw("eigenvalue", least)
+                    minimiser = minimiser.moving(self._certified(plan, meter))
+                else:
+                    (present,) = source.aggregate(plan.statistic("count"))
+                    count = float(meter.draw("count", present).decode()[0])
+                    spend = plan.spend("minimiser")
+                    noise_sd = sqrt(spend.scale) * float(spend.step) * minimiser.step * minimiser.ridge
+                    minimiser = replace(minimiser, ridge=self._ridge(design, count, noise_sd))
+                public = {"ridge": np.array([minimiser.ridge]), "step": np.array([minimiser.step])}
+                (theta,) = source.aggregate(minimiser)
+                drawn = meter.draw("minimiser", theta).decode() * minimiser.step
+                if self._share:
+                    curvature = plan.statistic("curvature").map
+                    assert isinstance(curvature, CurvatureRows)
+                    (bent,) = source.aggregate(Gram(curvature.at(drawn)))
+                    meter.draw("curvature", bent)
+        return meter.release(public=public)
+
+    def _certified(self, plan: Plan, meter: Meter) -> float:
+        """How far one record moves theta, from the noisy eigenvalue less a quantile of its noise."""
+        statistic, spend = plan.statistic("eigenvalue"), plan.spend("eigenvalue")
+        assert isinstance(statistic, LeastCurvature)
+        failing = threshold(spend, plan.event.delta)  # type: ignore[union-attr]
+        steps = float(meter.drawn("eigenvalue").decode()[0]) - failing * float(spend.step) - 1
+        # a replaced record: the bound is needed where it is left out, too
+        steps -= SAFETY_STEPS if plan.relation == "substitute" else 0
+        least = max(steps * statistic.reach / SAFETY_STEPS, statistic.ridge)
+        return stable_sensitivity(least, statistic.ridge, statistic.slope, statistic.map.longest) * (1 + 2.0**-40)
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> LogisticEstimates:
+        """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
+        (question or Question()).only()
+        design, levels = self._design(release.plan.schema)
+        reading, ridge, sd = self._read(release, design)
+        matrix = log_odds(design)
+        p = len(reading.theta)
+        status = "weak" if reading.weak else "ok"
+        flags: tuple[str, ...] = ()
+        covariance = matrix @ reading.covariance @ matrix.T
+        if not self._share:
+            status, flags, covariance = "ok", ("no_interval",), np.full((p, p), np.nan)
+        own = np.full(p, np.nan) if status == "weak" or flags else np.diag(matrix @ reading.noise @ matrix.T)
+        return LogisticEstimates(
+            method=f"{self.name} {self.version}",
+            response=design.response.name,
+            names=design.names,
+            estimates=matrix @ reading.theta,
+            covariance=(covariance + covariance.T) / 2,
+            df=inf,
+            noise_variance=own,
+            status=status,
+            reason=reading.weak if status == "weak" else "",
+            flags=flags,
+            requested=release.plan.requested,
+            guarantee=release.charged,
+            target=release.plan.target,
+            covers=release.plan.covers,
+            release_sha256=release.sha256,
+            facts=(
+                ("Outcome", f"{levels[1]} against {levels[0]}"),
+                (
+                    "Mechanism",
+                    f"{self.mechanism} perturbation"
+                    if self.mechanism != "ptr"
+                    else "output perturbation with a certificate",
+                ),
+                (
+                    "Ridge",
+                    f"{ridge:.4g} in scaled units" + (", its bias taken off" if status == "ok" and not flags else ""),
+                ),
+                ("Noise", f"sd {sd:.4g} on the gradient" if self.mechanism == "objective" else f"sd {sd:.4g} on theta"),
+            ),
+            legend=legend(design, release.plan.schema)[1:],
+            simulated=release.simulated,
+            design=design,
+            levels=levels,
+            ridge=ridge,
+        )
+
+    def _read(self, release: Release, design: Design) -> tuple[Reading, float, float]:
+        """The reading, lam, and the sd of the noise that decides."""
+        labelled, cut = LabelledRows(design), self._cut(design)
+        p = labelled.width
+        if self.mechanism == "objective":
+            level = release.plan.guarantee
+            assert isinstance(level, ApproxDP)
+            perturbed = self._perturbed(design, level)
+            drawn = release["logistic"].decode()
+            theta, ridge, tilt, output, spread = (
+                drawn[:p],
+                perturbed.ridge,
+                perturbed.sd,
+                perturbed.output_sd,
+                perturbed.curvature_sd,
+            )
+            upper = drawn[p:]
+        else:
+            noisy, step = release["minimiser"], float(release.public["step"][0])
+            theta, ridge = noisy.decode() * step, float(release.public["ridge"][0])
+            tilt, output = 0.0, sqrt(noisy.variance) * step
+            upper, spread = np.empty(0), 0.0
+            if self._share:
+                bent, unit = release["curvature"], CurvatureRows(labelled, cut).unit ** 2
+                upper, spread = bent.decode()[np.triu_indices(p)] / unit, sqrt(bent.variance) / unit
+        if not self._share:
+            nothing = np.full((p, p), np.nan)
+            return Reading(theta, nothing, nothing, ""), ridge, tilt or output
+        whole = np.zeros((p, p))
+        whole[np.triu_indices(p)] = upper
+        whole.T[np.triu_indices(p)] = upper
+        return read(theta, whole, ridge=ridge, tilt=tilt, output=output, spread=spread), ridge, tilt or output
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Records in two corners of the public box with opposite outcomes, which pull theta as far as the bound allows."""
+        if schema is None:
+            return
+        design, _ = self._design(schema)
+        corners = [{name: _end(schema[name], last) for name in design.columns} for last in (False, True)]
+        yield corners[0], corners[1]
+        response = design.response.columns
+        yield corners[0], {**corners[0], **{name: corners[1][name] for name in response}}
+
+
+def _end(column: Any, last: bool) -> Any:
+    if isinstance(column, Categorical):
+        return column.levels[-1 if last else 0]
+    return column.high if last else column.low
+
+
+class _Gaussian:
+    """The face that the Gaussian mechanisms show to an allowance."""
+
+    name, relations, native = Logistic.name, Logistic.relations, "GDP"

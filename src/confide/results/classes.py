@@ -1,0 +1,201 @@
+"""Classes: means and shares with intervals, and the classifier that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from confide.errors import NoResult, PlanError
+from confide.results.estimates import Estimates, check_alpha
+from confide.results.wald import WaldTest, restrictions
+from confide.schema import Design
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ClassModel", "ClassTable", "class_names"]
+
+Array = NDArray[np.float64]
+
+
+def class_names(classes: Sequence[str], features: Sequence[str]) -> tuple[str, ...]:
+    """Names of the estimates: shares first, then feature by feature the means of the classes.
+
+    >>> class_names(("a", "b"), ("x",))
+    ('P(a)', 'P(b)', 'x | a', 'x | b')
+    """
+    return (*(f"P({label})" for label in classes), *(f"{name} | {label}" for name in features for label in classes))
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """Probabilities of 0/1 terms that exclude each other: `terms`, positions; `logs`, shape (classes, terms + 1), none of them last."""
+
+    terms: tuple[int, ...]
+    logs: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ClassModel(Estimates):
+    """Shares and means of classes, in the units of the data, and predictions: log share - sum (x_j - mean_j)^2 / (2 variance_j).
+
+    classes: labels, ties go to the first; shares, shape (K,): positive, sum to 1; centres, spreads, shapes (K, p): means moved into the
+    bounds, and variances, by term of `design`; reach: records are moved into the public bounds and, in half-widths from their middle,
+    into a ball of this radius before they are compared, as those behind the release were; tables: 0/1 terms that count by their
+    probabilities instead. NaN outside a reply.
+
+    The sampling covariance between two means of one class is not released: `cov_params` shows NaN there, and a test that needs it raises.
+    """
+
+    classes: tuple[str, ...] = ()
+    label: str = ""
+    design: Design | None = None
+    shares: Array | None = None
+    centres: Array | None = None
+    spreads: Array | None = None
+    reach: float = nan
+    tables: tuple[ClassTable, ...] = ()
+
+    _per: ClassVar[str] = ""
+
+    # predictions ------------------------------------------------------------------------------------------------------
+
+    def predict_proba(self, data: Any) -> pd.DataFrame:
+        """Probabilities of the classes, one column for each, at the rows of public data: a frame, a mapping of arrays, or an array
+        whose columns are the features' columns in the order of the formula. NaN where a feature is missing.
+
+        Raises `NoResult` when the release holds no reply.
+        """
+        scores = self._scores(data)
+        with np.errstate(invalid="ignore"):
+            logs = scores - logsumexp(scores, axis=1, keepdims=True)
+        return pd.DataFrame(np.exp(logs), columns=list(self.classes))
+
+    def predict(self, data: Any) -> pd.Series[Any]:
+        """The most probable class at each row, the first of several; None where a feature is missing. Data as `predict_proba`."""
+        scores = self._scores(data)
+        known = np.asarray(np.isfinite(scores).all(axis=1))
+        best = np.argmax(np.where(known[:, None], scores, 0.0), axis=1)
+        labels = np.array([*self.classes, None], dtype=object)[np.where(known, best, len(self.classes))]
+        return pd.Series(labels, name=self.label, dtype=object)
+
+    def _scores(self, data: Any) -> Array:
+        if self.design is None or self.shares is None or self.centres is None or self.spreads is None:
+            raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
+        x = self._moved(self.design, self.design.matrix(self._frame(self.design, data)))
+        scores = np.log(self.shares)[None, :].repeat(len(x), axis=0)
+        tabled = {place for table in self.tables for place in table.terms}
+        with np.errstate(over="ignore"):
+            for j in range(x.shape[1]):
+                if j not in tabled:
+                    gap = x[:, j, None] - self.centres[None, :, j]
+                    scores -= gap * gap / (2 * self.spreads[:, j]) + np.log(self.spreads[:, j]) / 2
+            for table in self.tables:
+                own = x[:, table.terms]
+                which = np.where(own.max(axis=1) > 0.5, own.argmax(axis=1), len(table.terms))
+                scores += table.logs.T[which]
+                scores[np.isnan(own).any(axis=1)] = nan
+        return np.asarray(scores)
+
+    @staticmethod
+    def _frame(design: Design, data: Any) -> Any:
+        """An array as columns by name: numbers in the order of the formula's columns."""
+        if hasattr(data, "columns") or hasattr(data, "keys"):
+            return data
+        names = tuple(dict.fromkeys(column for term in design.terms for column in term.columns))
+        rows = np.asarray(data)
+        if rows.ndim != 2 or rows.shape[1] != len(names):
+            raise PlanError(
+                f"an array of records must have one column for each of {', '.join(names)}, got the shape {rows.shape}; or give a frame"
+            )
+        return {name: rows[:, j] for j, name in enumerate(names)}
+
+    def _moved(self, design: Design, matrix: Array) -> Array:
+        """Terms of records, without the intercept, moved as the released ones were."""
+        x = matrix[:, int(design.intercept) :]
+        low = np.array([float(term.low) for term in design.terms])
+        high = np.array([float(term.high) for term in design.terms])
+        middle, half = low + (high - low) / 2, (high - low) / 2
+        u = (np.clip(x, low, high) - middle) / half
+        binary = [j for table in self.tables for j in table.terms]
+        u[:, binary] = 0.0
+        with np.errstate(divide="ignore"):
+            u *= np.minimum(1.0, self.reach / np.linalg.norm(u, axis=1))[:, None]
+        moved = middle + half * u
+        moved[:, binary] = x[:, binary]
+        return np.asarray(moved)
+
+    # tables -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def proportions(self) -> pd.Series[float]:
+        """The shares of the classes, positive and adding up to 1, as predictions use them."""
+        return pd.Series(
+            np.full(len(self.classes), nan) if self.shares is None else self.shares, index=list(self.classes)
+        )
+
+    @property
+    def means(self) -> pd.DataFrame:
+        """Class means in the units of the data, moved into the bounds: one row for each class, one column for each feature."""
+        names = [] if self.design is None else [term.name for term in self.design.terms]
+        return pd.DataFrame(self.centres, index=list(self.classes), columns=names)
+
+    def cov_params(self) -> pd.DataFrame:
+        """The covariance of the estimates; NaN between two means of one class, where it is not known."""
+        frame = super().cov_params()
+        return frame.mask(self._unknown)
+
+    @property
+    def _unknown(self) -> NDArray[np.bool_]:
+        k = len(self.classes)
+        place = np.arange(len(self.names))
+        own = np.where(place < k, -1, place % k) if k else np.full(len(place), -1)
+        same = (own[:, None] == own[None, :]) & (own[:, None] >= 0)
+        return np.asarray(same & ~np.eye(len(place), dtype=bool))
+
+    def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> WaldTest:
+        """`Estimates.wald_test`; `PlanError` for restrictions on several means of one class, whose covariance is not released."""
+        matrix, _ = restrictions(self.names, r_matrix, r_value)
+        used = np.asarray(np.asarray(matrix != 0).any(axis=0))
+        if (self._unknown & used[:, None] & used[None, :]).any():
+            raise PlanError(
+                "the sampling covariance between means of one class is not released, so that they cannot be tested together; test one "
+                f"feature at a time, such as {self.names[-1]!r} against another class"
+            )
+        return super().wald_test(r_matrix, r_value)
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """`Estimates.to_dict` with the classifier: what is not finite or not known is None."""
+
+        def plain(values: Array | None) -> Any:
+            return None if values is None else np.asarray(values).tolist()
+
+        body = super().to_dict(alpha)
+        hidden = np.where(self._unknown, nan, self.covariance)
+        body["covariance"] = [[float(v) if np.isfinite(v) else None for v in row] for row in hidden]
+        return {
+            **body,
+            "family": "classes",
+            "label": self.label,
+            "classes": list(self.classes),
+            "features": [] if self.design is None else [term.name for term in self.design.terms],
+            "shares": plain(self.shares),
+            "centres": plain(self.centres),
+            "variances": plain(self.spreads),
+            "tables": [{"terms": list(table.terms), "logs": plain(table.logs)} for table in self.tables],
+        }
+
+    def plot(self, alpha: float = 0.05, ax: Axes | None = None, *, names: Sequence[str] | None = None) -> Axes:
+        """Class means with their intervals, each feature on its public range; with `names`, those estimates in their own units."""
+        if names is not None or self.design is None or not np.isfinite(self.estimates).all():
+            return super().plot(alpha, ax, names=names)
+        from confide.results.class_plot import draw_classes  # here, because matplotlib is slow to load
+
+        return draw_classes(self, check_alpha(alpha), ax)

@@ -1,0 +1,33 @@
+"""Private regression and classification as scikit-learn estimators, over the methods of confide.
+
+They go through the one door (`confide.release`): the ledger is charged before noise is drawn, once for each `fit`.
+"""
+
+from __future__ import annotations
+
+try:
+    import sklearn.base  # noqa: F401
+    from sklearn.utils.validation import validate_data  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'confide.sklearn needs scikit-learn 1.6 or newer; install it with: pip install "confide[sklearn]"',
+        name=error.name,
+    ) from error
+
+from confide.sklearn.classifier import PrivateClassifier
+from confide.sklearn.regressor import PrivateRegressor
+
+__all__ = ["EXPECTED_FAILED_CHECKS", "PrivateClassifier", "PrivateRegressor"]
+
+#: The checks of scikit-learn's `check_estimator` that this estimator fails on purpose, each with its reason; give it as
+#: `expected_failed_checks`.
+EXPECTED_FAILED_CHECKS = {
+    "check_estimators_empty_data_messages": (
+        "it wants an error when there are no records. How many records there are is private under add-remove, and an "
+        "error would tell an empty table from a table of one record; fit answers with noise and a status instead"
+    ),
+    "check_supervised_y_no_nan": (
+        "it wants an error when a response is NaN or infinite. An error that depends on the value of a record is a "
+        "leak, so such a response is missing and follows the schema's rule (on_missing)"
+    ),
+}

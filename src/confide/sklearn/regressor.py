@@ -1,0 +1,137 @@
+"""Private regression as a scikit-learn estimator, over any regression method of confide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from confide.errors import NoResult, PlanError
+from confide.protocol import Method
+from confide.regression import SSP2
+from confide.sklearn.base import PrivateEstimator
+from confide.sklearn.columns import Roles, columns_of, formula_of
+
+__all__ = ["PrivateRegressor"]
+
+
+class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """Linear regression with a differential privacy guarantee, for scikit-learn's pipelines and tools.
+
+    Every `fit` is a release: it spends `privacy`, and a ledger is charged for it. Cross-validation and grid search fit
+    once for each fold and each candidate, and each fit is charged. `score`, every validation score and the choice that
+    a search makes by them come from the records that they are given, without noise: use them with public records only.
+    The R squared that may be published is `result_.rsquared`.
+
+    No step of a pipeline before this one may be fitted on the private records: what a `StandardScaler`, an imputer, an
+    encoder or a feature selection learns from them goes into every later number, outside the guarantee, and cannot be
+    noticed here. Scaling is not needed, the declared bounds do it; use `FunctionTransformer` with public constants.
+
+    Parameters
+    ----------
+    method : a regression method such as `confide.regression.SSP2("y ~ a + log(b)")`, whose formula names columns; None
+        means SSP2 of the response on all columns of X.
+    privacy : what a fit may cost, for instance `cf.GDP(1.0)`; no default.
+    schema : `confide.Schema` of the columns of X and of the response. The response is the formula's; without a method
+        it is the column of the schema that X lacks (if X lacks several, the one that y is named after). Arrays have no
+        names: their columns are the schema's in its order, and the response is the column that y is named after, else
+        the last one.
+    bounds : public bounds in place of a schema, `{"X": (low, high), "y": (low, high)}`, in the units of the data. For X
+        one pair holds for all features; an array (n_features, 2) has one row (low, high) for each feature; a mapping
+        `{column: (low, high)}` names them. Columns of arrays are called x0, x1, ... and a response without a name y.
+        Give either schema or bounds: they have no default and are never read from the data.
+    ledger : the budget book that every fit is charged to; it is required, and whoever wants none writes ledger=None.
+    noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`, with ledger=None. Each fit uses a copy
+        of it, so that a seed gives the same fit each time.
+
+    Attributes
+    ----------
+    coef_ : array (n_features_in_,) in the units of the data, 0 for a feature that the formula leaves out. When the
+        formula has other terms than plain columns: one for each term, in the order of `result_.names`.
+    intercept_ : float; 0.0 when the formula has none.
+    result_ : the table with standard errors and intervals (`confide.regression.LinearEstimates`).
+    release_ : what may be published (`confide.Release`).
+    status_ : "ok", or why there are no intervals ("weak", "not_identified"; see `result_.reason`): the coefficients may
+        then still be finite, and mean little.
+    n_features_in_, feature_names_in_ : how many columns X had, and their names if it had any.
+
+    Guarantee: the method's, under the relation in `privacy`, else the ledger's, else the method's own. The fitted
+    estimator depends on records through `release_` alone. Values never raise: what is missing, infinite or no number
+    follows `on_missing`, and what lies outside the bounds is clipped. Sample weights are not supported.
+
+    A ledger belongs to this machine and is not pickled: publish `release_`, or pickle after `set_params(ledger=None)`;
+    scikit-learn's `n_jobs` works with a ledger in threads (`joblib.parallel_config("threading")`), not in processes.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"age": cf.Numeric(18, 90), "income": cf.Numeric(0, 100), "score": cf.Numeric(0, 10)})
+    >>> practice = schema.sample(5_000, seed=1)
+    >>> X, y = practice[["age", "income"]], practice["score"]
+    >>> model = PrivateRegressor(privacy=cf.GDP(1.0), schema=schema, ledger=None).fit(X, y)
+    >>> model.status_, model.predict(X.head(3)).shape
+    ('ok', (3,))
+    >>> bounds = {"X": [(18, 90), (0, 100)], "y": (0, 10)}
+    >>> model = PrivateRegressor(privacy=cf.GDP(1.0), bounds=bounds, ledger=None).fit(X.to_numpy(), y.to_numpy())
+    >>> model.result_.names
+    ('Intercept', 'x0', 'x1')
+    """
+
+    def fit(self, X: Any, y: Any) -> PrivateRegressor:
+        """Release a regression of y (n,) on X (n, features), once; each call spends `privacy`. Returns the estimator.
+
+        X: an array, a list of rows, a pandas or polars DataFrame, or whatever NumPy can read.
+
+        Raises `PlanError`, `SchemaError`, `PrivacyError` or `SourceError` for what public facts forbid (shapes, types
+        and names of columns, bounds, parameters), `BudgetExceeded` before anything is drawn, and `ReleaseError` after
+        the charge, which then stays. When fit raises, an earlier fit of the estimator is kept as it was.
+        """
+        release, result, roles, labels = self._released(X, y)
+        self._keep(result, roles.features)
+        self._keep_release(release, result, roles, labels)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The line at the rows of X (n, features), shape (n,), in the units of the response; nothing is clipped.
+
+        X is public: predictions for private records are as private as the records. A missing or infinite value makes
+        the prediction of its row NaN or infinite.
+
+        Raises `sklearn.exceptions.NotFittedError` before fit, `NoResult` when the release gave no line, and
+        `ValueError` when the columns are not those of fit.
+        """
+        check_is_fitted(self, "result_")
+        if not np.isfinite([*self.coef_, self.intercept_]).all():
+            why = self.result_.reason or "it holds no reply"
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status_!r}: {why}")
+        if self._whole or not hasattr(self.result_, "predict"):
+            rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+            with np.errstate(all="ignore"):
+                return np.asarray(rows @ self.coef_ + self.intercept_)
+        # the formula makes terms of columns, or leaves some out that need not be numbers
+        validate_data(self, X, reset=False, skip_check_array=True)
+        _, columns = columns_of(X, "X")
+        return np.asarray(self.result_.predict(dict(zip(self._features, columns, strict=True))), dtype=np.float64)
+
+    def _keep(self, result: Any, features: tuple[str, ...]) -> None:
+        slopes = dict(zip(result.names, map(float, result.estimates), strict=True))
+        self.intercept_ = slopes.pop("Intercept", 0.0)
+        terms = getattr(getattr(result, "design", None), "terms", ())
+        plain = set(slopes) <= set(features) and all(term.plain is not None for term in terms)
+        self.coef_ = np.array([slopes.get(name, 0.0) for name in features] if plain else [*slopes.values()])
+        self._whole = plain and len(slopes) == len(features)
+
+    def _chosen(self, roles: Roles) -> Method:
+        """The method as given, or SSP2 on all columns."""
+        formula = formula_of(roles)
+        method = self.method
+        if method is None:
+            return SSP2(formula)
+        if isinstance(method, type) or getattr(method, "family", None) != "regression":
+            raise PlanError(
+                f"method must be a regression method with its settings, got {method!r}; write "
+                f"method=cf.regression.SSP2({formula!r}), or leave it out for all columns"
+            )
+        chosen: Method = method
+        return chosen
