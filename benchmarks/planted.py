@@ -9,6 +9,7 @@ bound, or a method with a wrong line (`benchmarks/planted_toy.py`). The kinds ar
 from __future__ import annotations
 
 from benchmarks.planted_bins import BINS
+from benchmarks.planted_classes import CLASSES
 from benchmarks.planted_eptr_ols import EPTR_OLS
 from benchmarks.planted_kinds import Fault
 from benchmarks.planted_logistic import LOGISTIC
@@ -36,6 +37,7 @@ FAULTS: list[Fault] = [
     *BINS,
     *SHARED,
     *SSP2_FAULTS,
+    *CLASSES,
     *EPTR_OLS,
     *PTR,
     *LOGISTIC,

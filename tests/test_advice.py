@@ -86,8 +86,49 @@ def test_a_test_is_advised_against_where_sums_do_better() -> None:
     assert "better than any method without one" in said(one("ptr", 1.0, True), one("ssp", 2.5, False))
 
 
-def test_every_task_names_methods_that_exist() -> None:
+FORMULAS = {
+    "linear_regression": "y ~ a + b",
+    "logistic_regression": "z ~ a + b",
+    "classification": "k ~ a + b",
+    "kernel_regression": "y ~ a",
+}
+WIDE = cf.Schema(
+    {**SCHEMA.columns, "z": cf.Categorical(["no", "yes"]), "k": cf.Categorical(["u", "v", "w"])},
+)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_names_methods_that_exist_and_work(task: str) -> None:
     known = {info.name: info.parameters for info in cf.methods()}
-    for task in TASKS.values():
-        for name, settings in (*task.candidates, task.reference):
-            assert name in known and set(settings) <= set(known[name])
+    kind = TASKS[task]
+    for name, settings in (*kind.candidates(FORMULAS[task], WIDE, 4_000), *filter(None, [kind.reference])):
+        assert name in known and set(settings) <= set(known[name])
+    found = cf.advise(task, FORMULAS[task], WIDE, 4_000, ASKED, replications=2)
+    assert np.isfinite(found.best.error).all() and np.isfinite(found.without_privacy).all()
+    # the planted relation is found: sampling errors are a small part of what the numbers may be
+    assert max(found.without_privacy) < 0.5
+
+
+def test_the_planted_relation_does_not_share_a_stream_with_the_features() -> None:
+    found = cf.advise("logistic_regression", "z ~ a + b", WIDE, 4_000, ASKED, replications=3)
+    # 4 / (n var(a)) and more: a separated outcome would have errors of 10 and above
+    assert 0.05 < found.without_privacy[1] < 0.4
+
+
+def test_intervals_are_said_where_a_run_had_some() -> None:
+    found = cf.advise("logistic_regression", "z ~ a + b", WIDE, 4_000, ASKED, replications=2)
+    has = {one.settings: one.intervals for one in found.expectations}
+    assert has["mechanism='objective'"] and not has["mechanism='output'"]
+
+
+@pytest.mark.parametrize(
+    ("task", "formula", "said"),
+    [
+        ("linear_regression", "k ~ a", "categorical"),
+        ("classification", "y ~ a", "declare its levels"),
+        ("kernel_regression", "y ~ k", "one numeric feature"),
+    ],
+)
+def test_a_task_of_another_kind_is_named(task: str, formula: str, said: str) -> None:
+    with pytest.raises(cf.PlanError, match=said):
+        cf.advise(task, formula, WIDE, 1_000, ASKED, replications=2)

@@ -20,6 +20,8 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "binagg.table6": "confide.lab.experiments.binagg_tuning:TABLE6",
     "binagg.table7": "confide.lab.experiments.binagg_tuning:TABLE7",
     "binagg.table8": "confide.lab.experiments.binagg_tuning:TABLE8",
+    "eptr.class_intervals": "confide.lab.experiments.eptr_bayes:INTERVALS",
+    "eptr.figure1": "confide.lab.experiments.eptr_bayes:FIGURE1",
     "eptr.figure2": "confide.lab.experiments.eptr_linear:FIGURE2",
     "gptr.figure1": "confide.lab.experiments.gptr:FIGURE1",
     "gptr.logistic": "confide.lab.experiments.gptr_logistic:LOGISTIC",

@@ -40,7 +40,7 @@ def eptr_bayes(
     bound: float,
     c0: float,
 ) -> dict[str, Any]:
-    """x: shape (n, p), as it is; y: positions of classes (n,). Gives shares (K,), means (K, p), replied; without a reply equal shares, zeros.
+    """x: shape (n, p), as it is; y: positions of classes (n,). Gives shares (K,), means (K, p), replied; else equal shares and zeros.
 
     >>> g = np.random.default_rng(1)
     >>> y = g.integers(0, 2, 5_000)

@@ -1,0 +1,172 @@
+"""The kinds of question: which methods answer them, practice records with a relation to find, and the numbers that are compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from confide.errors import PlanError
+from confide.schema import Categorical, Schema
+
+__all__ = ["TASKS", "Task"]
+
+Array = NDArray[np.float64]
+Named = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kind of question. candidates: (formula, schema, n) -> registered names with settings; plant: (frame, formula, schema,
+    generator) -> practice records with a relation; read: (result, formula, schema) -> the numbers by name; reference: the method whose
+    answer without noise is the target, by default the first candidate.
+    """
+
+    candidates: Callable[[str, Schema, int], Sequence[Named]]
+    plant: Callable[[pd.DataFrame, str, Schema, np.random.Generator], pd.DataFrame]
+    read: Callable[[Any, str, Schema], Mapping[str, float]]
+    reference: Named | None = None
+
+
+def _params(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
+    return {str(name): float(value) for name, value in result.params.items()}
+
+
+def _columns(formula: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
+    """The response's column and the columns of the features: the schema's names on the left and the right of the formula."""
+    sides = str(formula).split("~")
+    found = [[a or b for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", side)] for side in sides]
+    names = [tuple(name for name in dict.fromkeys(side) if name in schema.names) for side in found]
+    if len(names) != 2 or not names[0]:
+        raise PlanError(f'a formula names a response and features of the schema, got {formula!r}; write "y ~ a + b"')
+    return names[0][0], names[1]
+
+
+def _scores(frame: pd.DataFrame, features: tuple[str, ...], schema: Schema) -> Array:
+    """A sum of the features in half-ranges, of variance one: levels of a categorical column count by their place."""
+    total = np.zeros(len(frame))
+    for name in features:
+        column = schema[name]
+        if isinstance(column, Categorical):
+            place = {level: i for i, level in enumerate(column.levels)}
+            values = np.array([place.get(value, 0) for value in frame[name]], dtype=float)
+        else:
+            values = frame[name].to_numpy(dtype=float)
+        spread = values.std()
+        total += (values - values.mean()) / spread if spread > 0 else 0.0
+    return np.asarray(total / max(len(features), 1) ** 0.5)
+
+
+def _line(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
+    """A line that explains half of the response's variance, with its values well within the bounds."""
+    response, features = _columns(formula, schema)
+    values = (_scores(frame, features, schema) + generator.normal(size=len(frame))) / 2**0.5
+    return frame.assign(**{response: _within(schema, response, values / 4)})
+
+
+def _within(schema: Schema, name: str, values: Array) -> Array:
+    """Values in half-ranges from the middle, in the units of a numeric column."""
+    column = schema[name]
+    if isinstance(column, Categorical):
+        raise PlanError(f"{name!r} is categorical, and this task is about a number; its own task is classification")
+    half, middle = (column.high - column.low) / 2, (column.high + column.low) / 2
+    return np.asarray(np.clip(middle + half * values, column.low, column.high))
+
+
+def _odds(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
+    """Log-odds that follow the features, half of the outcomes each way."""
+    response, features = _columns(formula, schema)
+    happens = generator.random(len(frame)) < 1 / (1 + np.exp(-_scores(frame, features, schema)))
+    column = schema[response]
+    low, high = tuple(column.levels)[:2] if isinstance(column, Categorical) else (0, 1)
+    return frame.assign(**{response: np.where(happens, high, low)})
+
+
+def _classes(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
+    """Numeric features of a class lie in its own third of the bounds, about two sds from those of the next class."""
+    response, features = _columns(formula, schema)
+    column = schema[response]
+    if not isinstance(column, Categorical):
+        raise PlanError(
+            f"{response!r} is a number, and classes are the levels of a categorical column; declare its levels"
+        )
+    place = {level: i for i, level in enumerate(column.levels)}
+    classes = np.array([place.get(value, 0) for value in frame[response]])
+    centre = (2 * classes + 1) / len(place) - 1
+    moved = {
+        name: _within(schema, name, 0.5 * centre + generator.normal(0, 0.3 / len(place), len(frame)))
+        for name in features
+        if not isinstance(schema[name], Categorical)
+    }
+    return frame.assign(**moved)
+
+
+def _wave(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
+    """A wave of one period over the feature's bounds, half as large as the response's range, with noise."""
+    response, features = _columns(formula, schema)
+    column = schema[features[0]] if features else None
+    if column is None or isinstance(column, Categorical):
+        raise PlanError(f'a curve has one numeric feature, got {formula!r}; write "y ~ x"')
+    place = (frame[features[0]].to_numpy(dtype=float) - column.low) / (column.high - column.low)
+    values = 0.5 * np.sin(2 * np.pi * place) + generator.normal(0, 0.15, len(frame))
+    return frame.assign(**{response: _within(schema, response, values)})
+
+
+def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    names = ("ssp2", "ssp", "adassp", "gradient_descent", "output_perturbation", "efficient_ptr", "posterior_sampling")
+    return tuple((name, {}) for name in names)
+
+
+def _logistic(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    return tuple(("logistic", {"mechanism": mechanism}) for mechanism in ("objective", "output", "ptr"))
+
+
+def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    response, _ = _columns(formula, schema)
+    column = schema[response]
+    share = 0.5 / len(column.levels) if isinstance(column, Categorical) else 0.1
+    return (("class_sums", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share}))
+
+
+#: Places at which curves are compared, as shares of the feature's range.
+_PLACES = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def _at(formula: str, schema: Schema) -> list[float]:
+    name = (_columns(formula, schema)[1] or ("",))[0]
+    column = schema[name] if name in schema.names else None
+    if column is None or isinstance(column, Categorical):
+        raise PlanError(f'a curve has one numeric feature, got {formula!r}; write "y ~ x"')
+    return [float(column.low + place * (column.high - column.low)) for place in _PLACES]
+
+
+def _curves(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    points = _at(formula, schema)
+    width = 0.2 * n**-0.2 * (points[-1] - points[0]) / (_PLACES[-1] - _PLACES[0])
+    # half of the kernel sum to expect of even records: sqrt(2 pi) h n over the range, in records at the peak
+    least = max(0.5 * (2 * np.pi) ** 0.5 * 0.2 * n**0.8, 1.5)
+    return (
+        ("kernel_curve", {"bandwidth": width}),
+        ("efficient_ptr_kernel", {"points": points, "bandwidth": width, "least": float(least)}),
+        ("wavelet", {}),
+    )
+
+
+def _curve(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
+    points = _at(formula, schema)
+    return {f"at {x:g}": float(value) for x, value in zip(points, result.predict(points), strict=True)}
+
+
+TASKS: dict[str, Task] = {
+    "linear_regression": Task(
+        _lines, _line, _params, ("ssp", {"leverage_cap": 1e3, "cov": "classical", "recenter": False})
+    ),
+    "logistic_regression": Task(_logistic, _odds, _params, ("logistic", {"mechanism": "output", "ridge": 1.0})),
+    "classification": Task(_classifiers, _classes, _params),
+    "kernel_regression": Task(_curves, _wave, _curve),
+}
