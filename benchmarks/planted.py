@@ -11,18 +11,21 @@ from __future__ import annotations
 from benchmarks.planted_bins import BINS
 from benchmarks.planted_classes import CLASSES
 from benchmarks.planted_eptr_ols import EPTR_OLS
+from benchmarks.planted_kernel import KERNEL
 from benchmarks.planted_kinds import Fault
 from benchmarks.planted_logistic import LOGISTIC
 from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
 from benchmarks.planted_moments import MOMENTS
+from benchmarks.planted_ops import OPS_FAULTS
 from benchmarks.planted_ptr import PTR
 from benchmarks.planted_queries import QUERIES, SAFETY
+from benchmarks.planted_select import SELECT_FAULTS
 from benchmarks.planted_shared import SHARED
 from benchmarks.planted_ssp2 import SSP2_FAULTS
 from benchmarks.planted_steps import STEPS
 from benchmarks.planted_synthetic import SYNTHETIC
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["ELSEWHERE", "FAULTS", "Fault"]
 
 FAULTS: list[Fault] = [
     *QUERIES,
@@ -40,5 +43,11 @@ FAULTS: list[Fault] = [
     *CLASSES,
     *EPTR_OLS,
     *PTR,
+    *OPS_FAULTS,
+    *KERNEL,
+    *SELECT_FAULTS,
     *LOGISTIC,
 ]
+
+#: Faults that the tests of their own method run.
+ELSEWHERE = (*CLASSES, *EPTR_OLS, *OPS_FAULTS, *LOGISTIC, *KERNEL, *SELECT_FAULTS)

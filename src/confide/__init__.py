@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.registry import methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema
+    from confide.selection import select
     from confide.sources import read
     from confide.synthetic_data import combine, refit, synthesize
 
@@ -89,6 +90,7 @@ __all__ = [
     "register",
     "regression",
     "release",
+    "select",
     "synthesis",
     "synthesize",
     "testing",
@@ -134,6 +136,7 @@ _HOMES = {
     "refit": "confide.synthetic_data",
     "register": "confide.registry",
     "release": "confide.gate",
+    "select": "confide.selection",
     "synthesize": "confide.synthetic_data",
     "verify": "confide.gate",
 }

@@ -15,7 +15,7 @@ from confide.ledger import Ledger
 from confide.mechanisms.classic_ptr import DistanceTest, FirstPassing, PrivateLocalBound, StableRelease
 from confide.mechanisms.generalized_ptr import LossTest, UniformBound, generalized_guarantee, generalized_rdp
 from confide.mechanisms.safe_release import SafeRelease
-from confide.mechanisms.safety import CertifiedBound, SafetyBound, after, all_of, bound_name, scale
+from confide.mechanisms.safety import CertifiedBound, SafetyBound, after, all_of, bound_name, checked_bound, scale
 from confide.mechanisms.safety_bounds.class_means import ClassMeans
 from confide.mechanisms.safety_bounds.eigenvector import LeadingEigenvector
 from confide.mechanisms.safety_bounds.formulas import rounded_safety
@@ -96,6 +96,10 @@ def safe_release(
         if report.name != bound_name(bound):
             raise PlanError(
                 f"the report is on {report.name!r}, the bound is {bound_name(bound)!r}; attack the bound that is released with"
+            )
+        if mode != "adaptive" and report.bound != float(checked_bound(bound).alpha):
+            raise PlanError(
+                f"the report is on alpha = {report.bound:g}, the bound has {float(bound.alpha):g}; attack the bound that is released with"
             )
         tried = int(report.tried)
     method = SafeRelease(bound, columns, mode, gamma_plan, beta, tried)

@@ -246,7 +246,8 @@ def test_intervals_cover_and_the_sampling_part_alone_does_not() -> None:
         errors.append(((found.estimates - theta) ** 2).sum())
     reach = stats.norm.ppf(0.9995) / sqrt(40)
     assert np.mean(inside) + reach * np.std(inside) >= 0.93
-    assert np.mean(naive) + reach * np.std(naive) < 0.85 + 0.03
+    # the study sees failure: the naive interval misses the same band, by the same rule
+    assert np.mean(naive) + reach * np.std(naive) < 0.93
     assert np.mean(naive) < 0.85 and np.mean(errors) < 0.0025
 
 
@@ -340,3 +341,18 @@ def test_bad_plans_raise() -> None:
         with pytest.raises(PrivacyError):
             EfficientPTR("y ~ a").plan(SCHEMA, asked)
     assert any("1/n" in text for text in EfficientPTR("y ~ a").plan(SCHEMA, LEVEL, n=8_000).warnings)
+
+
+def test_intervals_cover_for_a_rare_outcome() -> None:
+    """Residuals of a two-valued response reach two half-ranges: with squares limited at one the slope was covered .80 of the time."""
+    schema = cf.Schema({"x": cf.Numeric(-1, 1), "y": cf.Numeric(0, 1)})
+    method, inside = EfficientPTR("y ~ x"), list[bool]()
+    for seed in range(60):
+        g = np.random.default_rng(seed + 500)
+        frame = pd.DataFrame({"x": g.uniform(-1, 1, 20_000), "y": (g.random(20_000) < 0.05) * 1.0})
+        found = method.infer(
+            cf.release(method, cf.read(frame, schema), cf.GDP(2.0, 1e-6), ledger=None, noise=SimulatedNoise(seed))
+        )
+        low, high = found.conf_int().loc["x"]
+        inside.append(low <= 0.0 <= high)
+    assert stats.beta.ppf(0.9995, sum(inside) + 1, 60 - sum(inside)) >= 0.95

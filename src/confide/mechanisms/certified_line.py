@@ -146,12 +146,15 @@ class JointRows(CodedRows):
 
 @dataclass(frozen=True)
 class ResidualSquares(CodedRows):
-    """2^20 clip(t - z'phi, -1, 1)^2 of a record, not weighted: in [0, 2^20] for any phi. `at(phi)` is the map at a released line."""
+    """2^18 clip(t - z'phi, -2, 2)^2 of a record, not weighted: in [0, 2^20] for any phi. `at(phi)` is the map at a released line.
+
+    A response and a line within the bounds are up to two half-ranges apart, and with two-valued responses they often are.
+    """
 
     design: Design
     phi: tuple[float, ...] = ()
     l2_squared: int = field(default=BOUND, init=False)
-    unit: ClassVar[int] = _FINE
+    unit: ClassVar[int] = _FINE // 4
 
     @property
     def width(self) -> int:
@@ -159,12 +162,12 @@ class ResidualSquares(CodedRows):
 
     @property
     def l1(self) -> int:
-        return self.unit
+        return 4 * self.unit
 
     @property
     def digest(self) -> str:
         # phi is left out: the bound holds for any, and the plan does not know it yet
-        return digest(["residual squares", self.design.to_dict()])
+        return digest(["residual squares", 2, self.design.to_dict()])
 
     def at(self, phi: Array) -> ResidualSquares:
         """The map at a line computed from earlier noisy outputs."""
@@ -178,7 +181,7 @@ class ResidualSquares(CodedRows):
             for row, weight in zip(rows[:-1], self.phi, strict=False):
                 np.multiply(row, weight, out=product)
                 residual -= product
-            np.clip(residual, -1.0, 1.0, out=residual)
+            np.clip(residual, -2.0, 2.0, out=residual)
             residual *= residual
             residual *= float(self.unit)
             if keep is not None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, expm1, inf, log, log1p, sqrt
+from math import ceil, exp, expm1, inf, log, log1p, nextafter, sqrt
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,6 +39,7 @@ __all__ = [
     "geometric_threshold",
     "laplace_threshold",
     "majorant",
+    "rounded_sum",
 ]
 
 Array = NDArray[np.float64]
@@ -68,7 +69,8 @@ def geometric_threshold(epsilon: float, delta: float) -> int:
     """
     _checked(epsilon, delta)
     # a^(T + 1)/(1 + a) <= delta
-    return max(ceil((-log(delta) - log1p(exp(-epsilon))) / epsilon * (1 + _ROOM) + _ROOM) - 1, 0)
+    reach = -log(delta) - log1p(exp(-epsilon)) + _ROOM * (1 - log(delta))
+    return max(ceil(reach / epsilon * (1 + _ROOM)) - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,12 @@ class DistanceTest:
         """(e1 + e2, max(delta, delta2)); a GDP release is read at epsilon = mu^2/2 + mu sqrt(2 log(1/delta))."""
         match self.release:
             case PureDP(epsilon):
-                return ApproxDP(_up(self.epsilon + epsilon), self.delta)
+                return ApproxDP(rounded_sum(self.epsilon, epsilon), self.delta)
             case ApproxDP(epsilon, delta):
-                return ApproxDP(_up(self.epsilon + epsilon), max(self.delta, delta))
+                return ApproxDP(rounded_sum(self.epsilon, epsilon), max(self.delta, delta))
             case GDP():
                 own = self.release.to_approx(delta=self.delta)
-                return ApproxDP(_up(self.epsilon + own.epsilon), self.delta)
+                return ApproxDP(rounded_sum(self.epsilon, own.epsilon), self.delta)
 
     def passes(self, distance: int, noise: Noise) -> bool:
         """Whether D + N > T; D = 0 wherever the bound does not hold."""
@@ -197,7 +199,7 @@ class PrivateLocalBound:
     @property
     def guarantee(self) -> ApproxDP:
         """(e1 + epsilon, delta): for an ordered pair the bound fails under the first with probability delta at most."""
-        return ApproxDP(_up(self.epsilon_bound + self.epsilon), self.delta)
+        return ApproxDP(rounded_sum(self.epsilon_bound, self.epsilon), self.delta)
 
     def __call__(self, local: float, value: Any, noise: Noise) -> tuple[float, Array]:
         """The noisy bound, and value + noise for it; local: the local sensitivity in the l1 norm."""
@@ -252,7 +254,9 @@ class FirstPassing:
     @property
     def guarantee(self) -> ApproxDP:
         own = self.release.delta if isinstance(self.release, ApproxDP) else 0.0
-        return ApproxDP(_up(self.epsilon + self.release.epsilon), _up(self.delta + own) if own else self.delta)
+        return ApproxDP(
+            rounded_sum(self.epsilon, self.release.epsilon), rounded_sum(self.delta, own) if own else self.delta
+        )
 
     @property
     def threshold(self) -> int:
@@ -315,9 +319,14 @@ def _geometric(rate: float, noise: Noise) -> int:
     return int(noise.discrete_laplace(1 / Fraction(rate), 1)[0])
 
 
-def _up(value: float) -> float:
-    # the sum of two floats is within one unit in its last place
-    return value if Fraction(value).denominator <= 2**40 else value * (1 + 2.0**-52)
+def rounded_sum(a: float, b: float) -> float:
+    """a + b, never below the exact sum.
+
+    >>> rounded_sum(0.5, 0.25), rounded_sum(1.0, 1e-20) > 1.0
+    (0.75, True)
+    """
+    near = a + b
+    return near if Fraction(near) >= Fraction(a) + Fraction(b) else nextafter(near, inf)
 
 
 def _checked(epsilon: float, delta: float) -> None:

@@ -37,7 +37,7 @@ import numpy as np
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
-from confide.mechanisms.classic_ptr import geometric_threshold
+from confide.mechanisms.classic_ptr import geometric_threshold, rounded_sum
 from confide.protocol.noise import Noise
 
 __all__ = ["LossTest", "UniformBound", "generalized_guarantee", "generalized_rdp"]
@@ -63,7 +63,7 @@ def generalized_guarantee(
         raise PrivacyError(
             f"delta, false_pass and test_delta must lie in [0, 1), got {delta!r}, {false_pass!r}, {test_delta!r}"
         )
-    return ApproxDP(epsilon + test_epsilon, test_delta + max(delta, false_pass))
+    return ApproxDP(rounded_sum(epsilon, test_epsilon), rounded_sum(test_delta, max(delta, false_pass)))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ class LossTest:
     def __call__(self, loss: float, noise: Noise) -> bool:
         """Whether loss + noise + margin is at most epsilon."""
         rate = self.test_epsilon / _FINE
-        limit = floor(Fraction(self.epsilon) / Fraction(self.moves) * _FINE)
+        # below where losses are cut: one that is above epsilon, infinite or not, has more steps than this
+        limit = min(floor(Fraction(self.epsilon) / Fraction(self.moves) * _FINE), _FAR - 1)
         noisy = _steps(loss, self.moves) + int(noise.discrete_laplace(1 / Fraction(rate), 1)[0])
         return noisy + geometric_threshold(rate, self.false_pass) <= limit
 
@@ -142,13 +143,15 @@ class UniformBound:
 
     def guarantee(self, epsilon: float, delta: float) -> ApproxDP:
         """Of the bound and a mechanism whose loss it bounds by epsilon at delta. Here the deltas add."""
-        return ApproxDP(epsilon + self.test_epsilon, delta + self.failure)
+        return ApproxDP(rounded_sum(epsilon, self.test_epsilon), rounded_sum(delta, self.failure))
 
     def __call__(self, loss: float, noise: Noise) -> float:
         """The noisy bound, on a grid of moves/2^20."""
         rate = self.test_epsilon / _FINE
         steps = _steps(loss, self.moves) + _FINE + int(noise.discrete_laplace(1 / Fraction(rate), 1)[0])
-        return (steps + geometric_threshold(rate, self.failure)) * self.moves / _FINE * (1 + 2.0**-50)
+        total = steps + geometric_threshold(rate, self.failure)
+        # losses are cut there, so that nothing is known above
+        return inf if total >= _FAR else total * self.moves / _FINE * (1 + 2.0**-50)
 
 
 def generalized_rdp(

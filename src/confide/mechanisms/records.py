@@ -20,6 +20,7 @@ from confide.protocol.exact import digest
 from confide.schema import Categorical, Schema
 
 __all__ = [
+    "FAR",
     "FINE",
     "ColumnCodes",
     "OfTable",
@@ -36,8 +37,8 @@ Array = NDArray[np.float64]
 
 #: Steps of one unit of alpha, and of one move of a level.
 FINE = 1 << 20
-# What a number is cut to before it becomes an integer: public, far beyond anything of use, and exact in doubles.
-_FAR = 1 << 52
+#: What a number is cut to before it becomes an integer: public, far beyond anything of use, and exact in doubles.
+FAR = 1 << 52
 _SAFE_ENOUGH = 1 << 40
 
 
@@ -170,7 +171,7 @@ def vector_of(bound: SafetyBound, table: Array, alpha: float) -> NDArray[Any]:
     if found.shape != (bound.dim,):
         found = np.zeros(bound.dim)
     scaled = found * np.array(bound.shape or (1.0,) * bound.dim) * (FINE / alpha)
-    steps = np.clip(np.nan_to_num(np.rint(scaled), nan=0.0, posinf=_FAR, neginf=-_FAR), -_FAR, _FAR)
+    steps = np.clip(np.nan_to_num(np.rint(scaled), nan=0.0, posinf=FAR, neginf=-FAR), -FAR, FAR)
     return np.array([int(v) for v in steps], dtype=object)
 
 

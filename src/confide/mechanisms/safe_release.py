@@ -36,7 +36,7 @@ from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.reply import GaussianReply, exact_reply
 from confide.mechanisms import records
 from confide.mechanisms.collected import Collected
-from confide.mechanisms.records import FINE, ColumnCodes, OfTable
+from confide.mechanisms.records import FAR, FINE, ColumnCodes, OfTable
 from confide.mechanisms.safety import (
     CertifiedBound,
     SafetyBound,
@@ -271,7 +271,7 @@ class SafeRelease:
         (question or Question()).only()
         plan, names = release.plan, tuple(map(str, release.plan.constants["names"]))
         dim, shape = len(names), np.array(plan.constants["shape"], dtype=np.float64)
-        replied = release.status == "released"
+        replied, cut = release.status == "released", False
         values, variance = np.full(dim, nan), np.full(dim, nan)
         facts = [("Mode", str(plan.constants["mode"]))]
         if "planned_reply" in plan.constants:
@@ -286,6 +286,7 @@ class SafeRelease:
             decoded, sd = self._decoded(release, plan)
             values, variance = decoded * unit, (sd * unit) ** 2
             facts.append(("Noise sd", ", ".join(f"{v:.4g}" for v in np.sqrt(variance[:_FORECAST]))))
+            cut = bool((np.abs(decoded) >= FAR - 10 * sd).any())
         return Estimates(
             method=f"{self.name} {self.version}",
             response="",
@@ -294,8 +295,8 @@ class SafeRelease:
             covariance=np.full((dim, dim), nan),
             df=inf,
             noise_variance=variance,
-            status="ok" if replied else "no_reply",
-            reason="" if replied else _NO_REPLY,
+            status="no_reply" if not replied else "weak" if cut else "ok",
+            reason=_NO_REPLY if not replied else _CUT if cut else "",
             flags=("no_interval",),
             requested=plan.requested,
             guarantee=release.charged,
@@ -321,6 +322,10 @@ class SafeRelease:
 _NO_REPLY = (
     "the mechanism did not reply: the data were not certified to be insensitive enough; ask again with a larger alpha, a larger budget or "
     "more records"
+)
+_CUT = (
+    "a number is more than 2^32 alphas from 0, where estimates are cut: it is no estimate; measure from a public point nearer to the "
+    "records, or propose a larger alpha"
 )
 _PROOF = "exact divergence of each step of the reply's table, in both directions: confide.guarantees.reply"
 

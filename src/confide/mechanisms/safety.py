@@ -349,13 +349,18 @@ def bound_from(settings: Mapping[str, Any]) -> SafetyBound:
             f"the plan was made with the live bound {settings['live']}, which no file can hold; hand the bound over again: "
             "confide.ptr.safe_release(bound, data, ...), or write it as a frozen dataclass of numbers and text"
         )
-    known = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in _classes()}
-    if settings["bound"] not in known:
+    known = [cls for cls in _classes() if f"{cls.__module__}:{cls.__qualname__}" == settings["bound"]]
+    if not known:
         raise PlanError(
             f"the plan's bound {settings['bound']} is not loaded here; import the module that has it, and try again"
         )
+    if len(known) > 1:
+        raise PlanError(
+            f"the plan's bound {settings['bound']} is defined more than once here, and which one is meant cannot be told; start anew, or "
+            "hand the bound over again: confide.ptr.safe_release(bound, data, ...)"
+        )
     parts = {name: _unpacked(value) for name, value in settings["fields"].items()}
-    made: SafetyBound = known[settings["bound"]](**parts)
+    made: SafetyBound = known[0](**parts)
     return made
 
 

@@ -257,6 +257,11 @@ def exact_cost(event: Event) -> Cost | None:
         case Either(branches):
             return _joined([exact_cost(branch) for branch in branches], max)
         case Test(on, then, delta, shown):
+            if not 0 <= delta < 1 or not isinstance(shown, bool):
+                raise PlanError(
+                    f"the failure probability of a test must be at least 0 and below 1, got {float(delta)!r}; write "
+                    "allowance.test(...) or allowance.certify(...)"
+                )
             if not shown:
                 _check_safety_test(event)
             both = _joined([exact_cost(on), exact_cost(then)], _sum)
@@ -405,6 +410,8 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
         return Together(tuple(event_from_dict(part) for part in data["parts"]))
     if kind == "either":
         return Either(tuple(event_from_dict(branch) for branch in data["branches"]))
+    if kind == "test" and data.get("shown", True) not in (True, False):
+        raise ReleaseError("a test is shown or not, true or false; the file was altered")
     if kind == "test":
         return Test(
             event_from_dict(data["on"]),

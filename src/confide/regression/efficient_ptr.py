@@ -12,7 +12,7 @@ at most alpha = X^2 radius kappa(Y/(X radius))/lam.
     mode="safe"      lam = lam0 is public. The safety (L - lam0 - X^2)_+/X^2, moved by at most 1, must pass a hidden Gaussian test, whose
                      share of mu^2 makes a safety of gamma_plan pass with probability 1 - beta. Two neighbours are either both safe (mu^2
                      adds), or one replies with probability at most delta and the other never.
-What follows the test: 5 % of mu^2 for the residual variance (a sum of clipped squares at the released line, moved by at most 1 in scaled
+What follows the test: 5 % of mu^2 for the residual variance (a sum of squares at the released line, moved by at most 4 in scaled
 units) and the count of records (moved by 1), and the rest for the line; all Gaussian mechanisms on exact integers (Dong, Roth, Su 2022).
 Source: Shen, Tong, Wang 2026 (Algorithms 2 and 4), with corrected and smaller constants, exact calibration, and a
 form without a threshold to choose.
@@ -100,7 +100,7 @@ class EfficientPTR:
 
     name: ClassVar[str] = "efficient_ptr"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = (
         "efficient propose-test-release (Shen, Tong, Wang 2026), certified least eigenvalue, exact Gaussian accounting"
     )

@@ -156,6 +156,11 @@ class PosteriorMethod:
             event = allowance.certify(first, allowance.certify(second, sample, failure=_QUARTER), failure=_QUARTER)
         else:
             statistics = {"moments": moments(rows)}
+            if self._public(design, odds)[1] == 0:
+                raise PlanError(
+                    f"no sample is within {privacy} at penalty={self.penalty!r}, whatever the records are; ask for a larger budget or a "
+                    'larger penalty, or take preset="released"'
+                )
         return Plan.of(
             self,
             schema,
@@ -240,10 +245,8 @@ class PosteriorMethod:
         bound, reach = reach_of(rows, start)
         k = basis.shape[1]
         odds = replace(odds, tail=self._tail(k))
-        most = self._most()
-        if most is not None:
-            lam = self._penalty(odds, 0.0, k, bound, reach, lambda at: reach + bound * _longest(most, bound, reach, at))
-            return 0.0, lam, log(reach + bound * _longest(most, bound, reach, lam))
+        if self._most() is not None:
+            return self._public(design, odds)[0]
         failure = Fraction(odds.failure)
         part, own = plan.statistic("eigenvalue"), self._residual(design)
         assert isinstance(part, Part)
@@ -255,6 +258,18 @@ class PosteriorMethod:
         own = own.at(lam, lower)
         noisy = meter.draw("residual", own.of(posterior)).decode()[0]
         return lower, lam, own.bound(noisy, quantile_of(plan.spend("residual"), failure))
+
+    def _public(self, design: Design, odds: Odds) -> tuple[tuple[float, float, float], float]:
+        """The bounds of the balanced preset, which are public, and its precision: 0 where no sample is within the budget."""
+        most = self._most()
+        assert most is not None
+        rows, (start, basis) = self._rows(design), self._lines(design)
+        bound, reach = reach_of(rows, start)
+        k = basis.shape[1]
+        odds = replace(odds, tail=self._tail(k))
+        lam = self._penalty(odds, 0.0, k, bound, reach, lambda at: reach + bound * _longest(most, bound, reach, at))
+        bounds = (0.0, lam, log(reach + bound * _longest(most, bound, reach, lam)))
+        return bounds, _precision(rows.bound, *bounds, odds)
 
     def _penalty(self, odds: Odds, lower: float, k: int, bound: float, reach: float, residual: Any) -> float:
         if self.penalty != "auto":

@@ -55,6 +55,8 @@ _FLAG_WORDS = {
     "bias_aware": "the intervals hold the privacy noise and the worst bias of a shrunken estimate; they assume that no slope is "
     "beyond the bound stated here, and they are no multiples of a standard error",
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
+    "thin": "at some points the records do not stand above the privacy noise; there the interval is all that the response's bounds allow",
+    "selected": "chosen among several candidates by a private score; intervals would ignore the choice",
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
     "at_the_radius": "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",

@@ -23,6 +23,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "eptr.class_intervals": "confide.lab.experiments.eptr_bayes:INTERVALS",
     "eptr.figure1": "confide.lab.experiments.eptr_bayes:FIGURE1",
     "eptr.figure2": "confide.lab.experiments.eptr_linear:FIGURE2",
+    "eptr.figure3": "confide.lab.experiments.eptr_kernel:FIGURE3",
     "gptr.figure1": "confide.lab.experiments.gptr:FIGURE1",
     "gptr.logistic": "confide.lab.experiments.gptr_logistic:LOGISTIC",
     "gptr.intervals": "confide.lab.experiments.gptr:INTERVALS",

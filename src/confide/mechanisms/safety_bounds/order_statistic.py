@@ -59,6 +59,12 @@ class OrderStatistic(SafetyBound):
                 f"low must be below high and alpha above 0, all finite, got {self.low!r}, {self.high!r}, {self.alpha!r}"
             )
 
+        if max(abs(self.low), abs(self.high)) > 2.0**32 * self.alpha:
+            raise PlanError(
+                f"low = {self.low:g} and high = {self.high:g} lie more than 2^32 alphas from 0, where released numbers end; measure "
+                "the column from a public point nearer to it"
+            )
+
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return (f"x_({self.m})",)

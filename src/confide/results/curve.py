@@ -1,0 +1,361 @@
+"""A curve: estimates over points of one or several features, with pointwise and simultaneous bands, and values in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf, isfinite, nan, pi
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, special
+
+from confide.errors import NoResult, PlanError
+from confide.guarantees import Guarantee
+from confide.protocol import STATUSES
+from confide.results.estimates import check_alpha
+from confide.results.words import WITHOUT_NUMBERS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Curve"]
+
+Array = NDArray[np.float64]
+
+#: Rows of the printed table.
+_SHOWN = 11
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve:
+    """Estimates of a function at `points`, each a ratio of a noisy numerator and a noisy denominator.
+
+    points (m, d), features: d names, label: what the curve is of; estimates (m,), in the units of the response; sampling_variance,
+    noise_variance (m,): of the numerator over the denominator; denominator_noise (m,): squared relative noise of the denominator, 0 where
+    there is none; middle: the point of the response's units that numerators are measured from; bounds: of the response, which estimates
+    and intervals are moved into; dense: whether values between the points may be read off (d = 1, points in ascending order); crossings:
+    of the normalised error's process over the whole curve (its expected total turning angle), NaN where no simultaneous band is known;
+    band_variance (m,): the sampling variance for that band, where it is another one.
+
+    Intervals solve (numerator - f denominator)^2 <= z^2 variance(f) for f (Fieller 1954), cut to the bounds: where the denominator is not
+    told apart from its noise, the interval is all that the bounds allow. With exact denominators they are estimate +- z se.
+
+    >>> from confide.guarantees import GDP
+    >>> mu = GDP(1.0, relation="add-remove")
+    >>> x = np.linspace(0, 1, 5)[:, None]
+    >>> curve = Curve(
+    ...     method="kernel_curve 1", label="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
+    ...     sampling_variance=np.full(5, 0.01), noise_variance=np.zeros(5), denominator_noise=np.zeros(5), middle=0.0,
+    ...     bounds=(0.0, 1.0), status="ok", reason="", flags=(), requested=mu, guarantee=mu, target="E[y|x]",
+    ...     covers="sampling", release_sha256="0" * 64)
+    >>> curve.at(0.125).round(3).iloc[0].tolist()
+    [0.125, 0.031, 0.1, 0.0, 0.227]
+    """
+
+    method: str
+    label: str
+    features: tuple[str, ...]
+    points: Array
+    estimates: Array
+    sampling_variance: Array
+    noise_variance: Array
+    denominator_noise: Array
+    middle: float
+    bounds: tuple[float, float]
+    status: str
+    reason: str
+    flags: tuple[str, ...]
+    requested: Guarantee
+    guarantee: Guarantee
+    target: str
+    covers: str
+    release_sha256: str
+    facts: tuple[tuple[str, str], ...] = ()
+    simulated: bool = False
+    dense: bool = True
+    crossings: float = nan
+    legend: tuple[tuple[str, str], ...] = ()
+    band_variance: Array | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__  # the one way to set a field of a frozen dataclass
+        points = np.array(self.points, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != len(self.features) or not len(points):
+            raise PlanError(
+                f"points must have one column for each of {', '.join(self.features)}, got the shape {points.shape}"
+            )
+        if self.dense and (len(self.features) != 1 or (np.diff(points[:, 0]) <= 0).any()):
+            raise PlanError("a dense curve has one feature and points in ascending order; write dense=False for others")
+        put(self, "points", points)
+        for field in ("estimates", "sampling_variance", "noise_variance", "denominator_noise"):
+            values = np.array(getattr(self, field), dtype=np.float64)
+            if values.shape != (len(points),):
+                raise PlanError(f"{field} must hold one number for each of {len(points)} points, got {values.shape}")
+            put(self, field, values)
+        if self.band_variance is not None:
+            put(self, "band_variance", np.array(self.band_variance, dtype=np.float64))
+            assert self.band_variance.shape == (len(points),)
+        for field in ("points", "estimates", "sampling_variance", "noise_variance", "denominator_noise"):
+            getattr(self, field).flags.writeable = False
+        if self.status not in STATUSES or bool(self.reason) == (self.status == "ok"):
+            raise PlanError(
+                f"status must be one of {', '.join(STATUSES)}, with a reason unless it is ok; got {self.status!r}"
+            )
+        if not (self.requested.complete and self.guarantee.complete):
+            raise PlanError("guarantees of a result have their relation; take them from the release")
+        if self.status == "ok" and not np.isfinite(self.estimates).all():
+            raise PlanError("at status 'ok' estimates must be finite; otherwise say another status and its reason")
+
+    # the vocabulary of the other results ------------------------------------------------------------------------------
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of the guarantee."""
+        return str(self.guarantee.relation)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name for each point, such as "x = 0.25"."""
+        return tuple(
+            ", ".join(f"{f} = {v:.12g}" for f, v in zip(self.features, row, strict=True)) for row in self.points
+        )
+
+    @property
+    def response(self) -> str:
+        """What the curve is of."""
+        return self.label
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimates, indexed by name."""
+        return pd.Series(self.estimates.copy(), index=list(self.names))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether `conf_int` gives numbers."""
+        return self.status == "ok" and "no_interval" not in self.flags
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors to first order: sampling and privacy noise together; NaN without intervals."""
+        return pd.Series(np.sqrt(self._variances.sum(axis=0)), index=list(self.names))
+
+    @property
+    def privacy_share(self) -> pd.Series[float]:
+        """The part of each variance that is privacy noise."""
+        sampling, noise = self._variances
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return pd.Series(noise / (sampling + noise), index=list(self.names))
+
+    @property
+    def _variances(self) -> Array:
+        """Sampling and noise part at the points, shape (2, m)."""
+        if not self.has_intervals:
+            return np.full((2, len(self.points)), nan)
+        noise = self.noise_variance + self.denominator_noise * (self.estimates - self.middle) ** 2
+        return np.stack([self.sampling_variance, noise])
+
+    def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each point; NaN outside status "ok".
+
+        simultaneous: a band that holds the whole curve at once with that probability. Raises `PlanError` where none is known.
+        """
+        z = self._quantile(check_alpha(alpha), simultaneous)
+        parts = (self.estimates, self._sampling(simultaneous), self.noise_variance, self.denominator_noise)
+        low, high = self._limits(z, *parts)
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def _limits(self, z: float, value: Array, sampling: Array, noise: Array, relative: Array) -> tuple[Array, Array]:
+        """Fieller's set, the whole of the bounds where it is unbounded."""
+        least, most = self.bounds
+        if not self.has_intervals:
+            return np.full(len(value), nan), np.full(len(value), nan)
+        f = value - self.middle
+        lead = 1 - z * z * relative
+        with np.errstate(all="ignore"):
+            half = z * np.sqrt(np.maximum((sampling + noise) * lead + relative * f * f, 0.0)) / lead
+            low, high = self.middle + f / lead - half, self.middle + f / lead + half
+        open_ = ~(lead > 0) | ~np.isfinite(low + high)
+        low, high = np.clip(np.where(open_, least, low), least, most), np.clip(np.where(open_, most, high), least, most)
+        return low, high
+
+    def _sampling(self, simultaneous: bool) -> Array:
+        return self.band_variance if simultaneous and self.band_variance is not None else self.sampling_variance
+
+    def _quantile(self, alpha: float, simultaneous: bool) -> float:
+        z = float(-special.ndtri(alpha / 2))
+        if not simultaneous:
+            return z
+        if not isfinite(self.crossings):
+            raise PlanError(
+                "no simultaneous band is known for this curve; write conf_int(alpha) for intervals at each point"
+            )
+        # Rice 1944: the chance to leave [-c, c] is at most that at the start and the expected number of crossings
+        ratio = self.crossings / pi
+        return float(optimize.brentq(lambda c: 2 * special.ndtr(-c) + ratio * exp(-c * c / 2) - alpha, 0.0, 40.0))
+
+    # values -----------------------------------------------------------------------------------------------------------
+
+    def at(self, x: ArrayLike, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
+        """The curve at public points: the features, estimate, se, low, high. Reading it costs nothing.
+
+        x: one number or a list of them; with several features one row of numbers for each point. A dense curve is read between its
+        points, and at its ends beyond them; another one at its points alone (`PlanError`). Raises `NoResult` without a reply.
+        """
+        self._replied()
+        places = self._places(x)
+        parts = [self.estimates, self._sampling(simultaneous), self.noise_variance, self.denominator_noise]
+        if self.dense:
+            parts = [np.interp(places[:, 0], self.points[:, 0], part) for part in parts]
+        else:
+            parts = [part[self._rows(places)] for part in parts]
+        value, sampling, noise, relative = parts
+        low, high = self._limits(self._quantile(check_alpha(alpha), simultaneous), value, sampling, noise, relative)
+        se = np.sqrt(sampling + noise + relative * (value - self.middle) ** 2) if self.has_intervals else low
+        columns = {name: places[:, j] for j, name in enumerate(self.features)}
+        return pd.DataFrame({**columns, "estimate": value, "se": se, "low": low, "high": high})
+
+    def predict(self, data: Any) -> pd.Series[float]:
+        """The curve at the rows of public data: a frame or mapping that holds the features, or numbers as for `at`; NaN where one is
+        missing.
+
+        Raises `NoResult` when the release holds no reply.
+        """
+        self._replied()
+        if isinstance(data, Mapping) or hasattr(data, "columns"):
+            missing = [name for name in self.features if name not in data]
+            if missing:
+                raise PlanError(f"the data have no column {missing[0]!r}; the curve needs {', '.join(self.features)}")
+            data = np.column_stack([np.atleast_1d(np.asarray(data[name], dtype=np.float64)) for name in self.features])
+        places = self._places(data, missing=True)
+        known = np.isfinite(places).all(axis=1)
+        values = np.full(len(places), nan)
+        if known.any():
+            values[known] = self.at(places[known])["estimate"]
+        return pd.Series(values, name=self.label)
+
+    def _replied(self) -> None:
+        if self.status == "no_reply":
+            raise NoResult("the release holds no reply, so there is no curve to read; ask for a new release")
+
+    def _places(self, x: ArrayLike, *, missing: bool = False) -> Array:
+        d = len(self.features)
+        try:
+            places = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PlanError(f"points must be numbers, got {type(x).__name__}; write at([0.1, 0.2])") from None
+        places = places.reshape(-1, 1) if d == 1 and places.ndim <= 1 else np.atleast_2d(places)
+        if places.ndim != 2 or places.shape[1] != d or not (missing or np.isfinite(places).all()):
+            raise PlanError(
+                f"points must be finite, with one number for each of {', '.join(self.features)}; write at([0.1, 0.2])"
+            )
+        return places
+
+    def _rows(self, places: Array) -> list[int]:
+        known = {tuple(row): k for k, row in enumerate(self.points.tolist())}
+        wrong = [row for row in map(tuple, places.tolist()) if row not in known]
+        if wrong:
+            raise PlanError(
+                f"the release holds the curve at {len(known)} points alone, and {wrong[0]} is none of them; to_frame() lists them"
+            )
+        return [known[row] for row in map(tuple, places.tolist())]
+
+    # what is shown ----------------------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> list[int]:
+        """Positions of the rows that tables show: some, evenly apart, of a dense curve."""
+        m = len(self.points)
+        if not self.dense or m <= _SHOWN:
+            return list(range(m))
+        return [round(k * (m - 1) / (_SHOWN - 1)) for k in range(_SHOWN)]
+
+    def summary(self, alpha: float = 0.05) -> str:
+        """The table as text, with status, guarantee and what the band covers."""
+        from confide.results.curve_page import text
+
+        return text(self, check_alpha(alpha))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        kind = ", simulated noise" if self.simulated else ""
+        points = f"{len(self.points)} points of {', '.join(self.features)}"
+        return f"<Curve of {self.label!r} by {self.method!r}: {points}, status {self.status!r}, {self.guarantee}{kind}>"
+
+    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """All points: the features, estimate, se, low, high, band_low, band_high (NaN where no band is known), privacy_share."""
+        limits = self.conf_int(alpha)
+        band = self.conf_int(alpha, simultaneous=True) if isfinite(self.crossings) else limits * nan
+        hidden = self.status in WITHOUT_NUMBERS
+        frame: dict[str, Any] = {name: self.points[:, j] for j, name in enumerate(self.features)}
+        frame |= {"estimate": np.full(len(self.points), nan) if hidden else self.estimates, "se": self.bse.to_numpy()}
+        frame |= {"low": limits[0].to_numpy(), "high": limits[1].to_numpy()}
+        frame |= {"band_low": band[0].to_numpy(), "band_high": band[1].to_numpy()}
+        return pd.DataFrame({**frame, "privacy_share": self.privacy_share.to_numpy()})
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """All that the result holds, in types of strict JSON; what is not finite is None."""
+        frame = self.to_frame(alpha)
+        return {
+            "family": "curve",
+            "method": self.method,
+            "label": self.label,
+            "features": list(self.features),
+            "dense": self.dense,
+            "status": self.status,
+            "reason": self.reason,
+            "flags": list(self.flags),
+            "simulated": self.simulated,
+            "alpha": float(alpha),
+            "points": self.points.tolist(),
+            **{str(name): _plain(frame[name].to_numpy()) for name in list(frame)[len(self.features) :]},
+            "sampling_variance": _plain(self.sampling_variance),
+            "noise_variance": _plain(self.noise_variance),
+            "denominator_noise": _plain(self.denominator_noise),
+            "middle": self.middle,
+            "bounds": list(self.bounds),
+            "crossings": self.crossings if isfinite(self.crossings) else None,
+            "facts": [list(fact) for fact in self.facts],
+            "legend": [list(line) for line in self.legend],
+            "target": self.target,
+            "covers": self.covers,
+            "relation": self.relation,
+            "requested": {**self.requested.to_dict(), "text": str(self.requested)},
+            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
+            "release_sha256": self.release_sha256,
+        }
+
+    def to_json(self, alpha: float = 0.05) -> str:
+        """`to_dict` as strict JSON in ASCII."""
+        return json.dumps(self.to_dict(alpha), allow_nan=False)
+
+    def plot(self, alpha: float = 0.05, ax: Axes | None = None) -> Axes:
+        """The curve with its pointwise band and, where one is known, the simultaneous one; returns the Axes."""
+        from confide.results.curve_plot import draw_curve  # here, because matplotlib is slow to load
+
+        return draw_curve(self, check_alpha(alpha), ax)
+
+    def report(self, path: str | Path, alpha: float = 0.05) -> Path:
+        """Write one self-contained HTML file with table, plot and privacy statement; returns its path.
+
+        Raises `PlanError` when the file cannot be written.
+        """
+        from confide.results.curve_page import write
+
+        return write(self, Path(path), check_alpha(alpha))
+
+    def _repr_html_(self) -> str:
+        from confide.results.curve_page import html
+
+        return html(self, 0.05)
+
+
+def _plain(values: Sequence[float] | Array) -> list[float | None]:
+    return [float(v) if -inf < v < inf else None for v in values]
