@@ -43,6 +43,27 @@ def test_gamma_that_moves_too_fast_or_is_negative(wrong: Any, steps: float | Non
     assert "gamma" in str(report)
 
 
+def test_the_record_that_differs_is_shown() -> None:
+    from confide.ptr import SafetyBound
+
+    class Careless(SafetyBound):
+        dim, alpha = 1, 1 / 8
+
+        def gamma(self, data: Any) -> float:
+            return max(int((data[:, 0] > 0.5).sum()) - 4, 0)
+
+        def estimate(self, data: Any) -> Any:
+            return data[data[:, 0] > 0.5, 1].mean()
+
+    report = falsify_safety_bound(Careless(), [(0, 1), (0, 1)], n=20, seed=1)
+    one, other = report.pair_ratio
+    (at,) = np.flatnonzero((one != other).any(axis=1))
+    said = str(report)
+    assert f"record {at + 1} of 20 differs: {one[at].tolist()} in the one, {other[at].tolist()} in the other" in said
+    lengths = falsify_safety_bound(gamma, mean, 1 / 12, (-1, 1), relation="add-remove", restarts=4)
+    assert len(str(lengths).splitlines()) >= 6, "neighbours of two lengths are shown as they are"
+
+
 def test_gamma_that_raises_or_is_no_number_is_broken() -> None:
     def raises(x: Any) -> float:
         return 1 / len(inside(x))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide import registry
-from confide.classification import ClassSums
+from confide.classification import ClassSums, NaiveBayes
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import ClassRows, ClassTotal, SquareRows
 from confide.errors import NoResult, PlanError
@@ -160,6 +160,42 @@ def test_the_result_prints_plots_and_reports(tmp_path: Path) -> None:
     assert [text.get_text().split("\n")[0] for text in axes.get_yticklabels()] == ["x", "y"]
     found.plot(names=["x | a", "x | b"]).figure.savefig(tmp_path / "two.png")
     assert "x | c" in found.report(tmp_path / "report.html").read_text()
+
+
+def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_column(tmp_path: Path) -> None:
+    schema = cf.Schema(
+        {
+            "kind": cf.Categorical(["a", "b", "c"], on_missing="b"),
+            "x": cf.Numeric(-2, 3, on_missing="midpoint"),
+            "y": cf.Numeric(0, 10, on_missing=4.5),
+        }
+    )
+    for method, privacy in ((ClassSums("kind ~ x + y"), cf.GDP(2.0)), (NaiveBayes("kind ~ x + y"), cf.PureDP(2.0))):
+        registry.register(type(method))
+        noise = SimulatedNoise(1)
+        release = cf.release(method, cf.read(records(4_000, 3), schema), privacy, ledger=None, noise=noise)
+        found = method.infer(release)
+        assert found.status == "ok" and dict(found.legend)["Missing"] == "midpoint for x; 4.5 for y; b for kind"
+        page = found.report(tmp_path / "report.html").read_text()
+        assert "midpoint for x; 4.5 for y; b for kind" in page and "midpoint for x" in found.summary()
+        assert "Thick bars" not in page and "line of the plot" not in page
+        assert "One row for each feature" in page and "stands beside its name" in page
+        assert ("Read the first line of the table so: the estimate for P(a)" in page) == found.has_intervals
+        label = found.plot().get_xlabel()
+        assert ("a bar for its 95 % interval" in page) == found.has_intervals == ("95 % intervals" in label)
+        assert ("without an interval" in page) == ("point estimates, without intervals" in label)
+    dropped = fitted(ClassSums("kind ~ x + y"), records(4_000, 3))
+    assert dict(dropped.legend)["Missing"] == "records dropped for x, y, kind"
+
+
+def test_without_any_listed_label_the_result_says_so_and_shares_are_shares() -> None:
+    frame = records(2_000, 3).assign(kind="nobody")
+    for seed in range(30):
+        found = fitted(ClassSums("kind ~ x + y"), frame, seed=seed)
+        assert found.status == "weak" and "labels that are no levels" in found.summary()
+        assert found.flags == ("few_records",)
+        assert ((found.params[:3] >= 0) & (found.params[:3] <= 1)).all()
+    assert not fitted(ClassSums("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5).flags
 
 
 def test_tests_within_a_class_are_refused_because_their_covariance_is_not_known() -> None:

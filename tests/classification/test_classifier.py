@@ -130,6 +130,37 @@ def test_refusals() -> None:
         silent.predict(X)
 
 
+def test_errors_show_the_call_of_a_classifier_and_a_range_of_labels_is_refused() -> None:
+    X, y = records(200)
+    form, facts = r"""bounds=\{"X": \(-3, 3\), "y": \["no", "yes"\]\}""", {"schema": None}
+    for bounds in ({"X": (-3, 3)}, None, 3, {"X": "wide", "y": ["no", "yes"]}, {"X": (1, 2, 3), "y": ["no", "yes"]}):
+        with pytest.raises((PlanError, SchemaError), match=form):
+            classifier(**facts, bounds=bounds).fit(X, y)
+    with pytest.raises(PlanError, match=r"cf.Categorical\(\[\"no\", \"yes\"\]\)"):
+        classifier(**facts).fit(X, y)
+    for pair in ((-10, 10), (0.0, 1.0), (np.int64(0), np.float64(1))):
+        with pytest.raises(SchemaError, match=f"reads as the two ends of a range; write {form}, or a list"):
+            classifier(**facts, bounds={"X": (-3, 3), "y": pair}).fit(X, y)
+    for labels in (("no", "yes"), np.array(["no", "yes"])):
+        assert classifier(**facts, bounds={"X": (-3, 3), "y": labels}).fit(X, y).classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(("method", "privacy"), [("class_sums", cf.GDP(1.0)), ("naive_bayes", cf.PureDP(1.0))])
+def test_labels_that_are_not_listed_show_in_the_result(method: str, privacy: Any) -> None:
+    X, y = records(1_000)
+    for seed in range(10):
+        facts: dict[str, Any] = {
+            "schema": None,
+            "bounds": {"X": (-3, 3), "y": [-10, 10]},
+            "noise": SimulatedNoise(seed),
+        }
+        model = classifier(method, privacy=privacy, **facts).fit(X, y)
+        assert model.status_ == "weak" and "few_records" in model.result_.flags
+        assert "labels that are no levels" in model.result_.summary()
+        assert model.result_.params[:2].between(0, 1).all()
+    assert "few_records" not in classifier(method, privacy=privacy).fit(X, y).result_.flags
+
+
 def test_logistic_regression_plugs_in_by_name() -> None:
     registry.register(cf.regression.Logistic)
     X, y = records()

@@ -37,7 +37,7 @@ def total(*classes: list[float]) -> np.ndarray:
 
 
 def test_contract_and_audit() -> None:
-    method = EfficientPTRBayes("kind ~ x + y", least=5, gamma_plan=100)
+    method = EfficientPTRBayes("kind ~ x + y", least=5, gamma_plan=8)
     assert check_method(method, SCHEMA, privacy=cf.GDP(2.0, 1e-3), replications=20).ok
     found = cf.audit.audit(method, SCHEMA, privacy=cf.GDP(1.0, 1e-3), runs=1_000, seed=1)
     assert found.ok
@@ -129,10 +129,55 @@ def test_a_reply_that_is_not_planned_for_is_flagged() -> None:
     assert method.infer(release).flags == ("conditional_on_reply",)
 
 
+def test_the_plan_says_how_many_records_a_reply_needs_and_that_many_are_enough() -> None:
+    asked = cf.ApproxDP(1.0, 1e-6)
+    for n in (None, 6_000):
+        plan = EfficientPTRBayes("kind ~ x", **({"least": 601} if n is None else {"c0": 0.1})).plan(SCHEMA, asked, n=n)
+        assert plan.constants["least"] == 601 and plan.constants["records for a reply"] == 1_051
+        assert "replies with probability 0.999 if the smallest class has at least 1,051 records" in plan.summary()
+    warned = EfficientPTRBayes("kind ~ x", c0=0.1, gamma_plan=3).plan(SCHEMA, cf.ApproxDP(0.02, 1e-9), n=300)
+    assert warned.constants["planned reply"] < 0.5 and "which 300 records cannot have" in warned.covers
+    # L = 30: from 30 - 1 + 22.5 records on, nearly always; at L itself, hardly ever
+    method = EfficientPTRBayes("kind ~ x", least=30, gamma_plan=22.5)
+    asked = cf.ApproxDP(1.5, 0.01)
+    enough = method.plan(SCHEMA, asked).constants["records for a reply"]
+    for size, low, high in ((enough, 0.98, 1.0), (30, 0.0, 0.06)):
+        frame = pd.DataFrame({"kind": list("abc") * size, "x": 0.5, "y": 5.0})
+        replies = []
+        for seed in range(200):
+            noise = SimulatedNoise(seed)
+            replies.append(
+                cf.release(method, cf.read(frame, SCHEMA), asked, ledger=None, noise=noise).status == "released"
+            )
+        assert low <= np.mean(replies) <= high
+
+
+def test_a_plan_that_can_hardly_reply_is_refused_with_a_setting_that_works() -> None:
+    asked = cf.ApproxDP(1.0, 1e-6)
+    with pytest.raises(
+        PlanError, match=r"L = 1,800 .* needs 3,149 records, 3 classes 9,447 .* there are 6,000"
+    ) as caught:
+        EfficientPTRBayes("kind ~ x", c0=0.3).plan(SCHEMA, asked, n=6_000)
+    assert "half of the least share" in str(caught.value) and "c0=0.19 at most" in str(caught.value)
+    for method, said in (
+        (EfficientPTRBayes("kind ~ x", least=2_000), "least="),
+        (EfficientPTRBayes("kind ~ x", c0=0.1, gamma_plan=1_600), "c0="),
+        (EfficientPTRBayes("kind ~ x", c0=0.3), "c0="),
+    ):
+        with pytest.raises(PlanError, match=f"{said}.* at most") as caught:
+            method.plan(SCHEMA, asked, n=6_000)
+        value = str(caught.value).split(said)[1].split(" ")[0]
+        works = {"least": int(value)} if said == "least=" else {"c0": float(value)}
+        plan = EfficientPTRBayes("kind ~ x", **works, gamma_plan=method.gamma_plan).plan(SCHEMA, asked, n=6_000)
+        assert plan.constants["records for a reply"] <= 2_001
+    with pytest.raises(PlanError, match=r"take ClassSums.*leave gamma_plan out"):
+        EfficientPTRBayes("kind ~ x", least=5, gamma_plan=100).plan(SCHEMA, asked, n=40)
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({}, "either c0"),
+        ({}, "either c0.*about half of the least share.*got c0=None and least=None"),
         ({"c0": 0.1, "least": 10}, "either c0"),
         ({"c0": 0.0}, "c0 must be above 0"),
         ({"c0": -0.1}, "c0 must be above 0"),

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_runner import entries, good, run
+from cli_runner import SCHEMA, entries, good, run
 
-from confide import Question, Release, gate
-from confide.cli.hints import for_command_line
+from confide import GDP, Ledger, Plan, Question, Release, Schema, gate, read, regression
+from confide.cli.hints import for_command_line, plan_command
+from confide.errors import PrivacyError
 
 PLAN = ("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
 RELEASE = ("release", "plan.json", "survey.csv", "-o", "new.json", "--ledger")
@@ -149,3 +150,61 @@ def test_a_power_outside_of_I_is_noted_in_the_plan(survey):
     out = good("plan", "happy ~ age + age**2", *PLAN[2:]).out
     assert "age**2 is read as the power I(age ** 2)" in out
     assert "read as the power" not in good("plan", "happy ~ age + I(age ** 2)", *PLAN[2:]).out
+
+
+PTR = ("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1", "--delta", "1e-6", "--method", "efficient_ptr")
+
+
+def test_a_book_without_a_delta_is_told_to_get_one_and_no_plan_that_fails(survey):
+    good("ledger", "init", "sub.db", "--dataset", "survey", "--mu", "4", "--relation", "substitute")
+    good(*PTR, "-o", "plan.json")
+    done = run("release", "plan.json", "survey.csv", "--ledger", "sub.db", "-o", "r.json")
+    assert done.code == 4
+    assert "this book has no delta left; a release that may fail needs one" in done.err
+    amend = re.search(r"confide (ledger amend sub.db --dataset survey --mu \.\.\. --delta \.\.\.) --reason", done.err)[
+        1
+    ]
+    assert "confide plan" not in done.err and done.err.count("confide ledger amend") == 1
+    first, second = "--mu ...", "--delta ..."
+    words = amend.replace(first, "--mu 4").replace(second, "--delta 1e-7")
+    good(*shlex.split(words), "--reason", "decision")
+    done = run("release", "plan.json", "survey.csv", "--ledger", "sub.db", "-o", "r.json")
+    assert "delta = 1e-07 is left of the 1e-06 asked for; what fits: confide plan" in done.err
+    assert "--mu ... --delta ... --reason TEXT" in done.err, "an amendment without a delta would take it away"
+    good(*shlex.split(re.search(r"what fits: (confide plan .*? -o smaller.json)", done.err)[1])[1:])
+    good("release", "smaller.json", "survey.csv", "--ledger", "sub.db", "-o", "small.json")
+
+
+def test_a_book_under_a_relation_that_the_method_has_not_names_what_works(book):
+    good(*PTR, "-o", "plan.json")
+    for words in (
+        (*PTR, "--ledger", "book.db"),
+        ("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "r.json"),
+    ):
+        done = run(*words)
+        assert done.code == 3 and "--relation add-remove" not in done.err
+        assert "take a method that has add-remove" in done.err and "opened with --relation substitute" in done.err
+    with pytest.raises(PrivacyError) as refused:
+        gate.release(
+            Plan.from_json(Path("plan.json").read_text()),
+            read("survey.csv", Schema.from_toml("schema.toml")),
+            ledger=Ledger.open("book.db"),
+        )
+    assert "else take a method that has it" in str(refused.value)
+    said = for_command_line(str(refused.value), book="book.db")
+    assert "confide ledger init OTHER_BOOK --dataset survey --mu ... --delta ... --relation substitute (two" in said
+    assert said.count("(") == said.count(")")
+
+
+def test_a_release_of_one_line_answers_no_subset_and_says_what_does(survey):
+    good(*PTR, "-o", "plan.json")
+    good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "line.json")
+    done = run("infer", "line.json", "--subset", "age")
+    assert done.code == 3 and "one line" in done.err and "--method ssp answer subsets" in done.err
+
+
+def test_settings_of_any_method_and_a_public_n():
+    assert for_command_line('take Logistic(formula, mechanism="output")') == "take --set mechanism=output"
+    assert for_command_line("SSP2(formula, cov='robust')") == "--set cov=robust"
+    plan = gate.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
+    assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, book=None, dataset=None)

@@ -30,6 +30,24 @@ def test_each_way_to_ask(given_, expected):
     assert privacy(*given_) == expected
 
 
+def test_numbers_as_people_write_them():
+    written = {
+        ".05": 0.05,
+        "-.5": -0.5,
+        "5.": 5.0,
+        "+2": 2,
+        "+.5e-3": 5e-4,
+        "1.e3": 1e3,
+        "[.1, -.2, 3]": (0.1, -0.2, 3),
+    }
+    assert {text: value_of(text) for text in written} == written
+    assert type(value_of("5.")) is float and type(value_of("+2")) is int
+    for text in ("log(.5)", "a.5", "1.5.2", "y ~ a + .5", "007", "v1.", '".5"x', "."):
+        assert value_of(text) == text
+    assert value_of('{"a": ".5"}') == {"a": ".5"}
+    assert settings(["c0=.05"]) == {"c0": 0.05}
+
+
 @given(st.lists(st.booleans(), min_size=4, max_size=4))
 def test_exactly_one_way(present):
     mu, rho, epsilon, delta = (

@@ -184,7 +184,7 @@ def test_an_unsafe_estimate_is_never_asked_for() -> None:
         asked = 0
 
         def estimate(self, x: Any) -> Any:
-            type(self).asked += 1
+            type(self).asked += not x.any()  # the records are all 0, practice records are not
             return super().estimate(x)
 
     bound = Careful()
@@ -247,7 +247,7 @@ def test_a_users_bound_is_recorded_as_asserted_and_as_tried(tmp_path: Any) -> No
     result = safe_release(Ratio(), data, privacy=cf.GDP(1.0, 1e-6), ledger=book, gamma_plan=30, report=report)
     assert result.guarantee.assumptions == (
         "asserted safety bound Ratio",
-        f"falsified for {report.tried} pairs without success",
+        f"attacked on {report.tried:,} pairs of neighbours, not broken",
     )
     assert len(list(book.show().entries if hasattr(book.show(), "entries") else [1])) == 1
     with pytest.raises(PlanError, match="'broken'"):
@@ -268,6 +268,75 @@ class Bad(SafetyBound):
 
     def estimate(self, x: Any) -> Any:
         return self._estimate(x)
+
+
+class Wrong(Ratio):
+    """One step of a right bound replaced by a wrong one."""
+
+    def __init__(self, **wrong: Any) -> None:
+        for name, function in wrong.items():
+            setattr(self, name, function)
+
+
+def _raises(x: Any) -> Any:
+    return x[:, 7].mean()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (
+            {"estimate": _raises},
+            r"Wrong\.estimate raises IndexError: index 7 is out of bounds .* on 200 practice records of the columns x",
+        ),
+        ({"gamma": _raises}, r"Wrong\.gamma raises IndexError"),
+        ({"prepare": _raises}, r"Wrong\.prepare raises IndexError"),
+        ({"gamma": lambda x: x[:, 0] > 2}, r"Wrong\.gamma raises TypeError"),
+        ({"gamma": lambda x: -1.0}, r"Wrong\.gamma gives -1\.0, and must give a number of at least 0"),
+        ({"gamma": lambda x: float("nan")}, r"Wrong\.gamma gives nan"),
+        ({"estimate": lambda x: [1.0, 2.0]}, r"Wrong\.estimate gives 2 numbers, and dim is 1"),
+        ({"estimate": lambda x: [float("nan")]}, r"Wrong\.estimate gives a number that is not finite"),
+    ],
+)
+def test_a_bug_in_a_bound_shows_on_practice_records_before_any_charge(wrong: Any, words: str) -> None:
+    method = SafeRelease(Wrong(**wrong), gamma_plan=20)
+    for mode in ("gdp", "exact"):
+        with pytest.raises(PlanError, match=words):
+            cf.plan(replace(method, mode=mode), X, ASKED, n=200)
+    with pytest.raises(PlanError, match=words):
+        safe_release(method.bound, spread(200), privacy=ASKED, ledger=None, gamma_plan=20, n=200)
+
+
+def test_practice_asks_no_estimate_of_unsafe_data_and_tries_levels_too() -> None:
+    unsafe = Wrong(gamma=lambda x: 0.0, estimate=_raises)
+    assert cf.plan(SafeRelease(unsafe, gamma_plan=20), X, ASKED, n=200).n == 200
+    only_alike = Wrong(gamma=lambda x: 5.0 * (len(np.unique(x)) == 1), estimate=_raises)
+    with pytest.raises(PlanError, match="estimate raises IndexError"):
+        cf.plan(SafeRelease(only_alike, gamma_plan=20), X, ASKED, n=200)
+
+    class Falls(LeastSquares):
+        def level(self, prepared: Any) -> float:
+            return [][0]
+
+    class NoAlpha(LeastSquares):
+        def alpha_at(self, t: float) -> float:
+            return float("inf")
+
+    for cls, words in ((Falls, "level raises IndexError"), (NoAlpha, "alpha_at gives no finite number")):
+        with pytest.raises(PlanError, match=words):
+            cf.plan(SafeRelease(cls(1, 1.0, 1.0, 1.0), mode="adaptive"), XY, ASKED, n=400)
+
+
+def test_practice_hands_over_columns_as_records_come() -> None:
+    schema = cf.Schema({"g": cf.Categorical(["a", "b"], on_missing="a"), "x": cf.Numeric(0, 1, on_missing="midpoint")})
+    seen: list[Any] = []
+
+    def gamma(x: Any) -> float:
+        seen.append(x)
+        return 3.0
+
+    cf.plan(SafeRelease(Wrong(gamma=gamma), ("x", "g"), gamma_plan=20), schema, ASKED, n=50)
+    assert seen[0].shape == (50, 2) and set(seen[0][:, 1]) == {0.0, 1.0} and 0 < seen[0][:, 0].min() < 0.5
 
 
 def test_data_never_raise_whatever_a_bound_does() -> None:

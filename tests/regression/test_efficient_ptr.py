@@ -295,6 +295,7 @@ def test_no_reply_is_a_result(extra: dict[str, Any]) -> None:
     assert release.status == "no_reply" and set(release.statistics) == ({"eigenvalue"} if not extra else set())
     found = method.infer(release)
     assert found.status == "no_reply" and np.isnan(found.estimates).all() and found.reason
+    assert dict(found.facts) == ({} if extra else {"Certified least eigenvalue": "none"})
     assert "declined" in found.summary() and "NaN" not in found.to_json()
     with pytest.raises(NoResult):
         found.predict(pd.DataFrame({"a": [0.0], "b": [0.0]}))

@@ -294,7 +294,7 @@ def test_what_is_added_to_theta_hides_what_the_solver_leaves() -> None:
         radius = (made.tolerance + sqrt(5) * made.sd * 2.0**-40) / made.ridge
         moved = 2 * radius / float(made.step) + sqrt(5)
         assert moved / sqrt(made.variance) <= cf.guarantees.gaussian_mu(epsilon, 1e-6) / 32
-        assert made.output_sd < 1e-5 * made.sd / made.ridge
+        assert made.output_sd < 1e-3 * made.sd / made.ridge
         # a Gaussian mechanism of the same budget without a Hessian: what is spent is 15 % of mu^2, and little more
         alone = 1.5 / (cf.guarantees.gaussian_mu(epsilon, 1e-6) * sqrt(0.85))
         assert alone <= made.sd <= alone * 1.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import inf, nan
 
 import numpy as np
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 from results_examples import NAMES, SHA, Maker, build
 from rich.cells import cell_len
 
-from confide.guarantees import GDP
+from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.protocol import STATUSES
 from confide.results.table import number
-from confide.results.words import STATUS_WORDS, clean
+from confide.results.words import STATUS_WORDS, approx_words, clean, flag_words, notes
 
 
 def unwrapped(text: str) -> str:
@@ -217,3 +218,16 @@ def test_hostile_text_is_shown_and_not_obeyed(make: Maker, hostile):
 def test_clean_text_is_printable(text):
     assert clean(text).isprintable()
     assert clean(clean(text)) == clean(text)
+
+
+def test_the_same_numbers_are_requested_and_charged_and_no_pair_is_looser_than_the_request():
+    asked = ApproxDP(1.0, 1e-6, relation="add-remove")
+    charged = replace(asked, assumptions=("float64 sampling",))
+    result = build(requested=asked, guarantee=charged)
+    assert dict(notes(result))["Guarantee"] == f"{charged}; requested and charged"
+    mu = GDP(calibrate_gaussian(asked), relation="add-remove")
+    said = dict(notes(build(requested=asked, guarantee=mu)))["Guarantee"]
+    assert ", at most (1, 1e-6); charged, where ApproxDP" in said
+    assert approx_words(mu) in (", at most (1, 1e-6)", ", at most (1.01, 1e-6)")
+    assert approx_words(GDP(1.0), requested=asked) == ", at most (4.89, 1e-6)"
+    assert "no sampling error" in flag_words("ridge_line")

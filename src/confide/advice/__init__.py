@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from confide import gate, registry
 from confide.advice.expectation import Advice, Expectation, mean_ratio
 from confide.advice.tasks import TASKS, Task
 from confide.errors import ConfideError, PlanError
-from confide.guarantees import Guarantee
+from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise
 from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Together
 from confide.protocol.allowance import checked_privacy
@@ -49,14 +50,14 @@ def advise(
     n: int,
     privacy: Guarantee,
     *,
-    like: pd.DataFrame | None = None,
+    like: pd.DataFrame | str | Path | None = None,
     replications: int = 12,
     progress: Progress | None = None,
 ) -> Advice:
     """Which method to expect most of for a task, at n records and a price, by simulation on practice records.
 
     task: one of `TASKS`; formula: as the methods take it; n: the number of records, or a guess of it; privacy: what the release may
-    cost; its relation is "substitute" when it is left open, but for methods that do not have it. like: public records with the schema's
+    cost; its relation is "substitute" when it is left open, but for methods that do not have it. like: public records (a frame, or a path)
     columns that look like the private ones, of which practice records are drawn with replacement; without them features are even within
     their bounds and the response follows a planted relation. replications: runs of each method.
 
@@ -77,11 +78,14 @@ def advise(
     asked = wanted.resolve(wanted.relation or "substitute")
     # not the stream of the practice records: its numbers would be theirs again
     kind, generator = TASKS[task], np.random.Generator(np.random.PCG64([_SEED, 1, 1]))
-    population = schema.sample(_POPULATION, _SEED) if like is None else like
+    population = schema.sample(_POPULATION, _SEED) if like is None else _public(like)
     if like is None:
         population = kind.plant(population, formula, schema, generator)
     bench = _Bench(kind, formula, schema, min(n, _MOST), asked, population, replications, wanted.relation is None)
-    truth = bench.numbers(bench.reference, population, ZeroNoise())
+    bare_bench = replace(
+        bench, privacy=GDP(1.0, relation=asked.relation)
+    )  # what noise would cost does not matter without any
+    truth = bare_bench.numbers(bench.reference, population, ZeroNoise())
     names = tuple(truth)
     known = [(name, settings) for name, settings in bench.candidates if name in registry.known()]
     done, of = 0, (len(known) + 1) * replications
@@ -92,7 +96,7 @@ def advise(
         if progress is not None:
             progress(done, of, what)
 
-    bare = bench.error(bench.reference, truth, step, silent=True)[0]
+    bare = bare_bench.error(bench.reference, truth, step, silent=True)[0]
     found = [bench.expect(name, settings, truth, step) for name, settings in known]
     best = min(found, key=lambda one: mean_ratio(one.error, bare))
     ranked = sorted((replace(one, ratio=mean_ratio(one.error, best.error)) for one in found), key=lambda one: one.ratio)
@@ -157,20 +161,24 @@ class _Bench:
 
     def error(
         self, method: Method, truth: Mapping[str, float], step: Callable[[str], None], *, silent: bool = False
-    ) -> tuple[tuple[float, ...], float, bool]:
-        """Root mean square errors of each number over the runs with numbers, the share of those, and whether any had intervals."""
-        found, intervals = [], False
+    ) -> tuple[tuple[float, ...], float, float]:
+        """Root mean square errors of each number over the runs with numbers, and the shares of runs with numbers and with intervals."""
+        found, intervals = [], 0
         for seed, frame in self.samples():
             noise = ZeroNoise() if silent else SimulatedNoise(_SEED + seed)
             numbers, has = self.run(method, frame, noise)
-            intervals |= has
+            intervals += has
             values = np.array([numbers.get(name, nan) for name in truth])
             if np.isfinite(values).all():
                 found.append(values - np.array(list(truth.values())))
             step(method.name)
         if not found:
-            return (nan,) * len(truth), 0.0, False
-        return tuple(np.sqrt((np.array(found) ** 2).mean(axis=0)).tolist()), len(found) / self.replications, intervals
+            return (nan,) * len(truth), 0.0, 0.0
+        return (
+            tuple(np.sqrt((np.array(found) ** 2).mean(axis=0)).tolist()),
+            len(found) / self.replications,
+            intervals / self.replications,
+        )
 
     def expect(
         self, name: str, settings: Mapping[str, Any], truth: Mapping[str, float], step: Callable[[str], None]
@@ -182,7 +190,7 @@ class _Bench:
         except ConfideError as error:
             for _ in range(self.replications):
                 step(name)
-            return Expectation(name, words, (nan,) * len(truth), inf, 0.0, False, False, str(error))
+            return Expectation(name, words, (nan,) * len(truth), inf, 0.0, False, 0.0, str(error))
         errors, replies, intervals = self.error(method, truth, step)
         if plan.relation != self.privacy.relation:
             words = f"{words}, {plan.relation}" if words else plan.relation
@@ -206,3 +214,20 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"({len(value)})" if isinstance(value, list) else repr(value)
+
+
+def _public(like: Any) -> pd.DataFrame:
+    """Public records as a frame."""
+    if isinstance(like, str | Path):
+        path = Path(like)
+        try:
+            return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        except (OSError, ValueError):
+            raise PlanError(
+                f"like={str(like)!r} cannot be read as CSV or Parquet; give a path to public records"
+            ) from None
+    if not isinstance(like, pd.DataFrame) or not len(like):
+        raise PlanError(
+            f"like takes public records, a frame or a path, got {type(like).__name__}; leave it out for made-up records"
+        )
+    return like

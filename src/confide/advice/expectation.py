@@ -12,12 +12,16 @@ from confide.guarantees import Guarantee
 
 __all__ = ["Advice", "Expectation", "mean_ratio"]
 
+# A dozen runs know a standard error to about a fifth.
+_TELLS = 1.2
+_MOSTLY = 0.9
+
 
 @dataclass(frozen=True)
 class Expectation:
     """What to expect of one method. error: predicted standard errors, one for each number, in the data's units, all NaN where there
-    are none; ratio: the same over the best method's, as a geometric mean; replies: the share of runs that gave numbers; tested: whether
-    it rests on a private test or certificate that may fail; intervals: whether it gives any; problem: why it cannot be asked.
+    are none; ratio: the same over the least, as a geometric mean; replies: the share of runs that gave numbers, intervals: of those that
+    gave intervals, too; tested: whether it rests on a private test or certificate that may fail; problem: why it cannot be asked.
     """
 
     method: str
@@ -26,7 +30,7 @@ class Expectation:
     ratio: float
     replies: float
     tested: bool
-    intervals: bool
+    intervals: float
     problem: str = ""
 
     @property
@@ -36,7 +40,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Advice:
-    """Expectations, best first. `print(advice)` says them in words; `best` is the method to take.
+    """Expectations, the least errors first. `print(advice)` says them in words; `best` is the method to take.
 
     names: what the predicted standard errors are of; without_privacy: the standard errors that sampling alone leaves.
     """
@@ -51,8 +55,19 @@ class Advice:
     assumes: str
 
     @property
+    def alike(self) -> tuple[Expectation, ...]:
+        """The methods whose ratios the runs cannot tell from the least one."""
+        return tuple(one for one in self.expectations if one.ratio <= _TELLS and not one.problem)
+
+    @property
     def best(self) -> Expectation:
-        return self.expectations[0]
+        """Of the methods that are alike, one that gave intervals and replies, under the asked relation, without a test, if there is one."""
+
+        def doubts(one: Expectation) -> tuple[bool, ...]:
+            other = "add-remove" in one.settings or "substitute" in one.settings
+            return (one.replies < _MOSTLY, one.intervals < _MOSTLY, other, one.tested)
+
+        return min(self.alike or self.expectations, key=lambda one: (sum(doubts(one)), doubts(one), one.ratio))
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -60,11 +75,15 @@ class Advice:
         ranked = [one for one in self.expectations if isfinite(one.ratio)]
         if not ranked:
             return ("No method gives numbers here; ask for fewer terms, more records or a larger budget.",)
-        best = ranked[0]
+        best = self.best
         cost = mean_ratio(best.error, self.without_privacy)
-        said = [f"Take {best.label}: standard errors about {cost:.2f} times those without privacy."]
+        size = "as large as those without privacy" if cost < 1.1 else f"{cost:.2f} times those without privacy"
+        said = [f"Take {best.label}: standard errors about {size}."]
+        others = [one.label for one in self.alike if one is not best]
+        if others:
+            said.append(f"So many runs cannot tell it from {', '.join(others)}.")
         free = [one for one in ranked if not one.tested]
-        for one in (one for one in ranked if one.tested):
+        for one in (one for one in ranked if one.tested and (one is best or one not in self.alike)):
             if not free or one.ratio < free[0].ratio:
                 said.append(
                     f"{one.label} rests on a private test and is expected to be better than any method without one."
@@ -74,10 +93,17 @@ class Advice:
                     f"{one.label} rests on a private test and is expected to be worse than {free[0].label}, which needs none: "
                     f"standard errors {one.ratio / free[0].ratio:.2f} times as large."
                 )
-        if not best.intervals:
-            with_intervals = next((one for one in ranked if one.intervals), None)
-            if with_intervals is not None:
-                said.append(f"{best.label} gives no intervals; of those that do, take {with_intervals.label}.")
+        if best.intervals < _MOSTLY:
+            often = (
+                "gave no intervals"
+                if not best.intervals
+                else f"gave intervals in {best.intervals:.0%} of the runs only"
+            )
+            better = next((one for one in ranked if one.intervals >= _MOSTLY), None)
+            said.append(
+                f"{best.label} {often}"
+                + ("." if better is None else f"; {better.label} gave them in {better.intervals:.0%}.")
+            )
         return tuple(said)
 
     def to_frame(self) -> pd.DataFrame:
@@ -128,9 +154,7 @@ class Advice:
                 lines.append(f"{one.label:<{width}}cannot be asked: {one.problem}")
                 continue
             errors = "".join(f"{v:>{cell}.3g}" for v, cell in zip(one.error, cells, strict=False))
-            lines.append(
-                f"{one.label:<{width}}{one.ratio:>8.2f}{one.replies:>9.0%}{'yes' if one.intervals else 'no':>11}{errors}"
-            )
+            lines.append(f"{one.label:<{width}}{one.ratio:>8.2f}{one.replies:>9.0%}{one.intervals:>11.0%}{errors}")
         more = f" (the first {len(shown)} of {len(self.names)})" if len(self.names) > len(shown) else ""
         return "\n".join([*lines, "", f"Predicted standard errors{more}; {self.assumes}"])
 

@@ -108,11 +108,30 @@ class SafetyReport:
         ]
         for what, value, pair in (("gamma", self.steps, self.pair_steps), ("estimate", self.ratio, self.pair_ratio)):
             if value > 1 + _TOLERANCE:
-                lines += [f"the worst neighbours of the {what}:", *(f"  {shown(data)}" for data in pair)]
+                lines += [f"the worst neighbours of the {what}:", *(f"  {line}" for line in _apart(*pair))]
         return "\n".join(lines)
 
 
 _TOLERANCE = 1e-9
+
+
+def _apart(one: Any, other: Any) -> tuple[str, ...]:
+    """Two neighbours in words: the data, and the record that differs, where they are rows of the same number."""
+    try:
+        first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+        same = first.shape == second.shape and first.ndim > 0
+        places = np.flatnonzero(
+            ((first != second) & ~(np.isnan(first) & np.isnan(second))).reshape(len(first), -1).any(axis=1)
+        )
+    except (TypeError, ValueError):
+        same, places = False, np.array([], dtype=np.int64)
+    if not same or len(places) != 1:
+        return shown(one), shown(other)
+    at = int(places[0])
+    return (
+        shown(one),
+        f"record {at + 1} of {len(first)} differs: {shown(first[at].tolist())} in the one, {shown(second[at].tolist())} in the other",
+    )
 
 
 def falsify_safety_bound(

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import ceil, floor, isfinite, log10, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,15 +56,16 @@ _SURE = 0.95
 class EfficientPTRBayes:
     """Class means, shares and a Gaussian classifier by efficient propose-test-release, or no reply.
 
-    formula, variance, radius, term_bounds: as `ClassSums`. Either c0: the least share of a class that the noise is made for, above 0 and
-    below one over the number of classes (needs the public n: L = floor(c0 n) + 1), or least: L itself. gamma_plan: records above L - 1
-    in the smallest class that shall pass with probability 1 - beta (default 3 L/4, a share of 1.75 c0). One pass. A delta is needed.
+    formula, variance, radius, term_bounds: as `ClassSums`. Either c0: the least share of a class that the noise is made for, about half of
+    the least share to expect (needs the public n: L = floor(c0 n) + 1), or least: L itself. gamma_plan: records above L - 1 in the smallest
+    class that shall pass with probability 1 - beta (default 3 L/4: a share of 1.75 c0 replies, one near c0 rarely). One pass. A delta is
+    needed. `plan.constants["records for a reply"]` is the size of the smallest class from which a reply has probability 1 - beta.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8)})
     >>> plan = EfficientPTRBayes("kind ~ x", c0=0.04).plan(schema, cf.ApproxDP(1.0, 1e-6), n=5_000)
-    >>> plan.constants["least"], [part.name for part in plan.event.then.parts]
-    (201, ['means', 'squares'])
+    >>> plan.constants["least"], plan.constants["records for a reply"], [part.name for part in plan.event.then.parts]
+    (201, 351, ['means', 'squares'])
     """
 
     formula: str
@@ -92,11 +93,13 @@ class EfficientPTRBayes:
         checked_radius(self.radius, 1)
         if (self.c0 is None) == (self.least is None):
             raise PlanError(
-                "give either c0, the least share of a class, or least, its least size, from public facts; write c0=0.05"
+                f"give either c0, about half of the least share of a class to expect, or least, a least size, from public facts; got "
+                f"c0={self.c0!r} and least={self.least!r}; write c0=0.05"
             )
         if self.c0 is not None and not (_is_number(self.c0) and 0 < self.c0 < 0.5):
             raise PlanError(
-                f"c0 must be above 0 and below one over the number of classes, got {self.c0!r}; write c0=0.05"
+                f"c0 must be above 0 and below one over the number of classes, got {self.c0!r}; about half of the least share of a "
+                "class to expect is usual: write c0=0.05 where that share is 0.1"
             )
         if self.least is not None and (
             isinstance(self.least, bool) or not isinstance(self.least, int) or not 2 <= self.least < 1 << 40
@@ -116,14 +119,17 @@ class EfficientPTRBayes:
     ) -> Plan:
         """The test and what follows it, from public facts. n: the number of records, which c0 is a share of.
 
-        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for a request without a delta.
+        Raises `PlanError` for a formula or setting that cannot work, also where no class sizes of n records make the planned reply;
+        `PrivacyError` for a request without a delta.
         """
         own = self._own(schema)
         least = self._least(own, n)
+        if n is not None and n >= 0:
+            self._check_room(len(own.classes), least, n)
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
         rows, radius = self._rows(own), self._radius(own)
         statistics: dict[str, Statistic] = {"safety": ClassSafety(rows, least), "means": SafeMeans(rows, least)}
-        share, reply = self._test(allowance, least)
+        share, reply, enough = self._test(allowance, least)
         squares = Fraction(0) if self.variance == "identity" else _SQUARES * (1 - share)
         then = [allowance.spend("means", statistics["means"], 1 - share - squares)]
         if squares:
@@ -140,13 +146,13 @@ class EfficientPTRBayes:
             allowance.test("safety", statistics["safety"], share, Together(tuple(then))),
             statistics,
             n=n,
-            constants={"least": least, "radius": radius, "planned reply": reply},
+            constants={"least": least, "radius": radius, "planned reply": reply, "records for a reply": enough},
             target=self._target(own),
-            covers=self._covers(),
+            covers=f"{self._covers()}. {self._reply_words(len(own.classes), least, enough, n)}",
             forecast=forecast(own, sd / means.weight, sd / rows.steps * size, int(size * len(own.classes))),
             warnings=(
                 *parse_formula(own.design.formula, own.design.schema).notes,
-                *_warnings(allowance, share, reply, n),
+                *_warnings(share, reply),
             ),
         )
 
@@ -172,15 +178,55 @@ class EfficientPTRBayes:
             raise PlanError("c0 is a share of the public number of records; give n=, or least= in place of c0")
         return least_class_size(self.c0, n)
 
-    def _test(self, allowance: Allowance, least: int) -> tuple[Fraction, float]:
-        """The share of the test and the planned probability of a reply."""
+    def _gamma(self, least: int) -> float:
+        """Records above L - 1 that the reply is planned for."""
+        return max(3 * least / 4 if self.gamma_plan is None else float(self.gamma_plan), 1.5)
+
+    def _test(self, allowance: Allowance, least: int) -> tuple[Fraction, float, int]:
+        """The share of the test, the planned probability of a reply, and the class size from which it is 1 - beta."""
         assert isinstance(allowance.level, GDP)
         failing = float(stats.norm.ppf(float(allowance.delta)))
-        reach = (3 * least / 4 if self.gamma_plan is None else float(self.gamma_plan)) - 1
-        reach = max(reach, 0.5)
-        needed = ((float(stats.norm.isf(self.beta)) - failing) / reach) ** 2
-        share = min(max(Fraction(needed / allowance.level.mu**2).limit_denominator(10**6), Fraction(1, 10**6)), _MOST)
-        return share, float(stats.norm.cdf(sqrt(float(share)) * allowance.level.mu * reach + failing))
+        reach, mu = self._gamma(least) - 1, allowance.level.mu
+        sure = float(stats.norm.isf(self.beta)) - failing
+        share = min(max(Fraction((sure / reach / mu) ** 2).limit_denominator(10**6), Fraction(1, 10**6)), _MOST)
+        slope = sqrt(float(share)) * mu
+        # the share is rounded to a millionth, which may cost a little of the reach
+        enough = least + max(ceil(sure / slope - 1e-3), 0)
+        return share, float(stats.norm.cdf(slope * reach + failing)), enough
+
+    def _check_room(self, classes: int, least: int, n: int) -> None:
+        """`PlanError` where even classes of equal size are too small for the planned reply."""
+        needed = ceil(least - 1 + self._gamma(least))
+        if needed * classes <= n:
+            return
+        said = (
+            f"no reply can be planned for: with L = {least:,} and gamma_plan = {self._gamma(least):.4g} the smallest class needs "
+            f"{needed:,} records, {classes} classes {needed * classes:,} in all, and there are {n:,}"
+        )
+        room = n // classes + 1
+        most = floor(room / 1.75 if self.gamma_plan is None else room - self.gamma_plan)
+        if most < 3:
+            raise PlanError(
+                f"{said}; take ClassSums, which always replies"
+                + ("" if self.gamma_plan is None else ", or leave gamma_plan out")
+            )
+        if self.c0 is None:
+            raise PlanError(
+                f"{said}; take about half of the smallest class to expect, least={most - 1} at most, or ClassSums, which always replies"
+            )
+        highest = _down((most - 1) / n)
+        raise PlanError(
+            f"{said}; take about half of the least share of a class to expect, c0={highest:g} at most, or ClassSums, which always replies"
+        )
+
+    def _reply_words(self, classes: int, least: int, enough: int, n: int | None) -> str:
+        """When there is a reply; printed with the plan."""
+        words = (
+            f"It replies with probability {1 - self.beta:.12g} if the smallest class has at least {enough:,} records"
+        )
+        if n is not None:
+            words += f" ({enough / n:.2g} of {n:,})" if enough * classes <= n else f", which {n:,} records cannot have"
+        return f"{words}, and hardly ever at L = {least:,} or fewer"
 
     def _target(self, own: ClassDesign) -> str:
         return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
@@ -238,17 +284,18 @@ class EfficientPTRBayes:
         return () if schema is None else class_pairs(self._own(schema), schema)
 
 
-def _warnings(allowance: Allowance, share: Fraction, reply: float, n: int | None) -> Iterable[str]:
+def _warnings(share: Fraction, reply: float) -> Iterable[str]:
     if share == _MOST:
         yield (
             f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; give a "
             "larger one, or take ClassSums, which always replies"
         )
-    if n is not None and allowance.delta > Fraction(1, n):
-        yield (
-            f"delta is above 1/n = {1 / n:.2g}: with that probability a release may protect nobody, and publishing one record in "
-            "full would meet it"
-        )
+
+
+def _down(share: float) -> float:
+    """Two digits of a share, rounded down."""
+    unit = 10.0 ** (floor(log10(share)) - 1)
+    return float(f"{floor(share / unit) * unit:.12g}")
 
 
 def _is_number(value: Any) -> bool:

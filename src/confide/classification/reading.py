@@ -24,6 +24,8 @@ VARIANCES = ("identity", "shared", "per_feature", "per_class")
 
 # A class counts as seen from this many records, and this many sds of the noise of its count, on: the ratio is normal then.
 _FEW, _STANDS = 20, 10
+# Below so many sds of its noise, the number of all records tells nothing but that hardly any has a listed class.
+_NONE = 3
 # Variances of places in [-1, 1] lie between this and 1.
 _LEAST = 1e-8
 
@@ -100,6 +102,7 @@ def class_model(
     features that the ball is for, all when left out, the others being in `tables`.
     """
     few = bool(float(found.counts.min()) < max(_FEW, _STANDS * found.count_sd))
+    none = bool(float(found.counts.sum()) < _NONE * found.count_sd * sqrt(len(own.classes)))
     covariance, noise = _covariance(method.variance, own, found)
     middle, half = own.chart
     means = middle + half * found.means
@@ -111,13 +114,13 @@ def class_model(
     return ClassModel(
         **_stated(method, release, own),
         names=names,
-        estimates=np.concatenate([found.counts / found.total, means.T.ravel()]),
+        estimates=np.concatenate([np.clip(found.counts / found.total, 0.0, 1.0), means.T.ravel()]),
         covariance=covariance,
         df=inf,
         noise_variance=noise,
         status=status,
         reason=reason,
-        flags=flags + (() if intervals else ("no_interval",)),
+        flags=flags + (() if intervals else ("no_interval",)) + (("few_records",) if none else ()),
         target=target,
         covers=covers,
         facts=(("Classes of", own.response), ("Records (noisy)", f"{found.total:,.0f}")),
@@ -151,14 +154,12 @@ def silent(
 
 _FEW_RECORDS = "the noisy size of at least one class is below 20 or below ten sds of its noise; join classes, or ask for a larger budget"
 _NO_REPLY = (
-    "the safety test did not pass: the smallest class is not certain to have the size that the noise was made for; lower it, join classes, "
-    "or take ClassSums, which always replies"
+    "the safety test did not pass: the smallest class is not certain to have the size that the noise was made for; lower c0 (or least) to "
+    "about half of the least share (or size) to expect, join classes, or take ClassSums, which always replies"
 )
 
 
 def _stated(method: Any, release: Release, own: ClassDesign) -> dict[str, Any]:
-    columns = Schema.from_dict(release.plan.schema).columns
-    dropped = [name for name in own.design.columns if columns[name].on_missing == "drop"]
     return {
         "method": f"{method.name} {method.version}",
         "response": "",
@@ -166,8 +167,20 @@ def _stated(method: Any, release: Release, own: ClassDesign) -> dict[str, Any]:
         "guarantee": release.charged,
         "release_sha256": release.sha256,
         "simulated": release.simulated,
-        "legend": (("Missing", f"records dropped for {', '.join(dropped)}"),) if dropped else (),
+        "legend": (("Missing", _missing(release, own)),),
     }
+
+
+def _missing(release: Release, own: ClassDesign) -> str:
+    """What the schema does with missing values of the columns in use: public facts."""
+    columns = Schema.from_dict(release.plan.schema).columns
+    rules = {name: columns[name].on_missing for name in own.design.columns}
+    dropped = [name for name, rule in rules.items() if rule == "drop"]
+    parts = [f"records dropped for {', '.join(dropped)}"] if dropped else []
+    parts += [
+        f"{rule if isinstance(rule, str) else f'{rule:g}'} for {name}" for name, rule in rules.items() if rule != "drop"
+    ]
+    return "; ".join(parts)
 
 
 def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tuple[Array, Array]:

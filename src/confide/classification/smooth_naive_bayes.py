@@ -10,8 +10,8 @@ Raskhodnikova, Smith 2007). Released is mean + (S(n)/a) Z. For the neighbour, th
 most e^b:
     Cauchy Z, h = 1/(1 + z^2):  |d log h(z)/dz| = |2z|/(1 + z^2) <= 1 and |d log(e^t h(e^t z))/dt| = |1 - z^2|/(1 + z^2) <= 1, so that the
                                 loss is at most a + b. The general bound of the source asks for b = epsilon/6 and noise 6 S/epsilon here.
-    Laplace Z:                  a for the shift; the stretch costs at most b max(1, |z|) <= b ln(1/delta) but with probability delta. The
-                                stretch comes first, so that delta is not multiplied. Loss a + b ln(1/delta), if ln(1/delta) >= 1.
+    Laplace Z:                  a for the shift; the stretch costs at most max(b, |z| (e^b - 1) - b) <= ln(1/delta) (e^b - 1) but with
+                                probability delta, if ln(1/delta) >= 1. It comes first, so that delta is not multiplied.
 A record is in one class: it touches p means under add-remove, 2 p where it changes its class. Losses and deltas add over them; half of
 each is for b, since S(n) = 2/n from b = ln(n)/(n - 1) on and rises steeply below. A fifth of epsilon pays for the class counts with
 Laplace noise.
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, floor, log, sqrt
+from math import exp, floor, log, log1p, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,10 +33,9 @@ from numpy.typing import NDArray
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import ClassRows, class_pairs
 from confide.classification.reading import ClassStatistics, class_model
-from confide.errors import NoConversion, PlanError, PrivacyError
+from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
-from confide.protocol import Meter, Noise, Opaque, Plan, Question, Release, Source, Total, fold
-from confide.protocol.allowance import checked_privacy
+from confide.protocol import Meter, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
@@ -104,15 +103,17 @@ class SmoothNaiveBayes:
     ) -> Plan:
         """One release. Raises `PlanError` for a formula that cannot work, `PrivacyError` for another guarantee."""
         own = self._own(schema)
-        proved = _Proved.of(privacy, self, schema)
+        proved = Proved.of(
+            privacy, self, schema, kinds=(PureDP, ApproxDP), assumptions=("float64 sampling",), instead="take ClassSums"
+        )
         return Plan.of(
             self,
             schema,
-            proved,  # type: ignore[arg-type]
+            proved,
             Opaque("model", proved.level, _PROOF),
             {"sums": Total(self._rows(own))},
             n=n,
-            constants=proved.constants(len(own.features)),
+            constants=_constants(proved, len(own.features)),
             target=self._target(own),
             covers="no interval: ClassSums has intervals",
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
@@ -185,56 +186,19 @@ def _cauchy(noise: Noise, size: int) -> Array:
     return np.asarray(top / np.where(bottom == 0.0, 1 / _FINE, bottom))
 
 
-@dataclass(frozen=True)
-class _Proved:
-    """The request of a method whose whole release is proved here; what a plan asks of an allowance."""
-
-    requested: Guarantee
-    level: PureDP | ApproxDP
-
-    @classmethod
-    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> _Proved:
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
-        if not isinstance(privacy, PureDP | ApproxDP):
-            raise NoConversion(
-                f"{method.name} is proved in epsilon and delta, got {privacy}; write PureDP(1.0) or ApproxDP(1.0, 1e-6), or take ClassSums"
-            )
-        if privacy.unit != "record" or privacy.trust != "central" or schema.rows_per_unit != 1:
-            raise PrivacyError(
-                f"{method.name} protects single records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}, "
-                f"rows_per_unit={schema.rows_per_unit}; leave them at their defaults"
-            )
-        labels: dict[str, Any] = {"relation": relation, "assumptions": (*privacy.assumptions, "float64 sampling")}
-        if isinstance(privacy, PureDP):
-            return cls(privacy.resolve(relation), PureDP(privacy.epsilon, **labels))
-        return cls(privacy.resolve(relation), ApproxDP(privacy.epsilon, privacy.delta, **labels))
-
-    @property
-    def relation(self) -> str:
-        assert self.level.relation is not None
-        return self.level.relation
-
-    def constants(self, features: int) -> dict[str, Any]:
-        """law, smoothing b, scale 1/a, scale of the counts' Laplace noise; rounded to the safe side."""
-        touched = features * (2 if self.relation == "substitute" else 1)
-        moved = 2 if self.relation == "substitute" else 1
-        safe = 1 + 1e-12
-        cell = self.level.epsilon * (1 - _COUNTS) / touched / safe
-        log_delta = 1.0
-        if isinstance(self.level, ApproxDP):
-            log_delta = max(log(touched / self.level.delta), 1.0)
-        return {
-            "law": "laplace" if isinstance(self.level, ApproxDP) else "cauchy",
-            "smoothing": floor(cell * _SMOOTHING / log_delta * 2**60) / 2**60,
-            "scale": safe / (cell * (1 - _SMOOTHING)),
-            "count scale": moved / (self.level.epsilon * _COUNTS) * safe,
-        }
-
-    def guarantees(self, event: Any) -> tuple[Guarantee, ...]:
-        assert fold(event, self.relation) == self.level
-        return (self.level,)
+def _constants(proved: Proved, features: int) -> dict[str, Any]:
+    """law, smoothing b, scale 1/a, scale of the counts' Laplace noise; rounded to the safe side."""
+    touched = features * (2 if proved.relation == "substitute" else 1)
+    moved = 2 if proved.relation == "substitute" else 1
+    safe = 1 + 1e-12
+    cell = proved.level.epsilon * (1 - _COUNTS) / touched / safe
+    smoothing = cell * _SMOOTHING
+    if isinstance(proved.level, ApproxDP):
+        # |z| (e^b - 1) - b is at most the share for |z| <= T, with b = log(1 + share/T)
+        smoothing = log1p(smoothing / max(log(touched / proved.level.delta), 1.0))
+    return {
+        "law": "laplace" if isinstance(proved.level, ApproxDP) else "cauchy",
+        "smoothing": floor(smoothing * 2**60) / 2**60,
+        "scale": safe / (cell * (1 - _SMOOTHING)),
+        "count scale": moved / (proved.level.epsilon * _COUNTS) * safe,
+    }

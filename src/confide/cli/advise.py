@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,7 @@ from confide.cli import options
 from confide.cli.files import check_places, load_schema
 from confide.cli.options import Delta, Epsilon, Json, Mu, Relation, Rho, SchemaFile
 from confide.cli.progress import progress_bar
-from confide.cli.session import Refused, Session
-
-if TYPE_CHECKING:
-    import pandas as pd
+from confide.cli.session import Session
 
 __all__ = ["advise"]
 
@@ -56,17 +53,7 @@ def advise(
         from confide import advise as verb
 
         known = load_schema(schema)
-        records = None if like is None else _public(like)
     with progress_bar("advise") as step:
-        found = verb(task, formula, known, n, requested, like=records, replications=replications, progress=step)
+        found = verb(task, formula, known, n, requested, like=like, replications=replications, progress=step)
     session.say(str(found))
     session.answer(found.to_dict())
-
-
-def _public(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    except (OSError, ValueError):
-        raise Refused(f"--like {path} cannot be read as CSV or Parquet") from None

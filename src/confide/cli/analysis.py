@@ -11,6 +11,7 @@ import typer
 from confide.cli import options
 from confide.cli.door import (
     book_facts,
+    check_relation,
     draw,
     make,
     open_book,
@@ -121,7 +122,9 @@ def plan(
         with session.doing("plan"):
             found = load_schema(schema)
             book = open_book(ledger, dataset, found.dataset)
-            planned = gate.plan(make(method, model, settings), found, requested, n=n, ledger=book)
+            chosen = make(method, model, settings)
+            check_relation(chosen, book)
+            planned = gate.plan(chosen, found, requested, n=n, ledger=book)
         _remember(session, planned, schema, ledger, dataset)
         session.say(planned.summary())
         if book is not None:
@@ -170,6 +173,7 @@ def release(
         {"the plan": plan, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}},
     )
     with session.doing("reading the plan"):
+        from confide import registry
         from confide.schema import Schema
 
         planned = load_plan(plan)
@@ -177,6 +181,7 @@ def release(
     with reserve(output, force=force) as place:
         with session.doing("opening the ledger"):
             book = open_book(ledger, dataset, schema.dataset)
+            check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter_of(delimiter))
         _remember(session, planned, None, ledger, dataset)
@@ -290,6 +295,7 @@ def regress(
             found = load_schema(schema)
             book = open_book(ledger, dataset, found.dataset)
             chosen = make(method, formula, settings)
+            check_relation(chosen, book)
             planned = gate.plan(chosen, found, requested, n=n, ledger=book)
         with session.doing("opening the data", private=True):
             source = source_of(data, found, delimiter_of(delimiter))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "book_facts",
+    "check_relation",
     "draw",
     "make",
     "open_book",
@@ -70,6 +71,18 @@ def open_book(path: str | Path | None, dataset: str | None, named: str | None) -
             "Ledger.create(path, dataset=..., budget=...), or correct the schema"
         )
     return Ledger.open(path, dataset=dataset or named)
+
+
+def check_relation(method: Any, book: Ledger | None) -> None:
+    """Refuse a book under a relation that the method does not have: no --relation would help, so name what does."""
+    if book is None:
+        return
+    has, own = tuple(method.relations), book.show().relation
+    if own not in has:
+        raise PlanError(
+            f"dataset {book.dataset!r} counts releases under {own}, and method {method.name} has {' and '.join(has)} alone; take a method "
+            f"that has {own} (confide methods lists them), or a book that was opened with --relation {has[0]}"
+        )
 
 
 def source_of(data: Sequence[Path], schema: Any, delimiter: str) -> Source:

@@ -75,14 +75,30 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
     for field in others:
         if given[field.name] != field.default:
             words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]
+    size = planned.n if planned.n is not None else planned.n_nominal
+    words += [] if size is None else ["--n", str(size)]
     words += [] if book is None else ["--ledger", _shown(book)]
     words += [] if book is None or dataset is None else ["--dataset", shlex.quote(dataset)]
     return " ".join([*words, "-o smaller.json"])
 
 
 def _amend(call: re.Match[str], book: str, dataset: str) -> str:
-    sizes = {"ZCDP": "--rho ...", "PureDP": "--epsilon ...", "ApproxDP": "--epsilon ... --delta ..."}
-    return f"confide ledger amend {book} --dataset {dataset} {sizes.get(call[1], '--mu ...')} --reason TEXT"
+    size = _amount(call[1], delta="delta=" in call[2])
+    return f"confide ledger amend {book} --dataset {dataset} {size} --reason TEXT"
+
+
+def _create(call: re.Match[str], book: str, dataset: str) -> str:
+    """A new book; on other terms than this one's it needs a file of its own, because one dataset has one account in a book."""
+    terms = re.search(r"budget=(\w+)\((.*?)relation='([^']*)'", call[0])
+    if terms is None:
+        return f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
+    size = _amount(terms[1], delta="delta=" in terms[2])
+    return f"confide ledger init OTHER_BOOK --dataset {dataset} {size} --relation {terms[3]}"
+
+
+def _amount(kind: str, *, delta: bool) -> str:
+    """The options of a budget of that kind, its numbers left open."""
+    return f"{_SIZES.get(kind, '--mu')} ..." + (" --delta ..." if delta or kind == "ApproxDP" else "")
 
 
 def _term_bounds(call: re.Match[str], *_: str) -> str:
@@ -100,12 +116,7 @@ def _quantile(call: re.Match[str], *_: str) -> str:
 _Put = Callable[[re.Match[str], str, str], str]
 
 _CALLS: tuple[tuple[str, str | _Put], ...] = (
-    (
-        r"Ledger\.create\([^)]*\)",
-        lambda call, book, dataset: (
-            f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
-        ),
-    ),
+    (r"Ledger\.create\((?:[^()]|\([^()]*\))*\)", _create),
     (rf"(?:cf\.)?Ledger\.open\([^)]*dataset={_QUOTED}[^)]*\)", r"--dataset \1"),
     (r"(?:cf\.)?Ledger\.open\([^)]*\)", "--dataset NAME"),
     (
@@ -113,19 +124,19 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
         "open a budget in epsilon: confide ledger init ... --epsilon ...",
     ),
     (r"Ledger\.datasets\([^)]*\)", lambda call, book, dataset: f"confide ledger show {book}"),
-    (r"book\.amend\((\w*)[^']*, *reason='[^']*'\)", _amend),
+    (r"book\.amend\((\w*)([^']*), *reason='[^']*'\)", _amend),
     (r"book\.(verify|show)\(\)", lambda call, book, dataset: f"confide ledger {call[1]} {book}"),
     (r"Schema\.draft\(data\), then Schema\.from_toml\(\"([^\"]*)\"\)", r"confide schema draft DATA -o \1"),
     (rf"(?:cf\.read|Schema\.draft)\([^)]*delimiter={_QUOTED}\)", r"--delimiter \1"),
     (r"Schema\.draft\(\"([^\"]*)\"\)", r"confide schema draft \1"),
-    (r"SSP\(formula, cov=\"(\w+)\"\)", r"--set cov=\1"),
-    (r"SSP2\(formula, (\w+)='(\w+)'\)", r"--set \1=\2"),
+    (r"(?:cf\.regression\.)?\b[A-Z]\w*\(formula, (\w+)=(['\"])(\w+)\2\)", r"--set \1=\3"),
     (rf"term_bounds=\{{{_QUOTED}: \(([^,()]+), ([^,()]+)\)\}}", _term_bounds),
     (r"Quantile\(\"income\", ([^()]*(?:\([^()]*\))?[^()]*)\)", _quantile),
     (r"confide\.read takes the path of", "give the path of"),
     (
         r"this method does not answer subset; it takes no question: infer\(release\)",
-        "--subset chooses coefficients, and this method has none: leave it out",
+        "--subset fits a line again without some columns, and this release holds its own numbers alone (for a regression one line, not the "
+        "moments that another would need): leave it out; releases of --method ssp answer subsets",
     ),
     (r"\balpha=([0-9.]+)", r"--alpha \1"),
     (rf"\brelation={_QUOTED} in the guarantee", lambda call, *_: f"--relation {call[1][1:-1]}"),

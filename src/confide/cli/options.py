@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -207,18 +208,23 @@ def settings(texts: Sequence[str] | None) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """A value as JSON when it parses, with Python's True, False and None as well, else the text itself.
+    """A value as JSON when it parses, with Python's True, False, None and numbers such as .05 as well, else the text itself.
 
-    >>> [value_of(text) for text in ("1.5", "false", "False", "robust", "[0, 14]", "NaN")]
-    [1.5, False, False, 'robust', (0, 14), 'NaN']
+    >>> [value_of(text) for text in ("1.5", ".05", "false", "False", "robust", "[0, .5]", "NaN")]
+    [1.5, 0.05, False, False, 'robust', (0, 0.5), 'NaN']
     """
     constants = {"True": True, "False": False, "None": None}
     if text.strip() in constants:
         return constants[text.strip()]
-    try:
-        return _frozen(json.loads(text, parse_constant=_no_number))
-    except (ValueError, RecursionError):
-        return text
+    # Python's spellings of a number beside JSON's: .5, 5. and +5; text in quotes is left alone
+    spelled = re.sub(r"(?<![\w.+-])\+(?=[\d.])", "", re.sub(r"(?<![\w.])\.(?=\d)", "0.", text))
+    spelled = re.sub(r"(?<=\d)\.(?!\d)", ".0", spelled)
+    for written in (text, spelled) if '"' not in text else (text,):
+        try:
+            return _frozen(json.loads(written, parse_constant=_no_number))
+        except (ValueError, RecursionError):
+            continue
+    return text
 
 
 def _no_number(name: str) -> Any:

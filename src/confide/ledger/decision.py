@@ -57,11 +57,15 @@ def check_terms(account: Account, statement: Guarantee) -> None:
 
 def _way_out(account: Account, statement: Guarantee) -> str:
     terms = f"relation={statement.relation!r}, unit={statement.unit!r}, trust={statement.trust!r}"
-    call = f"Ledger.create(path, dataset=..., budget={type(statement).__name__}(..., {terms}))"
+    size = "..., delta=..." if isinstance(statement, (GDP, ApproxDP)) and statement.delta else "..."
+    call = f"Ledger.create(path, dataset=..., budget={type(statement).__name__}({size}, {terms}))"
     another = f"open a book on those terms: {call} (two books on the same records add up, unseen)"
     if (account.unit, account.trust) != (statement.unit, statement.trust):
         return another
-    hint = f"ask for the release with relation={account.relation!r}, or {another}"
+    hint = (
+        f"ask for the release with relation={account.relation!r} if its method has that relation, else take a method that has it, or "
+        f"{another}"
+    )
     if account.relation == "substitute" and isinstance(statement, GDP) and statement.delta == 0:
         hint += f"; in general an add-remove GDP({statement.mu:.6g}) is a substitute GDP({2 * statement.mu:.6g})"
     return hint

@@ -24,18 +24,27 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     requested, spent = f"counted as {currency.text(price)}", currency.standing(limit, account.spent)
     remaining = currency.text(currency.remaining(limit, account.spent))
     fitting = largest_fitting(account, counted)
+    left = float(delta_of(currency.remaining(limit, account.spent).delta))
     if fitting is not None and isinstance(statement, TradeOff):
         works = f"what fits: a trade-off function that is {fitting} at its charge_delta"
     elif fitting is not None:
-        works = f"what fits: privacy={_call(fitting)}"
-    elif account.holds(Price(1, 0)):
-        works = "no delta is left: what fits is a request without one"
+        less = f"delta = {left:.4g} is left of the {_delta(counted):.4g} asked for; " if left < _delta(counted) else ""
+        works = f"{less}what fits: privacy={_call(fitting)}"
+    elif account.holds(Price(1, 0)) and _delta(counted):
+        some = f"too little delta left ({left:.4g})" if left else "no delta left"
+        works = (
+            f"this book has {some}; a release that may fail needs one: amend the book with a delta, "
+            f"book.amend({type(account.budget).__name__}(..., delta=...), reason='...')"
+        )
     else:
         works = "nothing fits any more"
+    size = "..., delta=..." if _delta(account.budget) else "..."
+    raised = f"; the steward can raise the budget: book.amend({type(account.budget).__name__}({size}), reason='...')"
+    if "book.amend" in works:
+        raised = ""
     message = (
         f"dataset {account.dataset!r}: the charge {statement} ({requested}) does not fit the budget {account.budget}; "
-        f"spent: {spent}; left: {remaining}; nothing was charged; {works}; the steward can raise the budget: "
-        f"book.amend({type(account.budget).__name__}(...), reason='...')"
+        f"spent: {spent}; left: {remaining}; nothing was charged; {works}{raised}"
     )
     if note := pure_note(account, statement):
         message += f"; {note}"
@@ -74,6 +83,8 @@ def largest_fitting(account: Account, statement: Guarantee) -> Guarantee | None:
     for delta in dict.fromkeys(
         (wanted, _four_digits_down(min(wanted, left)), _four_digits_down(min(wanted, left / 2)))
     ):
+        if wanted and not delta:  # what may fail has no form without a delta
+            continue
         low, high = 0.0, _size(statement)
         for _ in range(50):
             middle = (low + high) / 2

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 # Standard normal numbers as integers of the exact sampler.
 _FINE = 1 << 40
 # The tolerance of the solver in units of s, and the share of mu that hides what it leaves.
-_TOLERANCE = 2.0**-30
+_TOLERANCE = 2.0**-24
 _HIDING = 1 / 32
 
 

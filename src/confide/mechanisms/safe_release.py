@@ -23,15 +23,17 @@ Sources: Dwork, Lei 2009; Shen, Tong, Wang 2026; docs/errata.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, inf, nan, sqrt
+from functools import partial
+from math import ceil, inf, isfinite, nan, sqrt
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from confide.errors import NoConversion, PlanError, PrivacyError
+from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.reply import GaussianReply, exact_reply
 from confide.mechanisms import records
@@ -54,17 +56,16 @@ from confide.protocol import (
     Noisy,
     Opaque,
     Plan,
+    Proved,
     Question,
     Release,
     Source,
     Test,
-    fold,
     threshold,
 )
-from confide.protocol.allowance import checked_privacy
 from confide.protocol.exact import round_up
 from confide.results import Estimates
-from confide.schema import Schema
+from confide.schema import Categorical, Schema
 
 __all__ = ["MODES", "SafeRelease"]
 
@@ -133,7 +134,11 @@ class SafeRelease:
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The test and the estimate. Raises `PlanError` for a bound or columns that cannot work, `PrivacyError` without a delta."""
+        """The test and the estimate. Raises `PlanError` for a bound or columns that cannot work, `PrivacyError` without a delta.
+
+        The bound is tried on practice records from the schema, which are public: here an error of its author shows, and on records,
+        where exceptions may say nothing, it would be a number.
+        """
         if isinstance(self.bound, Mapping):
             bound_from(self.bound)  # raises: no file holds a live bound
         bound = checked_bound(self.bound, adaptive=self.mode == "adaptive")
@@ -143,11 +148,9 @@ class SafeRelease:
             )
         n = bound.n if n is None else n
         record = ColumnCodes(schema, records.chosen_columns(schema, self.columns, bound_name(bound)))
+        _rehearse(bound, record, n, adaptive=self.mode == "adaptive")
         build = {"gdp": self._gaussian, "exact": self._exact, "adaptive": self._adaptive}[self.mode]
-        allowance, event, statistics, constants, warnings = build(bound, record, schema, privacy)
-        delta = allowance.level.delta
-        if n is not None and delta > 1 / n:
-            warnings += (f"delta = {delta:g} is above 1/n = {1 / n:g}: it would allow a record to be published whole",)
+        allowance, event, statistics, constants, notes = build(bound, record, schema, privacy)
         plan = Plan.of(
             self,
             schema,
@@ -164,14 +167,16 @@ class SafeRelease:
             },
             target=f"{bound_name(bound)} of {', '.join(record.columns)}",
             covers="no interval: the estimate's sampling law is not known",
-            warnings=warnings,
+            warnings=notes,
         )
         settings = {**plan.method.parameters, "bound": pack_bound(bound)}
         return replace(plan, method=replace(plan.method, parameters=settings))
 
     def _assumed(self, bound: SafetyBound) -> tuple[str, ...]:
         texts = asserted(bound)
-        return (*texts, f"falsified for {self.tried} pairs without success") if texts and self.tried else texts
+        return (
+            (*texts, f"attacked on {self.tried:,} pairs of neighbours, not broken") if texts and self.tried else texts
+        )
 
     def _vector(self, bound: SafetyBound, record: ColumnCodes, alpha: float) -> OfTable:
         moves = records.vector_moves(bound.dim)
@@ -188,7 +193,7 @@ class SafeRelease:
         estimate = self._vector(bound, record, alpha)
         event = allowance.test("safety", safety, share, allowance.spend("estimate", estimate, 1 - share))
         facts = {"alpha": alpha, "gamma_plan": law.gamma_plan, "planned_reply": law.planned}
-        warnings = (
+        notes = (
             (
                 f"the test takes half of mu^2 and still replies with probability {law.planned:.3g} only at the planned safety "
                 f"{law.gamma_plan:g}; plan on safer data (a larger alpha), or ask for a larger budget",
@@ -196,13 +201,15 @@ class SafeRelease:
             if law.capped
             else ()
         )
-        return allowance, event, {"safety": safety, "estimate": estimate}, facts, warnings
+        return allowance, event, {"safety": safety, "estimate": estimate}, facts, notes
 
     def _exact(self, bound: SafetyBound, record: ColumnCodes, schema: Schema, privacy: Guarantee) -> tuple[Any, ...]:
-        proved = _Proved.of(privacy, self, schema, self._assumed(bound))
+        proved = Proved.of(
+            privacy, self, schema, assumptions=self._assumed(bound), who='mode="exact"', instead='take mode="gdp"'
+        )
         if isinstance(self.gamma_plan, bool) or self.gamma_plan != int(cast(float, self.gamma_plan)):
             raise PlanError(f'mode="exact" needs a whole gamma_plan, got {self.gamma_plan!r}')
-        law = exact_reply(proved.level.epsilon, proved.level.delta, int(self.gamma_plan), self.beta)
+        law = exact_reply(proved.level.epsilon, proved.approx.delta, int(self.gamma_plan), self.beta)
         alpha = records.public_alpha(bound.alpha)
         facts = {"alpha": alpha, "gamma_plan": int(self.gamma_plan), "mu": law.mu, "planned_reply": law.table[-1]}
         return proved, Opaque("reply", proved.level, _PROOF), {"reply": self._vector(bound, record, alpha)}, facts, ()
@@ -330,45 +337,76 @@ _CUT = (
 _PROOF = "exact divergence of each step of the reply's table, in both directions: confide.guarantees.reply"
 
 
+_PRACTICE = 200  # practice records, where n is not known
+
+
+def _rehearse(bound: SafetyBound, record: ColumnCodes, n: int | None, *, adaptive: bool) -> None:
+    """Each step of a bound on practice records: `PlanError` where one raises or gives what it must not.
+
+    An estimate is defined on safe data alone, so several tables are tried until one is safe; where none is, it stays untried.
+    """
+    who, size = bound_name(bound), max(n or _PRACTICE, 1)
+
+    def step(name: str, compute: Callable[[], Any]) -> Any:
+        try:
+            return compute()
+        except Exception as error:
+            raise fault(name, f"raises {type(error).__name__}: {error}") from None
+
+    def fault(name: str, what: str) -> PlanError:
+        return PlanError(
+            f"{who}.{name} {what}, on {size} practice records of the columns {', '.join(record.columns)} (in this order; public, from the "
+            f"schema alone); on records such an error would be swallowed and noise released; correct {who}.{name}, or name its columns: "
+            "columns=(...)"
+        )
+
+    def number(name: str, compute: Callable[[], Any]) -> float:
+        value = step(name, lambda: float(compute()))
+        if not value >= 0 and name != "level":
+            raise fault(name, f"gives {value}, and must give a number of at least 0")
+        if name == "level" and not isfinite(value):
+            raise fault(name, f"gives {value}, and must give a finite number")
+        return cast(float, value)
+
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for table in _practice_tables(record, size):
+            prepared = step("prepare", partial(bound.prepare, table.copy()))
+            if adaptive:
+                assert isinstance(bound, CertifiedBound)
+                number("error", partial(bound.error, prepared))
+                level = number("level", partial(bound.level, prepared)) - bound.moves
+                safe = level > bound.least
+                if safe and not 0 < number("alpha_at", partial(bound.alpha_at, level)) < inf:
+                    raise fault("alpha_at", "gives no finite number above 0")
+            else:
+                safe = number("gamma", partial(bound.gamma, prepared)) > 0
+            if safe:
+                again = step("prepare", partial(bound.prepare, table.copy()))
+                found = np.ravel(step("estimate", partial(_floats, bound, again)))
+                if found.shape != (bound.dim,):
+                    raise fault("estimate", f"gives {found.size} numbers, and dim is {bound.dim}")
+                if not np.isfinite(found).all():
+                    raise fault("estimate", "gives a number that is not finite where the data are safe")
+                return
+
+
+def _floats(bound: SafetyBound, prepared: Any) -> Any:
+    return np.asarray(bound.estimate(prepared), dtype=np.float64)
+
+
+def _practice_tables(record: ColumnCodes, n: int) -> Iterable[Any]:
+    """Two tables of practice records, and one of a single record again and again, as `prepare` would get them."""
+    for seed in (1, 2):
+        frame = record.schema.sample(n, seed=seed)
+        codes = np.empty((len(record.columns), n))
+        for j, name in enumerate(record.columns):
+            column, values = record.schema[name], frame[name].to_numpy()
+            codes[j] = column.code_labels(values) if isinstance(column, Categorical) else column.code(values)
+        yield record.table(codes)
+    yield record.table(np.repeat(codes[:, :1], n, axis=1))
+
+
 def _exact_variance(plan: Plan) -> Fraction:
     moves = records.vector_moves(plan.constants["dim"])
     return round_up((Fraction(moves) / Fraction(plan.constants["mu"])) ** 2)
-
-
-@dataclass(frozen=True)
-class _Proved:
-    """The request of the exact law, which is proved as a whole; what a plan asks of an allowance."""
-
-    requested: Guarantee
-    level: ApproxDP
-
-    @classmethod
-    def of(cls, privacy: Guarantee, method: Any, schema: Any, assumed: tuple[str, ...]) -> _Proved:
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
-        if not isinstance(privacy, ApproxDP):
-            raise NoConversion(
-                f'mode="exact" is (epsilon, delta)-DP and nothing stronger is proved of it, got {privacy}; write '
-                'ApproxDP(1.0, 1e-6), or take mode="gdp"'
-            )
-        if privacy.unit != "record" or privacy.trust != "central" or schema.rows_per_unit != 1:
-            raise PrivacyError(
-                f'mode="exact" protects single records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}, '
-                f'rows_per_unit={schema.rows_per_unit}; leave them at their defaults, or take mode="gdp"'
-            )
-        labels = (*privacy.assumptions, *assumed)
-        level = ApproxDP(privacy.epsilon, privacy.delta, relation=relation, assumptions=labels)
-        return cls(privacy.resolve(relation), level)
-
-    @property
-    def relation(self) -> str:
-        assert self.level.relation is not None
-        return self.level.relation
-
-    def guarantees(self, event: Any) -> tuple[Guarantee, ...]:
-        assert fold(event, self.relation) == self.level
-        return (self.level,)

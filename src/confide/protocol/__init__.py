@@ -25,6 +25,7 @@ from confide.protocol.method import Method
 from confide.protocol.noise import Noise
 from confide.protocol.plan import MethodId, Plan, method_parameters
 from confide.protocol.proof import check_plan, implies, statements_hold
+from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
@@ -49,6 +50,7 @@ __all__ = [
     "Opaque",
     "PerPath",
     "Plan",
+    "Proved",
     "Question",
     "RecordMap",
     "Release",

@@ -25,10 +25,17 @@ from confide.protocol.events import (
 )
 from confide.protocol.exact import digest, pack, unpack
 from confide.protocol.files import from_file, to_file
+from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 
 __all__ = ["MethodId", "Plan", "method_parameters"]
+
+
+_DELTA = (
+    "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
+    "meet it; ask for a delta far below"
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Plan:
         cls,
         method: Any,
         schema: Any,
-        allowance: Allowance,
+        allowance: Allowance | Proved,
         event: Event,
         statistics: Mapping[str, Statistic],
         *,
@@ -90,6 +97,9 @@ class Plan:
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
             raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
         secret = allowance.relation == "add-remove"
+        delta = getattr(allowance.requested, "delta", 0.0)
+        if n and delta > 1 / n:
+            facts["warnings"] = (*facts.get("warnings", ()), _DELTA.format(delta, 1 / n))
         parameters = method_parameters(method)
         return cls(
             method=MethodId(method.name, method.version, parameters),

@@ -171,7 +171,7 @@ class EfficientPTR:
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
             covers=self._covers(design),
             forecast=self._forecast(design, schema, event, n),
-            warnings=(*parse_formula(self.formula, schema).notes, *self._warnings(allowance, share, reply, n)),
+            warnings=(*parse_formula(self.formula, schema).notes, *self._warnings(share, reply)),
         )
 
     def _design(self, schema: Any) -> Design:
@@ -204,16 +204,11 @@ class EfficientPTR:
         reach = sqrt(float(share)) * allowance.level.mu * (float(self.gamma_plan) - 1)
         return share, float(stats.norm.cdf(reach + failing))
 
-    def _warnings(self, allowance: Allowance, share: Fraction, reply: float | None, n: int | None) -> Iterable[str]:
+    def _warnings(self, share: Fraction, reply: float | None) -> Iterable[str]:
         if reply is not None and share == _MOST:
             yield (
                 f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; lower "
                 "lam0, which raises the safety, or take mode='adaptive'"
-            )
-        if n is not None and allowance.delta > Fraction(1, n):
-            yield (
-                f"delta is above 1/n = {1 / n:.2g}: with that probability a release may protect nobody, and publishing one record in "
-                "full would meet it"
             )
 
     def _covers(self, design: Design) -> str:
@@ -328,7 +323,10 @@ class EfficientPTR:
             "status": "no_reply",
             "reason": _NO_REPLY,
             "flags": (),
-            "facts": () if self.mode == "safe" else (("Certified least eigenvalue", f"{level:,.1f}"),),
+            # the noisy bound may be below 0, which certifies nothing
+            "facts": ()
+            if self.mode == "safe"
+            else (("Certified least eigenvalue", f"{level:,.1f}" if level > 0 else "none"),),
         }
 
     def _answered(self, release: Release, design: Design, line: CertifiedLine) -> dict[str, Any]:

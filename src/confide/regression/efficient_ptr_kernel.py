@@ -152,7 +152,7 @@ class EfficientPTRKernel:
             covers=_COVERS,
             warnings=(
                 *parse_formula(rows.design.formula, rows.design.schema).notes,
-                *_warnings(allowance, share, reply, n),
+                *_warnings(share, reply),
             ),
         )
 
@@ -298,16 +298,12 @@ _NO_REPLY = (
 )
 
 
-def _warnings(allowance: Allowance, share: Fraction, reply: float, n: int | None) -> Iterable[str]:
+def _warnings(share: Fraction, reply: float) -> Iterable[str]:
     if share == _MOST:
         yield (
             f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; lower "
-            "least, "
-            "least, which raises the safety, or take KernelCurve, which "
-            "always replies"
+            "least, which raises the safety, or take KernelCurve, which always replies"
         )
-    if n is not None and allowance.delta > Fraction(1, n):
-        yield f"delta is above 1/n = {1 / n:.2g}: with that probability a release may protect nobody"
 
 
 def _points(given: Any) -> tuple[tuple[float, ...], ...]:

@@ -36,11 +36,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.errors import NoConversion, PlanError, PrivacyError
-from confide.guarantees import ApproxDP, Guarantee
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
-from confide.protocol import Gram, Meter, Noise, Opaque, Plan, Question, Release, Source, fold
-from confide.protocol.allowance import checked_privacy
+from confide.protocol import Gram, Meter, Noise, Opaque, Plan, Proved, Question, Release, Source
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates, ridge_line
 from confide.regression.scaling import PRIOR, line_of
@@ -145,12 +144,19 @@ class JohnsonLindenstrauss:
             raise PlanError(
                 f"a sketch of {self.rows} rows is singular for {len(design.terms)} terms; write rows=10_000"
             )
-        proved = _Proved.of(privacy, self, schema)
-        ratio = sketch_ratio(proved.level.epsilon, proved.level.delta, self.rows)
+        proved = Proved.of(
+            privacy,
+            self,
+            schema,
+            assumptions=("float64 sampling",),
+            who="a sketch",
+            instead="take AnalyzeGauss, which a sketch of many rows comes near",
+        )
+        ratio = sketch_ratio(proved.level.epsilon, proved.approx.delta, self.rows)
         return Plan.of(
             self,
             schema,
-            proved,  # type: ignore[arg-type]
+            proved,
             Opaque("sketch", proved.level, _PROOF),
             {"moments": Gram(self._map(design))},
             n=n,
@@ -242,42 +248,3 @@ _WEAK = "the noise outweighs the records in some direction, where a ridge stays 
 def _step(ridge: float, rows: int) -> Fraction:
     """The grid of the released Gram matrix: a power of two near 2^-20 of the sd of its noise."""
     return Fraction(2) ** max(int(np.floor(np.log2(ridge * sqrt(rows)))) - _GRID, 0)
-
-
-@dataclass(frozen=True)
-class _Proved:
-    """The request of a method whose whole release is proved elsewhere; what a plan asks of an allowance."""
-
-    requested: Guarantee
-    level: ApproxDP
-
-    @classmethod
-    def of(cls, privacy: Guarantee, method: Any, schema: Any) -> _Proved:
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
-        if not isinstance(privacy, ApproxDP):
-            raise NoConversion(
-                f"a sketch is (epsilon, delta)-DP and nothing stronger is proved of it, got {privacy}; write ApproxDP(1.0, 1e-6), or "
-                "take AnalyzeGauss, which a sketch of many rows comes near"
-            )
-        if privacy.unit != "record" or privacy.trust != "central" or schema.rows_per_unit != 1:
-            raise PrivacyError(
-                f"{method.name} protects single records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}, "
-                f"rows_per_unit={schema.rows_per_unit}; leave them at their defaults"
-            )
-        assumed = (*privacy.assumptions, "float64 sampling")
-        level = ApproxDP(privacy.epsilon, privacy.delta, relation=relation, assumptions=assumed)
-        return cls(privacy.resolve(relation), level)
-
-    @property
-    def relation(self) -> str:
-        assert self.level.relation is not None
-        return self.level.relation
-
-    def guarantees(self, event: Any) -> tuple[Guarantee, ...]:
-        assert fold(event, self.relation) == self.level
-        return (self.level,)

@@ -10,7 +10,7 @@ loss, whose slope and curvature are not extreme together (`confide.guarantees.ob
 is within 0.1 % of that of one Gaussian mechanism of sensitivity B. What the solver leaves is hidden by a little noise on theta
 (`confide.mechanisms.perturbed_objective`, with the proof). No Gaussian statement is made.
 mechanism="output": mu-GDP. theta moves by at most B/lam (Chaudhuri, Monteleoni, Sarwate 2011); lam follows from a noisy count.
-mechanism="ptr": mu-GDP with failure delta, add-remove. First the least eigenvalue of the Hessian, which moves by at most K/4 + 2 K for
+mechanism="ptr": mu-GDP with failure delta. First the least eigenvalue of the Hessian, which moves by at most K/4 + 2 K for
 lam >= 2 K, then theta, which moves by at most -log(1 - K/m)/R where m, the noisy eigenvalue less a quantile of its noise, is below the true
 one: else with probability at most delta (docs/errata.md: Redberg, Zhu, Wang 2023, C.11).
 inference=True (not for "output"): 15 % of mu^2 for the Hessian at the released theta, an exact integer Gram matrix of rows of squared
@@ -49,6 +49,7 @@ from confide.protocol import (
     Noise,
     Opaque,
     Plan,
+    Proved,
     Question,
     Release,
     Source,
@@ -60,7 +61,6 @@ from confide.protocol import (
 from confide.regression.linear import legend
 from confide.regression.logistic_design import binary_design, log_odds
 from confide.regression.logistic_reading import Reading, read
-from confide.regression.logistic_request import ProvedRequest
 from confide.regression.logistic_results import LogisticEstimates
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
@@ -156,13 +156,20 @@ class Logistic:
         }
         curvature = Gram(CurvatureRows(labelled, cut))
         if self.mechanism == "objective":
-            proved = ProvedRequest.of(privacy, self, schema)
-            perturbed = self._perturbed(design, proved.level)
+            proved = Proved.of(
+                privacy,
+                self,
+                schema,
+                assumptions=("float64 solver",),
+                who="objective perturbation",
+                instead='write Logistic(formula, mechanism="output")',
+            )
+            perturbed = self._perturbed(design, proved.approx)
             statistics: dict[str, Statistic] = {"rows": Total(labelled), "curvature": curvature}
             return Plan.of(
                 self,
                 schema,
-                proved,  # type: ignore[arg-type]
+                proved,
                 Opaque("logistic", proved.level, _PROOF),
                 statistics,
                 constants={"row bound": cut, "ridge": perturbed.ridge, "tilt sd": perturbed.sd},

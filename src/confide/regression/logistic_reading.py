@@ -12,8 +12,9 @@ most 1), E u has v^2 (|u|^2 I + u u')/2. With u = V^(-1) t the covariance is
     V^(-1) (V + s^2 I + lam^2 v^2 (|u|^2 I + u u')/2) V^(-1) + o^2 (I + lam V^(-1))^2.
 
 First order holds while V stands above its noise and above lam; `LEAST` says how far, found by simulation (docs/methods/logistic.md).
-Otherwise there is no interval (status "weak") and the coefficients are those of t, with the ridge in them. The rule looks at V alone: one
-that looked at t would choose among estimates, and intervals that are chosen so do not cover.
+V may stand there by luck of its noise, and then its inverse is too small: the covariance takes V less three quarters of the norm of its
+noise, the estimate V itself. Otherwise there is no interval (status "weak") and the coefficients are those of t, with the ridge in them.
+The rule looks at V alone: one that looked at t would choose among estimates, and intervals that are chosen so do not cover.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ Array = NDArray[np.float64]
 
 #: The least eigenvalue of V over the operator norm of its noise, and over the ridge, from which on there are intervals.
 LEAST = (1.5, 8.0)
+# What is taken off V for the covariance, in norms of its noise: below LEAST[0], so that the inverse exists.
+_LUCK = 0.75
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,11 @@ def read(released: Array, bent: Array, *, ridge: float, tilt: float, output: flo
     inverse = np.linalg.inv(bent)
     inverse = (inverse + inverse.T) / 2
     pull = inverse @ released
-    moved = ridge**2 * spread**2 / 2 * (float(pull @ pull) * np.eye(p) + np.outer(pull, pull))
-    grown = np.eye(p) + ridge * inverse
-    noise = inverse @ (tilt**2 * np.eye(p) + moved) @ inverse + output**2 * grown @ grown
+    low = np.linalg.inv(bent - _LUCK * spread * sqrt(2 * p) * np.eye(p))
+    low = (low + low.T) / 2
+    far = low @ released
+    moved = ridge**2 * spread**2 / 2 * (float(far @ far) * np.eye(p) + np.outer(far, far))
+    grown = np.eye(p) + ridge * low
+    noise = low @ (tilt**2 * np.eye(p) + moved) @ low + output**2 * grown @ grown
     noise = (noise + noise.T) / 2
-    return Reading(released + ridge * pull, inverse + noise, noise, "")
+    return Reading(released + ridge * pull, low + noise, noise, "")

@@ -313,7 +313,7 @@ class PosteriorMethod:
             covariance=covariance,
             df=inf,
             noise_variance=np.diag(covariance).copy(),
-            flags=(),
+            flags=("ridge_line",),
             covers=self._covers(),
             target=f"the ridge line of these records, {found.target}",
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide.results.words import SIMULATED, clean, level_words
+from confide.results.words import SIMULATED, clean, level_words, status_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,8 @@ def draw_classes(result: ClassModel, alpha: float, ax: Axes | None) -> Axes:
     ax.set_yticks(rows, names, **_LITERAL)
     ax.set_ylim(-0.6, len(terms) - 0.4)
     ax.set_xlim(min(-0.02, *means.ravel()), max(1.02, *means.ravel()))
-    words = f"{level_words(alpha)} intervals" if limits is not None else f"no intervals: status {result.status}"
+    none = status_words(result) if result.status == "ok" else f"no intervals: status {result.status}"
+    words = none if limits is None else f"{level_words(alpha)} intervals"
     ax.set_xlabel(f"class mean as a place within the public bounds; {words}", wrap=True)
     ax.spines[["top", "right"]].set_visible(False)
     heading = f"Private class means of {_short(result.label)}\n{SIMULATED if result.simulated else clean(str(result.guarantee))}"

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates, check_alpha
 from confide.results.wald import WaldTest, restrictions
+from confide.results.words import level_words
 from confide.schema import Design
 
 if TYPE_CHECKING:
@@ -191,6 +192,14 @@ class ClassModel(Estimates):
             "variances": plain(self.spreads),
             "tables": [{"terms": list(table.terms), "logs": plain(table.logs)} for table in self.tables],
         }
+
+    def plot_words(self, alpha: float) -> str:
+        """How to read `plot`; the report says it below the picture."""
+        ends = f"with a bar for its {level_words(alpha)} interval" if self.has_intervals else "without an interval"
+        return (
+            "One row for each feature, its public range from left to right, and one mark for each class at the class mean, "
+            f"{ends}. The share of each class, as predictions use it, stands beside its name."
+        )
 
     def plot(self, alpha: float = 0.05, ax: Axes | None = None, *, names: Sequence[str] | None = None) -> Axes:
         """Class means with their intervals, each feature on its public range; with `names`, those estimates in their own units."""

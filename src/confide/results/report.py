@@ -65,12 +65,14 @@ def page(result: Estimates, alpha: float) -> str:
             flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
             plot="" if result.status in WITHOUT_NUMBERS or np.isnan(result.estimates).all() else _svg(result, alpha),
             alt=_alt(result, lines, level),
+            caption=_caption(result, alpha),
             example=_example(result, lines, level),
             privacy=_privacy(result),
             target=clean(result.target),
             covers=clean(result.covers),
             legend=[(clean(label), clean(words)) for label, words in result.legend],
-            left_out=len(shown(result)) < len(result.names),
+            left_out=not _own(result) and len(shown(result)) < len(result.names),
+            source="table" if _own(result) else "plot",
             release=clean(result.release_sha256),
         )
     )
@@ -85,7 +87,7 @@ def _privacy(result: Estimates) -> dict[str, Any]:
         "level": clean(guarantee.describe()),
         "requested": clean(str(result.requested)),
         "charged": clean(str(guarantee)),
-        "approx": clean(approx_words(guarantee)),
+        "approx": clean(approx_words(guarantee, requested=result.requested)),
         "trust": _TRUST.get(guarantee.trust, clean(guarantee.trust)),
         "assumptions": [clean(assumption) for assumption in guarantee.assumptions],
     }
@@ -122,6 +124,20 @@ def _example(result: Estimates, lines: Sequence[Row], level: str) -> str:
     )
 
 
+def _caption(result: Estimates, alpha: float) -> str:
+    """How to read the plot, of which a family with a picture of its own speaks itself (`plot_words`); without it, no words."""
+    if _own(result):
+        words = getattr(result, "plot_words", None)
+        return clean(words(alpha)) if callable(words) else ""
+    if not result.has_intervals:
+        why = "this method has none" if result.status == "ok" else "none is valid at this status"
+        return f"No intervals are drawn, because {why}."
+    said = f"Thin bars: the whole {level_words(alpha)} interval."
+    if result.status == "ok":
+        said += " Thick bars inside: the interval that sampling alone would give. What lies between their ends is the price of privacy."
+    return said
+
+
 def _alt(result: Estimates, lines: Sequence[Row], level: str) -> str:
     """The plot in words."""
     usable = result.has_intervals
@@ -134,12 +150,15 @@ def _alt(result: Estimates, lines: Sequence[Row], level: str) -> str:
     return f"Plot of the estimates {kind}. " + "; ".join(parts) + "."
 
 
-def _svg(result: Estimates, alpha: float) -> Markup:
+def _own(result: Estimates) -> bool:
+    """Whether the family has a picture of its own, because it knows what its numbers have in common."""
     from confide.results.estimates import Estimates
 
-    # a family with a picture of its own knows what its numbers have in common
-    own = type(result).plot is not Estimates.plot
-    return svg(lambda: result.plot(alpha) if own else draw(result, alpha, None, None, width=5.2))
+    return type(result).plot is not Estimates.plot
+
+
+def _svg(result: Estimates, alpha: float) -> Markup:
+    return svg(lambda: result.plot(alpha) if _own(result) else draw(result, alpha, None, None, width=5.2))
 
 
 def svg(drawn: Callable[[], Axes]) -> Markup:

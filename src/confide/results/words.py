@@ -5,6 +5,7 @@ The words are written once, so that the table, the notebook and the report say t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ _FLAG_WORDS = {
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
     "thin": "at some points the records do not stand above the privacy noise; there the interval is all that the response's bounds allow",
     "selected": "chosen among several candidates by a private score; intervals would ignore the choice",
+    "ridge_line": "the intervals are about the ridge line of these very records: they hold the privacy noise alone, no sampling error, and "
+    "say nothing of the population's coefficients",
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
     "at_the_radius": "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
@@ -157,14 +160,17 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
 def _guarantee_words(result: Estimates) -> str:
     if result.simulated:
         return f"none. {SIMULATED}. With secure noise it would be {result.guarantee}"
-    said = f"{result.guarantee}{approx_words(result.guarantee)}"
-    if result.requested == result.guarantee:
+    said = f"{result.guarantee}{approx_words(result.guarantee, requested=result.requested)}"
+    # what a guarantee assumes stands in a line of its own; it makes no other statement of the same numbers
+    if replace(result.requested, assumptions=()) == replace(result.guarantee, assumptions=()):
         return f"{said}; requested and charged"
     return f"{said}; charged, where {result.requested} was requested"
 
 
-def approx_words(guarantee: Guarantee, delta: float = 1e-6) -> str:
+def approx_words(guarantee: Guarantee, delta: float = 1e-6, *, requested: Guarantee | None = None) -> str:
     """What follows as (epsilon, delta), for readers who know that currency; rounded up, empty where it is stated already.
+
+    requested: what was asked for; where it is that very pair, it is not rounded up beyond it.
 
     >>> from confide.guarantees import GDP
     >>> approx_words(GDP(1.0))
@@ -176,5 +182,7 @@ def approx_words(guarantee: Guarantee, delta: float = 1e-6) -> str:
         epsilon = guarantee.to_approx(delta=delta).epsilon
     except PrivacyError:
         return ""
+    if isinstance(requested, ApproxDP) and requested.delta == delta and abs(epsilon / requested.epsilon - 1) < 1e-6:
+        return f", at most ({requested.epsilon:g}, {delta:.0e})".replace("e-0", "e-")
     rounded = float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(repr(epsilon))))
     return f", at most ({rounded:.3g}, {delta:.0e})".replace("e-0", "e-")

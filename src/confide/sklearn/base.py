@@ -15,7 +15,15 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Method, Noise
 from confide.schema import Schema
-from confide.sklearn.columns import BOUNDS, SCHEMA, Roles, columns_of, response_of, roles_from_bounds, roles_from_schema
+from confide.sklearn.columns import (
+    CLASS_WORDS,
+    NUMBER_WORDS,
+    Roles,
+    columns_of,
+    response_of,
+    roles_from_bounds,
+    roles_from_schema,
+)
 from confide.sources import read
 
 __all__ = ["PrivateEstimator"]
@@ -75,11 +83,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _roles(self, labels: tuple[str, ...] | None, width: int, label: str | None) -> Roles:
         """Which column of which schema is which, from names and shapes alone."""
+        words = CLASS_WORDS if self._classes else NUMBER_WORDS
         if (self.schema is None) == (self.bounds is None):
             name, given = type(self).__name__, "neither schema nor" if self.schema is None else "both schema and"
             raise PlanError(
                 f"{name} was given {given} bounds; it needs one of them, because bounds are public facts and are never "
-                f"read from the data: write {name}(privacy=cf.GDP(1.0), ledger=None, {BOUNDS}), or {SCHEMA}"
+                f"read from the data: write {name}(privacy=cf.GDP(1.0), ledger=None, {words.bounds}), or {words.schema}"
             )
         own = self._own_method()
         if self.bounds is not None:
@@ -87,7 +96,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 self.bounds, labels or tuple(f"x{j}" for j in range(width)), label, classes=self._classes
             )
         if not isinstance(self.schema, Schema):
-            raise SchemaError(f"schema must be a confide.Schema, got {type(self.schema).__name__}; write {SCHEMA}")
+            raise SchemaError(
+                f"schema must be a confide.Schema, got {type(self.schema).__name__}; write {words.schema}"
+            )
         return roles_from_schema(self.schema, own, labels, width, label, classes=self._classes)
 
     def _own_method(self) -> Any:

@@ -19,9 +19,10 @@ from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Design, Numeric, Schema
 
 __all__ = [
-    "BOUNDS",
-    "SCHEMA",
+    "CLASS_WORDS",
+    "NUMBER_WORDS",
     "Roles",
+    "Words",
     "columns_of",
     "formula_of",
     "quoted_name",
@@ -30,8 +31,23 @@ __all__ = [
     "roles_from_schema",
 ]
 
-BOUNDS = 'bounds={"X": (-3, 3), "y": (-10, 10)}'
-SCHEMA = 'schema=cf.Schema({"age": cf.Numeric(18, 90), "income": cf.Numeric(0, 100)})'
+
+@dataclass(frozen=True)
+class Words:
+    """The call that works, for error messages: bounds and a schema."""
+
+    bounds: str
+    schema: str
+
+
+NUMBER_WORDS = Words(
+    'bounds={"X": (-3, 3), "y": (-10, 10)}',
+    'schema=cf.Schema({"age": cf.Numeric(18, 90), "income": cf.Numeric(0, 100)})',
+)
+CLASS_WORDS = Words(
+    'bounds={"X": (-3, 3), "y": ["no", "yes"]}',
+    'schema=cf.Schema({"age": cf.Numeric(18, 90), "kind": cf.Categorical(["no", "yes"])})',
+)
 
 
 @dataclass(frozen=True)
@@ -45,10 +61,11 @@ class Roles:
 
 def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None, *, classes: bool = False) -> Roles:
     """Roles from public bounds of X and y, for classes from a list of labels in the place of the bounds of y."""
+    words = CLASS_WORDS if classes else NUMBER_WORDS
     if not isinstance(bounds, Mapping) or set(bounds) != {"X", "y"}:
         keys = ", ".join(map(repr, bounds)) or "none" if isinstance(bounds, Mapping) else None
         given = type(bounds).__name__ if keys is None else f"the keys {keys}"
-        raise SchemaError(f'bounds must be a mapping with the keys "X" and "y", got {given}; write {BOUNDS}')
+        raise SchemaError(f'bounds must be a mapping with the keys "X" and "y", got {given}; write {words.bounds}')
     response = label if label is not None and label not in features else "y"
     while response in features:
         response += "_"
@@ -58,35 +75,42 @@ def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None,
             raise SchemaError(
                 f'bounds["X"] names {_listed(given_x)}; it must name exactly the columns of X: {_listed(features)}'
             )
-        pairs = {name: _numbers(given_x[name], f'bounds["X"][{name!r}]', [(2,)]) for name in features}
+        pairs = {name: _numbers(given_x[name], f'bounds["X"][{name!r}]', [(2,)], words) for name in features}
     else:
-        array = _numbers(given_x, 'bounds["X"]', [(2,), (len(features), 2)])
+        array = _numbers(given_x, 'bounds["X"]', [(2,), (len(features), 2)], words)
         pairs = dict(zip(features, np.broadcast_to(array, (len(features), 2)), strict=True))
     columns = {name: _numeric(pair, f'bounds["X"], column {name!r}') for name, pair in pairs.items()}
     if classes:
         label_column: Any = _labels_of_bounds(bounds["y"])
     else:
-        label_column = _numeric(_numbers(bounds["y"], 'bounds["y"]', [(2,)]), 'bounds["y"]')
+        label_column = _numeric(_numbers(bounds["y"], 'bounds["y"]', [(2,)], words), 'bounds["y"]')
     return Roles(Schema({**columns, response: label_column}), features, response)
 
 
 def _labels_of_bounds(given: Any) -> Categorical:
     if not isinstance(given, (list, tuple, np.ndarray)):
+        raise SchemaError(f'bounds["y"] must list the classes, got {type(given).__name__}; write {CLASS_WORDS.bounds}')
+    if isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given)):
         raise SchemaError(
-            f'bounds["y"] must list the classes, got {type(given).__name__}; write bounds={{"X": (-3, 3), "y": ["no", "yes"]}}'
+            f'bounds["y"] must list the classes, got {given!r}, which reads as the two ends of a range; write {CLASS_WORDS.bounds}, '
+            f'or a list, "y": {list(given)!r}, if these two numbers are the classes'
         )
     whole = [int(v) if isinstance(v, (float, np.floating)) and float(v).is_integer() else v for v in given]
     return Categorical(whole)
 
 
-def _numbers(given: Any, where: str, shapes: Sequence[tuple[int, ...]]) -> NDArray[np.float64]:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _numbers(given: Any, where: str, shapes: Sequence[tuple[int, ...]], words: Words) -> NDArray[np.float64]:
     try:
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise SchemaError(f"{where} must hold numbers, got {given!r}; write {BOUNDS}") from None
+        raise SchemaError(f"{where} must hold numbers, got {given!r}; write {words.bounds}") from None
     if array.shape not in shapes:
         rows = f", or one row (low, high) for each feature, shape {shapes[1]}" if len(shapes) > 1 else ""
-        hint = "np.column_stack([lows, highs])" if array.shape == shapes[-1][::-1] else BOUNDS
+        hint = "np.column_stack([lows, highs])" if array.shape == shapes[-1][::-1] else words.bounds
         raise SchemaError(f"{where} must be one pair (low, high){rows}; got the shape {array.shape}; write {hint}")
     return array
 

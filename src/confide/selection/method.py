@@ -19,7 +19,7 @@ Sources: Liu, Talwar 2019; Papernot, Steinke 2022; Koskela, Redberg, Wang 2024; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from math import isfinite, log, nan, sqrt
 from typing import Any, ClassVar, cast
@@ -27,10 +27,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from confide import registry
-from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
-from confide.guarantees import GDP, ApproxDP, Guarantee
+from confide.errors import ConfideError, PlanError, PrivacyError
+from confide.guarantees import GDP, Guarantee
 from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial, calibrate_selection, run_law
-from confide.ledger import Ledger
 from confide.mechanisms import selection as parts
 from confide.mechanisms.collected import Collected
 from confide.mechanisms.selected import packed, stripped, unpacked
@@ -40,19 +39,19 @@ from confide.protocol import (
     Noise,
     Opaque,
     Plan,
+    Proved,
     Question,
     Release,
     Source,
     Total,
-    fold,
 )
-from confide.protocol.allowance import checked_privacy
 from confide.protocol.plan import method_parameters
 from confide.regression.linear import LinearEstimates
 from confide.results import Estimates
 from confide.schema import Design, Schema
+from confide.selection.candidates import label, loss_named, needs_delta, stored
 
-__all__ = ["Select", "register_loss", "select"]
+__all__ = ["Select"]
 
 _PROOF = (
     "the best of a random number of runs, each mu-GDP up to a slack: trade-off bound of confide.guarantees.selection.bounds, a record "
@@ -64,19 +63,6 @@ _NOTHING = "no run gave a reply, or none was drawn; the budget is spent all the 
 _FAILURE = Fraction(1, 10)
 _ALL = "all"
 _TIES = Fraction(1 << 80)
-_losses: dict[str, type[Any]] = {}
-
-
-def register_loss(loss: type[Any]) -> type[Any]:
-    """Make a `RecordLoss` class known to this process under its `name`, so that plans and releases can be read back. A decorator.
-
-    Raises `PlanError` for a name that is taken.
-    """
-    name = getattr(loss, "name", None)
-    if not isinstance(name, str) or name in parts.LOSSES or _losses.get(name, loss) is not loss:
-        raise PlanError(f"a loss needs a name of its own, got {name!r}; taken: {', '.join((*parts.LOSSES, *_losses))}")
-    _losses[name] = loss
-    return loss
 
 
 @dataclass(frozen=True)
@@ -119,7 +105,7 @@ class Select:
             raise PlanError(
                 "candidates must be a list of methods; write Select([AdaSSP('y ~ x', row_bound=b) for b in (1, 2)])"
             )
-        put(self, "candidates", tuple(map(_stored, self.candidates)))
+        put(self, "candidates", tuple(map(stored, self.candidates)))
         if not 2 <= len(self.candidates) <= 1000:
             raise PlanError(
                 f"there must be 2 to 1,000 candidates, got {len(self.candidates)}; one alone needs no selection"
@@ -135,7 +121,7 @@ class Select:
                 )
         elif not isinstance(self.score, Mapping):
             kind = type(self.score)
-            if _losses.get(getattr(kind, "name", "")) is not kind or not is_dataclass(self.score):
+            if loss_named(getattr(kind, "name", "")) is not kind or not is_dataclass(self.score):
                 raise PlanError(
                     "a loss must be a frozen dataclass that is registered; write @cf.selection.register_loss above its class"
                 )
@@ -158,9 +144,9 @@ class Select:
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
         """The base level, the candidates' plans at it, and the law of runs. Raises `PlanError` for candidates that cannot be scored."""
-        request = _checked(self, privacy, schema)
+        request = Proved.of(privacy, self, schema, who="a selection").approx
         relation = str(request.relation)
-        failing = [_needs_delta(method, schema) for method in self.methods]
+        failing = [needs_delta(method, schema) for method in self.methods]
         if any(failing) and relation == "substitute":
             raise PrivacyError(
                 f"{self.methods[failing.index(True)].name} has a guarantee that may fail: nothing is proved under substitute; "
@@ -179,7 +165,7 @@ class Select:
         return Plan.of(
             self,
             schema,
-            _Proved(request, level),  # type: ignore[arg-type]
+            Proved(request, level),
             Opaque("selected", level, _PROOF),
             statistics,
             n=n,
@@ -214,11 +200,12 @@ class Select:
             return self.score
         settings = dict(self.score)
         name = settings.pop("loss", None)
-        if name not in _losses:
+        kind = loss_named(str(name))
+        if kind is None:
             raise PlanError(
                 f"the loss {name!r} is not registered here; import what brings it, with @cf.selection.register_loss"
             )
-        return _losses[name](**settings)
+        return kind(**settings)
 
     def _law(self) -> RunLaw | None:
         if self.runs == _ALL:
@@ -236,7 +223,7 @@ class Select:
         """The plan of one candidate: mu-GDP up to the slack under add-remove; half of mu where records are exchanged."""
         method = self.methods[i]
         level = mu if relation == "add-remove" else mu / 2
-        failing = slack if _needs_delta(method, schema) else 0.0
+        failing = slack if needs_delta(method, schema) else 0.0
         try:
             made = method.plan(schema, GDP(level, failing, relation="add-remove"))
         except ConfideError as error:
@@ -370,7 +357,7 @@ class Select:
             raise PlanError(
                 f"{method.name} gives no table of estimates, so that its intervals cannot be taken off; select among tables"
             )
-        return stripped(found, release, self, (("Selected", f"candidate {winner + 1}, {_label(method)}"), *said))
+        return stripped(found, release, self, (("Selected", f"candidate {winner + 1}, {label(method)}"), *said))
 
     def _nothing(self, release: Release, schema: Schema, said: tuple[tuple[str, str], ...]) -> Estimates:
         designs = self._designs(schema)
@@ -400,115 +387,3 @@ class Select:
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Those of the first candidate, one of whose records is in training or in validation."""
         return self.methods[0].worst_pairs(schema)
-
-
-# the parts of a plan and a release -----------------------------------------------------------------------------------
-
-
-def _stored(candidate: Any) -> dict[str, Any]:
-    """A candidate as plain values: its registered name and its parameters."""
-    if isinstance(candidate, Mapping):
-        if not isinstance(candidate.get("method"), str):
-            raise PlanError(
-                "a candidate that is a mapping must name its method; give the method itself: AdaSSP('y ~ x')"
-            )
-        own = dict(candidate)
-    else:
-        own = {"method": getattr(candidate, "name", None), **method_parameters(candidate)}
-    if own["method"] not in registry.known() or own["method"] == Select.name:
-        raise PlanError(
-            f"a candidate must be a registered method other than a selection, got {own['method']!r}; there are: "
-            f"{', '.join(registry.known())}"
-        )
-    return own
-
-
-def _needs_delta(method: Method, schema: Schema) -> bool:
-    """Whether a method's guarantee may fail: it refuses a level without a delta and takes one with it."""
-    try:
-        method.plan(schema, GDP(1.0, relation="add-remove"))
-    except PrivacyError as error:
-        return "needs a delta" in str(error)
-    except ConfideError:
-        return False
-    return False
-
-
-def _checked(method: Any, privacy: Guarantee, schema: Any) -> ApproxDP:
-    """The request with its relation; what a selection can be asked for."""
-    relation = checked_privacy(privacy).relation or method.relations[0]
-    if relation not in method.relations:
-        raise PrivacyError(f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}")
-    if not isinstance(privacy, ApproxDP):
-        raise NoConversion(f"a selection is (epsilon, delta)-DP, got {privacy}; write privacy=cf.ApproxDP(1.0, 1e-6)")
-    if privacy.unit != "record" or privacy.trust != "central" or schema.rows_per_unit != 1:
-        raise PrivacyError(
-            f"{method.name} protects single records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}, "
-            f"rows_per_unit={schema.rows_per_unit}; leave them at their defaults"
-        )
-    return privacy.resolve(relation)
-
-
-@dataclass(frozen=True)
-class _Proved:
-    """The request of a method whose whole release is proved elsewhere; what a plan asks of an allowance."""
-
-    requested: Guarantee
-    level: ApproxDP
-
-    @property
-    def relation(self) -> str:
-        return str(self.level.relation)
-
-    def guarantees(self, event: Any) -> tuple[Guarantee, ...]:
-        assert fold(event, self.relation) == self.level
-        return (self.level,)
-
-
-def _label(method: Method) -> str:
-    """A candidate with the settings that are not its defaults."""
-    given = [
-        f"{field.name}={getattr(method, field.name)!r}"
-        for field in fields(cast(Any, method))
-        if field.init and getattr(method, field.name) != field.default
-    ]
-    return f"{method.name}({', '.join(given)})"
-
-
-_LEFT_OUT: Any = object()  # None means: charge no ledger
-
-
-def select(
-    candidates: Sequence[Any],
-    score: Any,
-    data: Source,
-    *,
-    privacy: Guarantee,
-    ledger: Ledger | None = _LEFT_OUT,
-    runs: Any = None,
-    clip: float | None = None,
-    holdout: float = 0.25,
-    n: int | None = None,
-    noise: Noise | None = None,
-) -> Estimates:
-    """Plan, release and infer `Select(candidates, score, ...)` in one call; privacy and ledger have no default.
-
-    The release itself is not kept: to publish it call `confide.release(Select(...), ...)`. Errors are those of both.
-
-    >>> import confide as cf
-    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
-    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> tried = [cf.regression.AdaSSP("y ~ x", row_bound=b) for b in (1.0, 1.2, 1.4, 1.6)]
-    >>> best = select(tried, "squared_error", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None)
-    >>> best.flags
-    ('no_interval', 'selected')
-    """
-    from confide import gate  # here, because the door is slow to load and a plan does without it
-
-    if ledger is _LEFT_OUT:
-        raise PlanError(
-            "ledger was left out: say which budget book is charged, or that none is; write "
-            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
-        )
-    method = Select(candidates, score, runs, clip, holdout)
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, n=n, noise=noise))
