@@ -69,7 +69,7 @@ def test_a_release_reads_back_and_holds_the_winner_alone() -> None:
     assert set(done.statistics) == {"selected"}
     winner = int(done["selected"].values[0])
     assert f"candidate {winner + 1}, gradient_descent" in dict(result.facts)["Selected"]
-    assert dict(result.facts)["Runs"].startswith(f"{int(done.public['runs'][0])} of 4 candidates")
+    assert dict(result.facts)["Runs"].startswith(f"{int(done.public['runs'][0])}, each of one of the 4 candidates")
     assert "theta" in " ".join(done.public)
     assert result.guarantee == cf.ApproxDP(1.0, 1e-6, relation="add-remove") == done.charged
 
@@ -99,7 +99,7 @@ def test_one_call() -> None:
     data = cf.read(records(1_000, 3), SCHEMA)
     noise = SimulatedNoise(5)
     result = select(rates(), "absolute_error", data, privacy=ASKED, ledger=None, runs="all", noise=noise)
-    assert dict(result.facts)["Runs"] == "all 4 candidates once"
+    assert dict(result.facts)["Runs"] == "each of the 4 candidates once"
     assert result.predict(records(3, 1)).notna().all()
     with pytest.raises(PlanError, match="ledger was left out"):
         select(rates(), "absolute_error", data, privacy=ASKED)

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from confide import registry
-from confide.errors import ConfideError, PlanError, PrivacyError
+from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial, calibrate_selection, run_law
 from confide.mechanisms import selection as parts
@@ -226,6 +226,11 @@ class Select:
         failing = slack if needs_delta(method, schema) else 0.0
         try:
             made = method.plan(schema, GDP(level, failing, relation="add-remove"))
+        except NoConversion:
+            raise NoConversion(
+                f"candidate {i + 1}, {method.name}, states no GDP, and a selection runs each candidate at a level in GDP; take candidates "
+                'that do, such as Logistic(formula, mechanism="output")'
+            ) from None
         except ConfideError as error:
             raise type(error)(f"candidate {i + 1}, {method.name}: {error}") from None
         proved = [g for g in made.guarantees if isinstance(g, GDP) and g.mu <= level and g.delta <= failing]
@@ -339,11 +344,17 @@ class Select:
         k = len(self.candidates)
         runs = int(np.asarray(release.public["runs"]).ravel()[0])
         counts = (
-            f"{runs} of {k} candidates, drawn with replacement" if facts["runs"] != _ALL else f"all {k} candidates once"
+            f"{runs}, each of one of the {k} candidates, drawn with replacement"
+            if facts["runs"] != _ALL
+            else f"each of the {k} candidates once"
         )
         said = (
             ("Runs", counts),
             ("Chance that a given candidate, such as the best, was run", f"{float(facts['chance_drawn']):.3f}"),
+            (
+                "Records of a run",
+                f"those of its training part, {1 - float(facts['holdout']):.0%} of all but for chance",
+            ),
             ("Privacy of each run", f"{float(facts['base_mu']):.4g}-GDP"),
         )
         if release.status != "released":
