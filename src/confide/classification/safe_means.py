@@ -15,7 +15,7 @@ Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, sqrt
@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.classification.class_rows import ClassRows
-from confide.mechanisms.rows import BITS, Codes
+from confide.mechanisms.function_of import FunctionOf
+from confide.mechanisms.rows import BITS
 from confide.mechanisms.safety_bounds.formulas import class_means_alpha, class_means_gamma, class_weight
-from confide.protocol import SAFETY_STEPS, Total
+from confide.protocol import SAFETY_STEPS, Statistic, Total
 
 __all__ = ["ClassSafety", "SafeMeans"]
 
@@ -37,42 +38,15 @@ _SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class _OfSums:
+class _OfSums(FunctionOf):
     """A function of the exact class sums and counts, as the protocol wants a statistic. `of(total)` is its value."""
 
     map: ClassRows
     least: int
-    norm: str = field(default="l2", init=False)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (1,)
-
-    @property
-    def moved(self) -> int:
-        """Sensitivity in steps."""
-        raise NotImplementedError
-
-    def of(self, total: NDArray[Any]) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(self.moved) ** 2
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return Fraction(ceil(self.moved * sqrt(self.shape[0])) + 1)
-
-    def zero(self) -> Any:
-        return Total(self.map).zero()
-
-    def update(self, state: Any, codes: Codes) -> Any:
-        return Total(self.map).update(state, codes)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return Total(self.map).merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.of(Total(self.map).value(state))
+    def behind(self) -> Statistic:
+        return Total(self.map)
 
     def _parts(self, total: NDArray[Any]) -> tuple[list[int], list[list[int]]]:
         """Exact counts (classes) and sums (classes, features)."""

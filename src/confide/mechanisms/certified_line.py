@@ -27,16 +27,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, isqrt, sqrt
+from math import ceil, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.bounded_rows import smallest_eigenvalue
+from confide.mechanisms.function_of import FunctionOf
 from confide.mechanisms.rows import BITS, BOUND, Box, CodedRows, Codes, round_within, scaled, steps
 from confide.mechanisms.safety_bounds.formulas import ols_alpha
-from confide.protocol import SAFETY_STEPS, Gram
+from confide.protocol import SAFETY_STEPS, Gram, Statistic
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -190,41 +191,14 @@ class ResidualSquares(CodedRows):
 
 
 @dataclass(frozen=True)
-class _OfGram:
+class _OfGram(FunctionOf):
     """A function of the exact Gram matrix of joint rows. `of(gram)` is its value, so that one pass serves several."""
 
     map: JointRows
-    norm: str = field(default="l2", init=False)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (1,)
-
-    @property
-    def moved(self) -> int:
-        """Sensitivity in steps, under both relations where the bound holds."""
-        raise NotImplementedError
-
-    def of(self, gram: NDArray[Any]) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(self.moved) ** 2
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return Fraction(isqrt(self.moved**2 * self.shape[0]) + 1)
-
-    def zero(self) -> Any:
-        return Gram(self.map).zero()
-
-    def update(self, state: Any, codes: Codes) -> Any:
-        return Gram(self.map).update(state, codes)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return Gram(self.map).merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.of(Gram(self.map).value(state))
+    def behind(self) -> Statistic:
+        return Gram(self.map)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ w_j^4 Q^2 and max sum_j w_j^2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, isqrt, sqrt
@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.mechanisms.function_of import FunctionOf
 from confide.mechanisms.rows import Codes
-from confide.protocol import SAFETY_STEPS, Total
+from confide.protocol import SAFETY_STEPS, Statistic, Total
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -192,42 +193,15 @@ class PointMoments:
 
 
 @dataclass(frozen=True)
-class _OfSums:
+class _OfSums(FunctionOf):
     """A function of the exact sums (d, sum w v). `of(total)` is its value."""
 
     map: PointRows
     d0: int
-    norm: str = field(default="l2", init=False)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (1,)
-
-    @property
-    def moved(self) -> int:
-        """Sensitivity in steps."""
-        raise NotImplementedError
-
-    def of(self, total: NDArray[Any]) -> NDArray[Any]:
-        raise NotImplementedError
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(self.moved) ** 2
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return Fraction(ceil(self.moved * sqrt(self.shape[0])) + 1)
-
-    def zero(self) -> Any:
-        return Total(self.map).zero()
-
-    def update(self, state: Any, codes: Codes) -> Any:
-        return Total(self.map).update(state, codes)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return Total(self.map).merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.of(Total(self.map).value(state))
+    def behind(self) -> Statistic:
+        return Total(self.map)
 
 
 @dataclass(frozen=True)

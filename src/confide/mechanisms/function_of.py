@@ -1,0 +1,56 @@
+"""An integer function of exact sums as a statistic of its own: what a private test or a certified estimate is drawn from."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from confide.protocol import Statistic
+
+__all__ = ["FunctionOf"]
+
+
+class FunctionOf:
+    """Base of frozen dataclasses with a `map`: they say what stands `behind` them, how far one record moves them (`moved`), and their
+    value `of` the exact sums, so that one pass over the records serves several.
+    """
+
+    norm: ClassVar[str] = "l2"
+
+    @property
+    def behind(self) -> Statistic:
+        """The additive statistic."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1,)
+
+    @property
+    def moved(self) -> int:
+        """Sensitivity in steps, in the Euclidean norm, wherever the proof holds."""
+        raise NotImplementedError
+
+    def of(self, sums: NDArray[Any]) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(self.moved) ** 2
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return Fraction(ceil(self.moved * sqrt(self.shape[0])) + 1)
+
+    def zero(self) -> Any:
+        return self.behind.zero()
+
+    def update(self, state: Any, codes: Any) -> Any:
+        return self.behind.update(state, codes)
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return self.behind.merge(a, b)
+
+    def value(self, state: Any) -> NDArray[Any]:
+        return self.of(self.behind.value(state))
