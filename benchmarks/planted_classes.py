@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from benchmarks.planted_kinds import Fault
-from confide import gate
-from confide.audit.replay import replay
-from confide.audit.verdict import Audit, Finding
+from benchmarks.planted_kinds import Fault, replayed
+from confide.audit.verdict import Audit
 from confide.classification import ClassSums, EfficientPTRBayes, NaiveBayes
 from confide.classification.class_rows import ClassRows, ClassTotal
 from confide.classification.safe_means import ClassSafety, SafeMeans
@@ -164,23 +162,7 @@ _ABSENT = (_frame((2 * _LEAST, "a", 0.0), (1, "a", 1.0)), _frame((2 * _LEAST, "a
 def _fault(name: str, what: str, kind: Any, fault: str, pair: Any, privacy: Any, **settings: Any) -> Fault:
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         method = kind(_FORMULA, variance="identity", **settings, fault=fault if wrong else "")
-        plan = gate.plan(method, _SCHEMA, replace(privacy, relation="substitute"))
-        one, other = (cf.read(frame, _SCHEMA) for frame in pair)
-        found = replay(method, plan, one, other, seed=seed)
-        rows = [
-            Finding(
-                name=part,
-                quantity="ratio",
-                claim=1.0,
-                lower_bound=moved.ratio,
-                verdict="holds" if moved.within else "broken",
-                attack="exact difference",
-                relation="substitute",
-                note="",
-            )
-            for part, moved in found.moved.items()
-        ]
-        return Audit((*rows, found.finding("everything else", "substitute")))
+        return replayed(method, replace(privacy, relation="substitute"), _SCHEMA, pair, seed)
 
     return Fault(name, what, "record and replay on the worst neighbours", build)
 

@@ -12,10 +12,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from benchmarks.planted_kinds import Fault
-from confide import gate
-from confide.audit.replay import replay
-from confide.audit.verdict import Audit, Finding
+from benchmarks.planted_kinds import Fault, replayed
+from confide.audit.verdict import Audit
 from confide.mechanisms.certified_line import CertifiedLine, JointRows, LeastEigenvalue, Safety
 from confide.mechanisms.rows import round_within, scaled
 from confide.mechanisms.safety_bounds.formulas import kappa
@@ -137,29 +135,9 @@ def _long() -> tuple[pd.DataFrame, pd.DataFrame]:
     return _frame(*company, (1, 1.0, 0.0, 0.0)), _frame(*company, (1, -1.0, 1.0, 0.0))
 
 
-def _replayed(method: FaultyPTR, pair: tuple[pd.DataFrame, pd.DataFrame], seed: int) -> Audit:
-    plan = gate.plan(method, _SCHEMA, _LEVEL)
-    one, other = (cf.read(frame, _SCHEMA) for frame in pair)
-    found = replay(method, plan, one, other, seed=seed)
-    rows = [
-        Finding(
-            name=name,
-            quantity="ratio",
-            claim=1.0,
-            lower_bound=moved.ratio,
-            verdict="holds" if moved.within else "broken",
-            attack="exact difference",
-            relation="substitute",
-            note="",
-        )
-        for name, moved in found.moved.items()
-    ]
-    return Audit((*rows, found.finding("everything else", "substitute")))
-
-
 def _fault(name: str, what: str, fault: str, pair: Any, formula: str = "y ~ 0 + a + b", **settings: Any) -> Fault:
     def build(wrong: bool, runs: int, seed: int) -> Audit:
-        return _replayed(FaultyPTR(formula, **settings, fault=fault if wrong else ""), pair, seed)
+        return replayed(FaultyPTR(formula, **settings, fault=fault if wrong else ""), _LEVEL, _SCHEMA, pair, seed)
 
     return Fault(name, what, "record and replay on the worst neighbours", build)
 

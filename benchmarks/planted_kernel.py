@@ -12,10 +12,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from benchmarks.planted_kinds import Fault
-from confide import gate
-from confide.audit.replay import replay
-from confide.audit.verdict import Audit, Finding
+from benchmarks.planted_kinds import Fault, replayed
+from confide.audit.verdict import Audit
 from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
 from confide.mechanisms.kernel_points import WEIGHT, KernelSafety, PointCurve
 from confide.protocol import Allowance, Plan, Test
@@ -158,30 +156,10 @@ _CLOSE = _frame((420, 0.5, -1.0), (1, 0.5, 1.0)), _frame((420, 0.5, -1.0), (1, 0
 _EDGE = _frame((420, 0.5, -1.0), (1, 0.5, 1.0)), _frame((420, 0.5, -1.0), (1, 0.0, 1.0))
 
 
-def _replayed(method: Any, level: Any, pair: tuple[pd.DataFrame, pd.DataFrame], seed: int) -> Audit:
-    plan = gate.plan(method, _SCHEMA, level)
-    one, other = (cf.read(frame, _SCHEMA) for frame in pair)
-    found = replay(method, plan, one, other, seed=seed)
-    rows = [
-        Finding(
-            name=name,
-            quantity="ratio",
-            claim=1.0,
-            lower_bound=moved.ratio,
-            verdict="holds" if moved.within else "broken",
-            attack="exact difference",
-            relation="substitute",
-            note="",
-        )
-        for name, moved in found.moved.items()
-    ]
-    return Audit((*rows, found.finding("everything else", "substitute")))
-
-
 def _curve(name: str, what: str, fault: str, pair: Any, **settings: Any) -> Fault:
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         method = FaultyCurve("y ~ x", bandwidth=0.1, **settings, fault=fault if wrong else "")
-        return _replayed(method, cf.GDP(1.0, relation="substitute"), pair, seed)
+        return replayed(method, cf.GDP(1.0, relation="substitute"), _SCHEMA, pair, seed)
 
     return Fault(name, what, "record and replay on the worst neighbours", build)
 
@@ -190,7 +168,7 @@ def _points(name: str, what: str, fault: str, pair: Any) -> Fault:
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         settings: dict[str, Any] = {"least": 400.0, "gamma_plan": 15.0, "fault": fault if wrong else ""}
         method = FaultyPoints("y ~ x", (0.49, 0.5, 0.51), 0.2, **settings)
-        return _replayed(method, cf.GDP(3.0, 1e-3, relation="substitute"), pair, seed)
+        return replayed(method, cf.GDP(3.0, 1e-3, relation="substitute"), _SCHEMA, pair, seed)
 
     return Fault(name, what, "record and replay on the worst neighbours", build)
 

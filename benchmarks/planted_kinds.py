@@ -10,16 +10,18 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_toy import SCHEMA
+from confide import gate
 from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.methods import audit
 from confide.audit.noise_scale import noise_scale_test
+from confide.audit.replay import replay
 from confide.audit.safety import falsify_safety_bound
 from confide.audit.sensitivity import falsify_sensitivity
-from confide.audit.verdict import Audit
+from confide.audit.verdict import Audit, Finding
 from confide.guarantees import ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 
-__all__ = ["Fault", "law", "mechanism", "method", "query", "safety", "sampler"]
+__all__ = ["Fault", "law", "mechanism", "method", "query", "replayed", "safety", "sampler"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,26 @@ class Fault:
     def passed(self, runs: int, seed: int = 2) -> Audit:
         """The audit of the clean twin; it must be ok."""
         return self.build(False, runs, seed)
+
+
+def replayed(method: Any, level: Any, schema: Any, pair: tuple[Any, Any], seed: int) -> Audit:
+    """Record and replay on one pair of frames: a row for each statistic, over its sensitivity, and one for everything else."""
+    plan = gate.plan(method, schema, level)
+    found = replay(method, plan, cf.read(pair[0], schema), cf.read(pair[1], schema), seed=seed)
+    rows = [
+        Finding(
+            name=name,
+            quantity="ratio",
+            claim=1.0,
+            lower_bound=moved.ratio,
+            verdict="holds" if moved.within else "broken",
+            attack="exact difference",
+            relation=plan.relation,
+            note="",
+        )
+        for name, moved in found.moved.items()
+    ]
+    return Audit((*rows, found.finding("everything else", plan.relation)))
 
 
 # families of faults ---------------------------------------------------------------------------------------------------

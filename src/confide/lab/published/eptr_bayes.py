@@ -23,7 +23,7 @@ Labels = NDArray[np.int64]
 
 @published(
     "(epsilon, delta)-DP under replacement of one record",
-    "E1: the Gaussian noise is calibrated by a theorem for epsilon/2 <= 1; an exact audit first fails at epsilon = 19.8 for delta = .01",
+    "E1: the Gaussian noise is calibrated by a theorem for epsilon/2 <= 1; an exact audit first fails near epsilon = 19 for delta = .01",
     "E5: a record moves the mean of its class by at most 2R/n_k, not 2R/(n_k - 1), and sqrt(2R^2/c0^2 + 2) could be "
     "sqrt(2R^2/c0^2 + 1/2); one noise for shares and means gives shares of .1 noise of the size of alpha",
     "E8: the noise must be N(0, I), independent in each coordinate; without a reply the printed procedure may evaluate an empty mean",
