@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import confide as cf
 from benchmarks.coverage import interval
 from confide.noise import SecureNoise, SimulatedNoise
+from confide.protocol import seal
 from confide.regression.logistic import Logistic
 
 REPLICATIONS = int(os.environ.get("CONFIDE_LOGISTIC_REPS", "300"))
@@ -61,7 +62,7 @@ def cover(mechanism: str, n: int, d: int, epsilon: float, factor: float, correla
     hits, naive, widths = [], [], []
     for seed in range(REPLICATIONS):
         frame = table(n, truth, correlated, np.random.default_rng(seed))
-        release = method.release(cf.read(frame, public), plan, SimulatedNoise(seed))
+        release = seal(method, cf.read(frame, public), plan, SimulatedNoise(seed))
         theta, bent = _parts(release, d + 1, method)
         with np.errstate(invalid="ignore"):
             sd = np.sqrt(np.diag(np.linalg.inv(bent)))
@@ -118,7 +119,7 @@ def speed() -> dict[str, Any]:
         for _ in range(9):
             start = time.perf_counter()
             plan = cf.plan(method, source.schema, cf.ApproxDP(1.0, 1e-6))
-            method.release(source, plan, SecureNoise())
+            seal(method, source, plan, SecureNoise())
             ours.append(time.perf_counter() - start)
             start = time.perf_counter()
             LogisticRegression().fit(x, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -13,7 +14,7 @@ from benchmarks.planted_kinds import method
 from benchmarks.planted_toy import LINE_SCHEMA
 from confide.mechanisms.bins import draw_bins
 from confide.mechanisms.cell_sums import CellRows, CellSums
-from confide.protocol import Meter, Plan, Release
+from confide.protocol import Meter, Plan
 from confide.regression.binagg import BinAgg
 
 __all__ = ["BINS"]
@@ -80,25 +81,25 @@ class _EachEntry(BinAgg):
 class _ExactTotal(BinAgg):
     """A public number that scales the noisy counts to the exact number of records (E10)."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
-        with Meter(plan, noise) as meter:
-            draw_bins(meter, source, plan, noise, beside=("clipping",) if self.clipping_check else ())
-            (exact,) = source.aggregate(plan.statistic("level 1"))
-            factor = float(exact.sum()) / max(float(meter.drawn("level 1").decode().sum()), 1.0)
-        return meter.release(public={"factor": np.array([factor])})
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        draw_bins(meter, source, plan, beside=("clipping",) if self.clipping_check else ())
+        (exact,) = source.aggregate(plan.statistic("level 1"))
+        factor = float(exact.sum()) / max(float(meter.drawn("level 1").decode().sum()), 1.0)
+        return {"factor": np.array([factor])}
 
 
 @dataclass(frozen=True)
 class _TreeTwice(BinAgg):
     """The tree's counts are drawn a second time and leave with the first."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
-        with Meter(plan, noise) as meter:
-            draw_bins(meter, source, plan, noise, beside=("clipping",) if self.clipping_check else ())
-            (exact,) = source.aggregate(plan.statistic("level 1"))
-            spend = plan.spend("level 1")
-            again = np.asarray(exact, dtype=object) * int(1 / spend.step) + noise.grid_gaussian(spend.scale, len(exact))
-        return meter.release(public={"again": again.astype(np.float64)})
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        draw_bins(meter, source, plan, beside=("clipping",) if self.clipping_check else ())
+        (exact,) = source.aggregate(plan.statistic("level 1"))
+        spend = plan.spend("level 1")
+        again = np.asarray(exact, dtype=object) * int(1 / spend.step) + meter._noise.grid_gaussian(
+            spend.scale, len(exact)
+        )
+        return {"again": again.astype(np.float64)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import confide as cf
 from benchmarks.planted_kinds import mechanism, method, query
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.mechanisms.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
-from confide.protocol import Meter, Plan, Release
+from confide.protocol import Meter, Plan
 from confide.regression.adassp import AdaSSP
 from confide.regression.boosted_adassp import BoostedAdaSSP
 
@@ -121,15 +121,14 @@ _QUERIES = [
 class ExactRidge(AdaSSP):
     """AdaSSP that publishes the ridge of the exact eigenvalue."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
-        with Meter(plan, noise) as meter:
-            rows = plan.statistic("features").map
-            assert isinstance(rows, BoundedRows)
-            (whole,) = source.aggregate(moments(rows))
-            for name in ("features", "response", "eigenvalue"):
-                meter.draw(name, Part(rows, name).of(whole))
-            exact = float(Part(rows, "eigenvalue").of(whole)[0]) / Part(rows, "eigenvalue").unit
-        return meter.release(public={"ridge": np.array([max(0.0, 20.0 - exact)])})
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        rows = plan.statistic("features").map
+        assert isinstance(rows, BoundedRows)
+        (whole,) = source.aggregate(moments(rows))
+        for name in ("features", "response", "eigenvalue"):
+            meter.draw(name, Part(rows, name).of(whole))
+        exact = float(Part(rows, "eigenvalue").of(whole)[0]) / Part(rows, "eigenvalue").unit
+        return {"ridge": np.array([max(0.0, 20.0 - exact)])}
 
 
 @dataclass(frozen=True)
@@ -158,12 +157,12 @@ class LooseClip(AdaSSP):
 class ExactRound(BoostedAdaSSP):
     """Boosted AdaSSP that publishes lines which step along the exact scores of the last round."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
-        release = super().release(source, plan, noise)
-        scores = plan.statistic("round 1").map.at(release.public["lines"][-1])  # type: ignore[attr-defined]
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        public = super().draw(source, plan, meter)
+        scores = plan.statistic("round 1").map.at(public["lines"][-1])  # type: ignore[attr-defined]
         (total,) = source.aggregate(type(plan.statistic("round 1"))(scores))
-        lines = np.vstack([release.public["lines"], total.astype(float) / scores.unit])
-        return replace(release, public={**release.public, "lines": lines})
+        lines = np.vstack([public["lines"], total.astype(float) / scores.unit])
+        return {**public, "lines": lines}
 
 
 _METHODS = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, log1p, sqrt
@@ -21,7 +21,7 @@ from confide.lab.published.generalized_ptr_ops import precision_51
 from confide.mechanisms.bounded_rows import moments
 from confide.mechanisms.posterior import LogResidual, Posterior
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Noise, Plan, Release, Source
+from confide.protocol import Meter, Plan, Source, seal
 from confide.regression.posterior_sampling import PosteriorSampling
 
 __all__ = ["OPS_FAULTS", "PAIR", "Certificates", "frequency", "one_dimension"]
@@ -129,20 +129,19 @@ class Certificates(PosteriorSampling):
         inner = made.event.then  # type: ignore[union-attr]
         return replace(made, event=replace(made.event, then=inner.on))  # type: ignore[call-arg]
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         design = self._design(source.schema)
         rows, (start, basis) = self._rows(design), self._lines(design)
         odds = self._odds(cf.protocol.Allowance(plan.requested, plan.guarantee, 1))  # type: ignore[arg-type]
-        with Meter(plan, noise) as meter:
-            (whole,) = source.aggregate(moments(rows))
-            posterior = Posterior.of(rows, whole, start, basis)
-            lower, lam, log_r = self._bounds(meter, plan, posterior, whole, design, odds)
+        (whole,) = source.aggregate(moments(rows))
+        posterior = Posterior.of(rows, whole, start, basis)
+        lower, lam, log_r = self._bounds(meter, plan, posterior, whole, design, odds)
         own = self._residual(design).at(lam, lower)
         if self.fault == "one neighbour":
             lower += rows.bound**2
         if self.fault == "no range":
             log_r -= own.range
-        return meter.release(public={"eigenvalue": np.array([lower]), "log_residual": np.array([log_r])})
+        return {"eigenvalue": np.array([lower]), "log_residual": np.array([log_r])}
 
 
 def _replayed(wrong: bool, runs: int, seed: int) -> Audit:
@@ -171,7 +170,7 @@ def frequency(fault: str, what: str, seed: int, runs: int = 300) -> Finding:
     small, large = (Posterior.of(rows, one.aggregate(moments(rows))[0], start, basis) for one in (less, source))
     bad = 0
     for k in range(runs):
-        public = method.release(source, plan, SimulatedNoise(seed * 1000 + k)).public
+        public = seal(method, source, plan, SimulatedNoise(seed * 1000 + k)).public
         if what == "eigenvalue":
             least = float(np.linalg.eigvalsh(large.gram)[0])
             bad += float(public["eigenvalue"][0]) > max(least - rows.bound**2, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
@@ -19,7 +19,7 @@ from confide.audit.replay import Replay, replay
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees.selection import TruncatedNegativeBinomial, tradeoff_delta
 from confide.mechanisms import selection as parts
-from confide.protocol import Plan, Release, Source
+from confide.protocol import Meter, Plan, Release, Source, seal
 from confide.selection import Select
 
 __all__ = ["SELECT_FAULTS", "moved_by_one", "winner_alone"]
@@ -73,7 +73,7 @@ class _Divides(Select):
 class _ShowsALoser(Select):
     """The numbers of the first run stand in the release, whoever wins."""
 
-    def release(self, source: Source, plan: Plan, noise: Any) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         kept: list[Release] = []
         own = Select._best
 
@@ -83,13 +83,11 @@ class _ShowsALoser(Select):
 
         try:
             Select._best = best  # type: ignore[method-assign]
-            done = Select.release(self, source, plan, noise)
+            public = Select.draw(self, source, plan, meter)
         finally:
             Select._best = own  # type: ignore[method-assign]
         first = {f"public first {name}": noisy.values for name, noisy in kept[0].statistics.items()} if kept else {}
-        return Release(
-            done.plan, done.status, done.statistics, done.guarantees, {**done.public, **first}, simulated=True
-        )
+        return {**public, **first}
 
 
 def _candidates() -> list[Any]:
@@ -122,7 +120,7 @@ def winner_alone(method: Select, seed: int = 3, n: int = 60) -> int:
     try:
         Select._best = best  # type: ignore[method-assign]
         plan = cf.plan(method, SCHEMA, ASKED)
-        done = method.release(cf.read(SCHEMA.sample(n, seed), SCHEMA), plan, ReplayNoise(seed))
+        done = seal(method, cf.read(SCHEMA.sample(n, seed), SCHEMA), plan, ReplayNoise(seed))
     finally:
         Select._best = own  # type: ignore[method-assign]
     chosen, runs = seen[0]

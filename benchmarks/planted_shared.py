@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -13,7 +14,7 @@ from benchmarks.planted_kinds import method
 from confide.mechanisms.outcome_rows import OutcomeGram
 from confide.mechanisms.ranges import CELLS, RangeCells
 from confide.mechanisms.rows import Box
-from confide.protocol import Either, Meter, Plan, Release, Spend, Together
+from confide.protocol import Either, Meter, Plan, Spend, Together
 from confide.protocol.events import Event
 from confide.regression.ssp import SSP
 from confide.schema import Numeric, Schema
@@ -88,20 +89,19 @@ class _Wrong(_Always):
 class _ExactBox(_Always):
     """Re-centring in the exact mean and spread of the histograms; the noisy ones are drawn and thrown away."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         layout = self._layout(source.schema)
-        with Meter(plan, noise) as meter:
-            self._draw(["count"], plan, source, meter)
-            (cells,) = source.aggregate(plan.statistic("ranges"))
-            meter.draw("ranges", cells)
-            counts = np.array(cells, dtype=float)
-            middles = (np.arange(counts.shape[1]) + 0.5) / counts.shape[1]
-            total = np.maximum(counts.sum(axis=1), 1.0)
-            mean = counts @ middles / total
-            box = Box(tuple(mean), (0.25,) * len(mean))
-            (sums,) = source.aggregate(layout.moments_in(box))
-            meter.draw("re-centred moments", sums)
-        return meter.release(public={"box": np.array([box.middle, box.half])})
+        self._draw(["count"], plan, source, meter)
+        (cells,) = source.aggregate(plan.statistic("ranges"))
+        meter.draw("ranges", cells)
+        counts = np.array(cells, dtype=float)
+        middles = (np.arange(counts.shape[1]) + 0.5) / counts.shape[1]
+        total = np.maximum(counts.sum(axis=1), 1.0)
+        mean = counts @ middles / total
+        box = Box(tuple(mean), (0.25,) * len(mean))
+        (sums,) = source.aggregate(layout.moments_in(box))
+        meter.draw("re-centred moments", sums)
+        return {"box": np.array([box.middle, box.half])}
 
 
 _CLASSIC: dict[str, Any] = {"cov": "classical", "clipping_check": False}

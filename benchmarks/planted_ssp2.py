@@ -16,7 +16,7 @@ from confide.audit.verdict import Audit
 from confide.mechanisms.blocks import BlockGram
 from confide.mechanisms.ranges import RangeCells
 from confide.mechanisms.whitened_rows import LeverageCells, WhitenedRows
-from confide.protocol import Allowance, Either, Event, Gram, Noise, Plan, Release, Source, Spend, Together
+from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
 from confide.regression import SSP2
 
 __all__ = ["SSP2_FAULTS", "FaultySSP2"]
@@ -85,9 +85,8 @@ class FaultySSP2(SSP2):
                 return Either(tuple(self._respent(branch, swapped, allowance) for branch in branches))
         return event
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        release = super().release(source, plan, noise)
-        public = dict(release.public)
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        public = dict(super().draw(source, plan, meter))
         design = self._design(source.schema)
         if self.fault == "exact whitening":
             (gram,) = source.aggregate(Gram(WhitenedRows(design), entry_bits=20))
@@ -100,7 +99,7 @@ class FaultySSP2(SSP2):
         elif self.fault == "exact count":
             (count,) = source.aggregate(plan.statistic("count"))
             public["rho"] = np.asarray(count, dtype=float)
-        return replace(release, public=public)
+        return public
 
 
 def _fault(name: str, what: str, fault: str, relation: str = "add-remove") -> Fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ from confide.guarantees import ApproxDP
 from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.mechanisms.rows import scaled
 from confide.mechanisms.scores import ClippedScores
-from confide.protocol import Meter, Plan, Release, Total
+from confide.protocol import Meter, Plan, Total
 from confide.regression.functional_mechanism import FunctionalMechanism
 from confide.regression.gradient_descent import GradientDescent
 from confide.regression.johnson_lindenstrauss import sketch_ratio
@@ -49,19 +50,18 @@ class _Coordinates(GradientDescent):
 class _ExactSteps(GradientDescent):
     """A descent whose second step is taken at the line before noise; it publishes the noisy one."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         design = self._design(source.schema)
         _, rate, clip = self._settings(design)
-        with Meter(plan, noise) as meter:
-            (present,) = source.aggregate(plan.statistic("count"))
-            size = rate / max(float(meter.draw("count", present).decode()[0]), 1.0)
-            scores = ClippedScores(design, clip)
-            (first,) = source.aggregate(Total(scores))
-            noisy = meter.draw("step 1", first).decode() * size / scores.unit
-            exact = first.astype(float) * size / scores.unit
-            (second,) = source.aggregate(Total(scores.at(exact)))
-            theta = noisy + meter.draw("step 2", second).decode() * size / scores.unit
-        return meter.release(public={"theta": theta})
+        (present,) = source.aggregate(plan.statistic("count"))
+        size = rate / max(float(meter.draw("count", present).decode()[0]), 1.0)
+        scores = ClippedScores(design, clip)
+        (first,) = source.aggregate(Total(scores))
+        noisy = meter.draw("step 1", first).decode() * size / scores.unit
+        exact = first.astype(float) * size / scores.unit
+        (second,) = source.aggregate(Total(scores.at(exact)))
+        theta = noisy + meter.draw("step 2", second).decode() * size / scores.unit
+        return {"theta": theta}
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,14 @@ class _Forgetful(FunctionalMechanism):
 class _ExactCount(OutputPerturbation):
     """Output perturbation whose penalty follows from the exact number of records."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         minimiser = self._minimiser(self._design(source.schema))
-        with Meter(plan, noise) as meter:
-            (present,) = source.aggregate(plan.statistic("count"))
-            meter.draw("count", present)
-            penalty = self._penalty(float(present[0]), plan, minimiser)
-            (line,) = source.aggregate(minimiser.at(penalty))
-            meter.draw("minimiser", line)
-        return meter.release(public={"penalty": np.array([penalty])})
+        (present,) = source.aggregate(plan.statistic("count"))
+        meter.draw("count", present)
+        penalty = self._penalty(float(present[0]), plan, minimiser)
+        (line,) = source.aggregate(minimiser.at(penalty))
+        meter.draw("minimiser", line)
+        return {"penalty": np.array([penalty])}
 
 
 _ROWS, _SKETCH = 20, ApproxDP(1.0, 0.01)

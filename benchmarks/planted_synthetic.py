@@ -11,7 +11,7 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_kinds import method
-from confide.protocol import Allowance, Meter, Noise, Plan, Release, Source
+from confide.protocol import Allowance, Meter, Plan, Source
 from confide.synthesis import bins
 from confide.synthesis.table import SyntheticTable
 
@@ -38,14 +38,13 @@ class FaultyTable(SyntheticTable):
 
     fault: str = ""
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         public: dict[str, Any] = {}
-        with Meter(plan, noise) as meter:
-            bins.draw_bins(self._spoiled(meter, source), source, plan)
+        bins.draw_bins(self._spoiled(meter, source), source, plan)
         if self.fault == "rows of records":
             (exact,) = source.aggregate(bins.Counts(bins.InBins(self.design_of(source.schema)), 1))
             public["rows"] = np.zeros(int(exact[0]))
-        return meter.release(public=public)
+        return public
 
     def _spoiled(self, meter: Meter, source: Source) -> Any:
         return _Exact(meter) if self.fault == "exact cuts" else meter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import sqrt
@@ -13,7 +14,7 @@ import numpy as np
 
 import confide as cf
 from confide.mechanisms import ColumnMoments
-from confide.protocol import Allowance, Either, Gram, Meter, Plan, Release, Spend, Together, Total
+from confide.protocol import Allowance, Either, Gram, Meter, Method, Plan, Spend, Together, Total
 
 __all__ = ["LINE_SCHEMA", "SCHEMA", "ExactLine", "Toy"]
 
@@ -131,7 +132,7 @@ MAPS = {"sensitivity halved": _Understated, "one number forgotten": _OneForgotte
 
 
 @dataclass(frozen=True)
-class Toy:
+class Toy(Method):
     """Count, sum and sum of squares of one column, released once or twice, with at most one fault."""
 
     column: str = "v"
@@ -168,17 +169,17 @@ class Toy:
             covers="-",
         )
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         public: dict[str, Any] = {}
-        with METERS.get(self.fault, Meter)(plan, noise) as meter:
-            (total,) = source.aggregate(plan.statistic("moments"))
-            self._misbehave(total, noise, source, plan, public)
-            first = "again" if self._branch(total) else "moments"
-            noisy = meter.draw(first, total)
-            if self.twice:
-                meter.draw("again", total)
-            public.setdefault("df", np.array([max(float(noisy.decode().ravel()[0]) / 2**20 - 1, 1.0)]))
-        return meter.release(public=public)
+        meter.__class__ = METERS.get(self.fault, Meter)  # the gate's own, spoilt
+        (total,) = source.aggregate(plan.statistic("moments"))
+        self._misbehave(total, meter._noise, source, plan, public)
+        first = "again" if self._branch(total) else "moments"
+        noisy = meter.draw(first, total)
+        if self.twice:
+            meter.draw("again", total)
+        public.setdefault("df", np.array([max(float(noisy.decode().ravel()[0]) / 2**20 - 1, 1.0)]))
+        return public
 
     def _branch(self, total: Any) -> bool:
         return self.branches and self.fault == "branch" and total.ravel()[0] >= _MANY
@@ -208,16 +209,15 @@ class Toy:
 class ExactLine(cf.regression.SSP):
     """SSP whose second pass takes its residuals from the exact line; it publishes the noisy one."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Release:
-        with Meter(plan, noise) as meter:
-            first = [name for name in plan.statistics if name != "meat"]
-            totals = source.aggregate(*map(plan.statistic, first))
-            noisy = [meter.draw(name, total) for name, total in zip(first, totals, strict=True)]
-            layout = self._layout(source.schema)
-            sd = sqrt(noisy[0].variance)
-            (seen,) = layout.decoded(noisy[0].decode(), sd).each
-            (true,) = layout.decoded(totals[0].astype(float), sd).each
-            line = self._starting_line(layout.design, seen, None)
-            (meat,) = source.aggregate(layout.meat(0, self._starting_line(layout.design, true, None), None))
-            meter.draw("meat", meat)
-        return meter.release(public={"theta": line})
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        first = [name for name in plan.statistics if name != "meat"]
+        totals = source.aggregate(*map(plan.statistic, first))
+        noisy = [meter.draw(name, total) for name, total in zip(first, totals, strict=True)]
+        layout = self._layout(source.schema)
+        sd = sqrt(noisy[0].variance)
+        (seen,) = layout.decoded(noisy[0].decode(), sd).each
+        (true,) = layout.decoded(totals[0].astype(float), sd).each
+        line = self._starting_line(layout.design, seen, None)
+        (meat,) = source.aggregate(layout.meat(0, self._starting_line(layout.design, true, None), None))
+        meter.draw("meat", meat)
+        return {"theta": line}

@@ -21,6 +21,7 @@ from confide.mechanisms.safe_release import SafeRelease
 from confide.mechanisms.safety_bounds.least_squares import LeastSquares
 from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 
 __all__ = ["clock", "overhead", "run", "tables"]
 
@@ -77,7 +78,7 @@ def overhead(n: int = 5_000) -> list[dict[str, Any]]:
             return said, bound.estimate(bound.prepare(record.table(rows_)))
 
         def whole(method: Any = method, plan: Any = plan) -> Any:
-            return method.release(source, plan, noise)
+            return seal(method, source, plan, noise)
 
         own, every = clock(alone, 100), clock(whole, 100)
         planning = clock(lambda method=method: cf.plan(method, SCHEMA, asked, n=n), 10)  # type: ignore[misc]

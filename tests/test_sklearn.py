@@ -27,6 +27,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import confide as cf
 from confide.noise import SimulatedNoise
+from confide.protocol import Method
 from confide.sklearn import EXPECTED_FAILED_CHECKS, PrivateRegressor
 from confide.testing import ZeroNoise
 
@@ -616,7 +617,7 @@ def test_a_weak_line_is_told_by_its_status() -> None:
 
 
 @dataclass(frozen=True)
-class Silent:
+class Silent(Method):
     """A stranger's regression that gives no reply."""
 
     formula: str
@@ -632,8 +633,8 @@ class Silent:
     def plan(self, schema: Any, privacy: Any, **facts: Any) -> Any:
         return cf.regression.SSP(self.formula).plan(schema, privacy, **facts)
 
-    def release(self, source: Any, plan: Any, noise: Any) -> Any:
-        return cf.regression.SSP(self.formula).release(source, plan, noise)
+    def draw(self, source: Any, plan: Any, meter: Any) -> Any:
+        return cf.regression.SSP(self.formula).draw(source, plan, meter)
 
     def infer(self, release: Any, question: Any = None) -> Any:
         @dataclass

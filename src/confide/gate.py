@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError, 
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.noise import SecureNoise
-from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, statements_hold
+from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.proof import drawn_as_planned
 
@@ -45,9 +45,11 @@ def plan(
         return registry.remake(method, schema)[1]
     request = _resolved(checked_privacy(privacy), ledger)
     _check_kind(method, request)
-    made = method.plan(schema, request, n=n)
+    public = (request.relation or method.relations[0]) == "substitute"
+    # a number of records that is not public never reaches the plan that is charged and published, only the forecast beside it
+    made = method.plan(schema, request, n=n if public else None)
     check_plan(made, request)
-    return made
+    return made if public or n is None else made.outlook(method.plan(schema, request, n=n), n)
 
 
 def release(
@@ -86,7 +88,13 @@ def release(
         )
     _check_data(source)
     made, planned = _planned(method, source, privacy, ledger, n)
-    _check_source(source, planned, ledger)
+    if ledger is not None:
+        # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
+        _check_terms(source, ledger)
+        ledger.preview(planned.guarantees, charge_delta=charge_delta)
+    _check_source(source, planned)
+    if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
+        _check_count(source, planned.n)
     if ledger is None:
         return _draw(made, source, planned, noise, "no ledger was charged")
     charge = ledger.charge(
@@ -281,13 +289,17 @@ def _planned(
     return method, plan(method, source.schema, privacy, n=n, ledger=ledger)
 
 
-def _check_source(source: Source, planned: Plan, ledger: Ledger | None) -> None:
-    """Everything that public facts can refuse, before the charge."""
-    if ledger is not None and source.dataset is not None and source.dataset != ledger.dataset:
+def _check_terms(source: Source, ledger: Ledger) -> None:
+    """Refuse records that the ledger does not account for."""
+    if source.dataset is not None and source.dataset != ledger.dataset:
         raise PlanError(
             f"the source is dataset {source.dataset!r}, the ledger is open for {ledger.dataset!r}; "
             f"write cf.Ledger.open(path, dataset={source.dataset!r})"
         )
+
+
+def _check_source(source: Source, planned: Plan) -> None:
+    """Everything that public facts of the source can refuse, before the charge."""
     source.check(
         tuple(dict.fromkeys(column for statistic in planned.statistics.values() for column in statistic.map.columns))
     )
@@ -295,28 +307,15 @@ def _check_source(source: Source, planned: Plan, ledger: Ledger | None) -> None:
         raise SourceError(
             f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"
         )
-    if planned.n is not None and source.count() != planned.n:
+
+
+def _check_count(source: Source, n: int) -> None:
+    """Compare a public number of records with the source's; asked only where n is public (`release`)."""
+    if source.count() != n:
         raise PlanError(
-            f"the plan says n = {planned.n}, which is not the number of records in the source; "
+            f"the plan says n = {n}, which is not the number of records in the source; "
             "under substitute n is public: give it as it is"
         )
-
-
-class _OneRelease:
-    """Noise for one meter: a second one would draw the plan's noise again, which nobody has paid for."""
-
-    def __init__(self, noise: Noise) -> None:
-        self._noise = noise
-        self._metered = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._noise, name)
-
-    def rekey(self) -> None:
-        if self._metered:
-            raise ReleaseError("a release has one meter; draw everything inside its with block")
-        self._metered = True
-        self._noise.rekey()
 
 
 def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
@@ -324,7 +323,7 @@ def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
     done, problem = None, ""
     try:
         with _QUIET, np.errstate(all="ignore"):
-            done = method.release(source, planned, cast(Noise, _OneRelease(noise)))
+            done = seal(method, source, planned, noise)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record
@@ -334,7 +333,5 @@ def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
     if done is None:
         # raised outside the handler: even "from None" would leave the first error, with its words, in __context__
         raise ReleaseError(f"the release failed after it began{problem}; {charged}, and nothing is released")
-    if done.plan.sha256 != planned.sha256 or done.guarantees != planned.guarantees or done.simulated != noise.simulated:
-        raise ReleaseError(f"the method returned a release of another plan; {charged}, and nothing is released")
     # the published plan carries no live statistics: a record map may hold more than the file says
     return replace(done, plan=replace(done.plan, statistics={}))

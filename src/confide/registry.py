@@ -6,7 +6,7 @@ command line, the ledger, the report and `confide.testing.check_method`.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -135,10 +135,7 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     same digest. Raises `PlanError` when it does not, because the file was made by another version or was altered.
     """
     method = make(plan.method.name, **plan.method.parameters)
-    n = plan.n if plan.n is not None else plan.n_nominal
-    again = method.plan(schema, plan.requested, n=n)
-    # the forecast is a guess that nothing rests on, and its last digits may differ between machines
-    again = replace(again, forecast=plan.forecast)
+    again = method.plan(schema, plan.requested, n=plan.n)
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

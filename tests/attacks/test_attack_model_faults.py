@@ -17,7 +17,7 @@ from confide.mechanisms.kernel_points import WEIGHT, KernelSafety
 from confide.mechanisms.labelled_rows import CurvatureRows, LabelledRows
 from confide.mechanisms.perturbed_objective import PerturbedObjective, gram_of
 from confide.noise import SimulatedNoise
-from confide.protocol import threshold
+from confide.protocol import seal, threshold
 from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
 from confide.regression.kernel_curve import KernelCurve
 from confide.regression.kernel_reading import Smooth
@@ -72,7 +72,7 @@ def test_a_replaced_record_costs_objective_perturbation_more_noise_than_an_added
 def test_the_certificate_under_substitute_is_for_the_data_set_without_the_record() -> None:
     method = Logistic("y ~ x0", mechanism="ptr", inference=False)
     plan = cf.plan(method, LOGIT, cf.GDP(1.0, 1e-6, relation="substitute"))
-    found = method.release(cf.read(_frame(20_000, 2), LOGIT), plan, SimulatedNoise(1))
+    found = seal(method, cf.read(_frame(20_000, 2), LOGIT), plan, SimulatedNoise(1))
     statistic, spend = plan.statistic("eigenvalue"), plan.spend("eigenvalue")
     failing = threshold(spend, plan.event.delta) * float(spend.step)  # type: ignore[union-attr]
     steps = float(found["eigenvalue"].decode()[0]) - failing - 1 - 1024
@@ -121,7 +121,7 @@ def test_residuals_are_taken_at_the_released_curve() -> None:
             drawn = self._inner.grid_gaussian(variance, size)
             return drawn if self._calls == 1 else np.zeros_like(drawn)
 
-    made = method.release(source, plan, Quiet())  # type: ignore[arg-type]
+    made = seal(method, source, plan, Quiet())  # type: ignore[arg-type]
     residuals = plan.statistic("residuals")
     rows = residuals.map  # type: ignore[attr-defined]
     curve = Smooth.of(rows.base.axis, made["curve"]).curve(rows.base.axis.centres)
@@ -210,7 +210,7 @@ def test_scores_under_substitute_leave_room_for_a_record_that_changes_its_part(m
     for relation, share in (("add-remove", 1.0), ("substitute", sqrt(0.75))):
         plan = cf.plan(method, LINE, cf.ApproxDP(1.0, 1e-6, relation=relation))
         asked.clear()
-        method.release(source, plan, SimulatedNoise(1))
+        seal(method, source, plan, SimulatedNoise(1))
         assert asked == [pytest.approx(plan.constants["base_mu"] * share, rel=1e-12)]
     assert 1 / 4 + sqrt(0.75) ** 2 == pytest.approx(1.0)
 

@@ -16,6 +16,7 @@ from confide.mechanisms.labelled_rows import LabelledRows, record_weights
 from confide.mechanisms.logistic_minimiser import LogisticObjective, _Search
 from confide.mechanisms.perturbed_objective import PerturbedObjective
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 from confide.regression.logistic import Logistic
 
 Array = np.ndarray
@@ -106,9 +107,7 @@ def test_logistic_intervals_that_are_offered_cover() -> None:
         g = np.random.default_rng(7_000 + seed)
         a = np.clip(g.standard_normal(2_000), -4, 4)
         y = (g.random(2_000) < special.expit(4 * a)).astype(int)
-        found = method.infer(
-            method.release(cf.read(pd.DataFrame({"a": a, "y": y}), schema), plan, SimulatedNoise(seed))
-        )
+        found = method.infer(seal(method, cf.read(pd.DataFrame({"a": a, "y": y}), schema), plan, SimulatedNoise(seed)))
         if found.has_intervals:
             low, high = found.conf_int().loc["a"]
             offered, hits = offered + 1, hits + int(low <= 4 <= high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -140,9 +141,9 @@ def test_messages_name_no_value_of_a_release() -> None:
 class Counting(Mean):
     """Asks for the number of records, which add-remove keeps secret."""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Any:
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         source.count()
-        return super().release(source, plan, noise)
+        return super().draw(source, plan, meter)
 
 
 def test_the_number_of_records_may_not_be_asked_for_under_add_remove() -> None:
@@ -171,14 +172,13 @@ class Chooser(Mean):
         event = Together((choice, spend))
         return Plan.of(self, schema, allowance, event, {"moments": statistic}, n=n, target="t", covers="c")
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Any:
-        with Meter(plan, noise) as meter:
-            (total,) = source.aggregate(plan.statistic("moments"))
-            count, first = (int(v) >> 20 for v in total[:2])
-            factor = 1 if self.exact else 3
-            chosen = meter.choose("half", np.array([factor * first, factor * (count - first)], dtype=object))
-            meter.draw("moments", total if chosen in (0, 1) else total * 0)
-        return meter.release(public={"chosen": np.array([chosen])})
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        (total,) = source.aggregate(plan.statistic("moments"))
+        count, first = (int(v) >> 20 for v in total[:2])
+        factor = 1 if self.exact else 3
+        chosen = meter.choose("half", np.array([factor * first, factor * (count - first)], dtype=object))
+        meter.draw("moments", total if chosen in (0, 1) else total * 0)
+        return {"chosen": np.array([chosen])}
 
 
 class Chooses:

@@ -22,7 +22,7 @@ from confide.errors import PlanError
 from confide.lab.experiments.eptr_bayes import measure, measure_intervals
 from confide.lab.published.eptr_bayes import dpnb, dpnbss, eptr_bayes
 from confide.noise import SimulatedNoise
-from confide.protocol import Total
+from confide.protocol import Total, seal
 from confide.testing import ZeroNoise, check_method, codes_of
 
 SCHEMA = cf.Schema(
@@ -237,7 +237,7 @@ def test_the_shipped_noise_of_the_smooth_method_has_the_law_of_its_proof() -> No
 
     for own, other in ((0, 1), (1, 0)):
         source = cf.read(frames[own], schema)
-        values = np.array([method.release(source, plan, SimulatedNoise(s))["model"].decode() for s in range(400)])
+        values = np.array([seal(method, source, plan, SimulatedNoise(s))["model"].decode() for s in range(400)])
         ratio = log_density(values, known[own]) - log_density(values, known[other])
         assert np.abs(ratio).max() <= 1.0
         assert np.exp(-ratio).mean() == pytest.approx(1.0, abs=3.3 * np.exp(-ratio).std() / 20)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from confide.protocol import Allowance, Meter, Plan, Total
+from confide.protocol import Allowance, Method, Plan, Total
 from confide.protocol.exact import digest
 from confide.results import Estimates
 from confide.schema import Schema
@@ -45,7 +45,7 @@ class CountAndSum:
 
 
 @dataclass(frozen=True)
-class NoisyMean:
+class NoisyMean(Method):
     """The mean of a bounded column: two noisy sums; the interval takes the largest variance that the bounds allow."""
 
     column: str
@@ -68,11 +68,10 @@ class NoisyMean:
         facts = {"target": f"mean of {self.column}", "covers": "sampling and privacy noise"}
         return Plan.of(self, schema, allowance, event, {"sums": total}, n=n, **facts)
 
-    def release(self, source, plan, noise):
-        with Meter(plan, noise) as meter:
-            (sums,) = source.aggregate(plan.statistic("sums"))
-            meter.draw("sums", sums)
-        return meter.release()
+    def draw(self, source, plan, meter):
+        (sums,) = source.aggregate(plan.statistic("sums"))
+        meter.draw("sums", sums)
+        return {}
 
     def infer(self, release, question=None):
         column = Schema.from_dict(release.plan.schema)[self.column]
@@ -100,7 +99,7 @@ class Raising(NoisyMean):
 
     name: ClassVar[str] = "stranger_raising"
 
-    def release(self, source, plan, noise):
+    def draw(self, source, plan, meter):
         raise ValueError("SENTINEL in the text of an exception")
 
 
@@ -110,7 +109,7 @@ class Interrupted(NoisyMean):
 
     name: ClassVar[str] = "stranger_interrupted"
 
-    def release(self, source, plan, noise):
+    def draw(self, source, plan, meter):
         raise KeyboardInterrupt
 
 
@@ -120,7 +119,7 @@ class Exiting(NoisyMean):
 
     name: ClassVar[str] = "stranger_exiting"
 
-    def release(self, source, plan, noise):
+    def draw(self, source, plan, meter):
         raise SystemExit("SENTINEL in the text of an exit")
 
 
@@ -130,11 +129,11 @@ class Silent(NoisyMean):
 
     name: ClassVar[str] = "stranger_silent"
 
-    def release(self, source, plan, noise):
-        with Meter(plan, noise) as meter:
-            (sums,) = source.aggregate(plan.statistic("sums"))
-            meter.draw("sums", sums)
-        return meter.release(status="no_reply")
+    def draw(self, source, plan, meter):
+        (sums,) = source.aggregate(plan.statistic("sums"))
+        meter.draw("sums", sums)
+        meter.decline()
+        return {}
 
     def infer(self, release, question=None):
         none = np.full((1, 1), np.nan)

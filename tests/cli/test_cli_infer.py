@@ -57,7 +57,7 @@ def test_a_damaged_release_is_exit_code_3(survey, content):
 
 
 def test_a_newer_format_says_so(released):
-    text = Path("release.json").read_text().replace('"format_version":"1.0"', '"format_version":"1.9"')
+    text = Path("release.json").read_text().replace('"format_version":"2.0"', '"format_version":"2.9"')
     Path("release.json").write_text(text)
     assert "needs confide >=" in run("infer", "release.json").err
 

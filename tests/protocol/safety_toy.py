@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.protocol import SAFETY_STEPS, Allowance, Meter, Plan, Total
+from confide.protocol import SAFETY_STEPS, Allowance, Meter, Method, Plan, Total
 
 FINE = 1 << 20
 
@@ -89,7 +90,7 @@ class Mean(OfSums):
 
 
 @dataclass(frozen=True)
-class HighMean:
+class HighMean(Method):
     least: int = 5
 
     name: ClassVar[str] = "high_mean"
@@ -109,13 +110,14 @@ class HighMean:
         facts = {"target": "mean of x among records above 1/2", "covers": "nothing"}
         return Plan.of(self, schema, allowance, test, {"safety": safety, "mean": mean}, n=n, **facts)
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> Any:
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         safety, mean = source.aggregate(plan.statistic("safety"), plan.statistic("mean"))
-        with Meter(plan, noise) as meter:
-            replied = meter.test("safety", safety)
-            if replied:
-                meter.draw("mean", mean)
-        return meter.release(status="released" if replied else "no_reply")
+        replied = meter.test("safety", safety)
+        if replied:
+            meter.draw("mean", mean)
+        else:
+            meter.decline()
+        return {}
 
     def infer(self, release: Any, question: Any = None) -> Any:
         raise NotImplementedError

@@ -15,7 +15,7 @@ import confide as cf
 from confide.audit.replay import replay
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.protocol import Meter, Plan, Release, Spend, Test, Together, exact_cost, fold, paths, threshold
+from confide.protocol import Meter, Plan, Release, Spend, Test, Together, exact_cost, fold, paths, seal, threshold
 from confide.protocol.proof import statements_hold
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, steps=1000)}, dataset="toy")
@@ -87,7 +87,7 @@ def test_next_to_unsafe_data_a_reply_is_as_rare_as_delta_says() -> None:
 def test_unsafe_data_never_get_a_reply_and_nothing_of_the_test_leaves() -> None:
     plan = planned()
     for seed in range(200):
-        release = HighMean().release(source(records(4)), plan, SimulatedNoise(seed))
+        release = seal(HighMean(), source(records(4)), plan, SimulatedNoise(seed))
         assert release.status == "no_reply" and not release.statistics
     again = Release.from_json(release.to_json())
     assert again.to_json() == release.to_json() and Plan.from_json(plan.to_json()) == plan
@@ -195,10 +195,8 @@ class Careless(Mean):
 
 @pytest.mark.parametrize("fault", ["unshifted", "halved", "careless"])
 def test_replay_finds_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import safety_toy
-
     if fault == "unshifted":
-        monkeypatch.setattr(safety_toy, "Meter", Unshifted)
+        monkeypatch.setattr("confide.protocol.meter.Meter", Unshifted)
     plan = planned()
     live = dict(plan.statistics)
     if fault == "halved":
@@ -219,13 +217,13 @@ def test_releases_inside_an_opaque_one_need_it_open() -> None:
     plan = planned()
     whole = replace(plan, event=Opaque("whole", plan.guarantee, "a proof"))
     with Meter(whole, SimulatedNoise(1)) as meter:
-        inner = meter.inner("whole")
+        inner = meter.noise("whole")
         with Meter(plan, inner) as own:
             assert not own.test("safety", np.array([0], dtype=object))
         meter.opaque("whole", np.zeros(1), Fraction(1))
         with pytest.raises(ReleaseError, match="still to be drawn"):
-            meter.inner("whole")
-    with pytest.raises(ReleaseError, match="after the outer one ended"):
+            meter.noise("whole")
+    with pytest.raises(ReleaseError, match="its noise ended with it"):
         Meter(plan, inner)
     with pytest.raises(ReleaseError, match="no opaque release"):
-        Meter(plan, SimulatedNoise(1)).inner("mean")
+        Meter(plan, SimulatedNoise(1)).noise("mean")

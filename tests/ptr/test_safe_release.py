@@ -20,7 +20,7 @@ from confide.guarantees.reply import exact_reply, hockey_stick
 from confide.mechanisms.records import FINE, safety_of, vector_moves, vector_of
 from confide.mechanisms.safe_release import SafeRelease
 from confide.noise import SimulatedNoise
-from confide.protocol import SAFETY_STEPS, Plan, Release, Test, exact_cost, threshold
+from confide.protocol import SAFETY_STEPS, Plan, Release, Test, exact_cost, seal, threshold
 from confide.ptr import (
     BallLikelihood,
     ClassMeans,
@@ -171,7 +171,7 @@ def test_replies_are_as_frequent_as_the_law_says() -> None:
     p, runs, replies = exact_reply(1.0, 0.05, 30).probability(gamma), 600, 0
     assert 0.1 < p < 0.9
     for seed in range(runs):
-        release = method.release(source, plan, SimulatedNoise(seed))
+        release = seal(method, source, plan, SimulatedNoise(seed))
         replies += release.status == "released"
         assert (release["reply"].values[0] == 1) == (release.status == "released")
         assert release.status == "released" or not any(release["reply"].values)
@@ -219,7 +219,7 @@ def test_a_certificate_is_wrong_as_rarely_as_delta_says() -> None:
     true = bound.level(bound.prepare(plan.statistic("level").map.table(rows)))
     runs = 300
     wrong = sum(
-        float(method.release(source, plan, SimulatedNoise(seed)).public["level"][0]) + bound.moves > true
+        float(seal(method, source, plan, SimulatedNoise(seed)).public["level"][0]) + bound.moves > true
         for seed in range(runs)
     )
     low, high = stats.beta.ppf([0.0005, 0.9995], [wrong, wrong + 1], [runs - wrong + 1, runs - wrong])
@@ -417,7 +417,7 @@ def test_public_warnings() -> None:
     assert any("half of mu^2" in text for text in short.warnings)
     assert any(
         "above 1/n" in text
-        for text in cf.plan(SafeRelease(MEDIAN, gamma_plan=12), X, cf.ApproxDP(1.0, 0.1), n=200).warnings
+        for text in cf.plan(SafeRelease(MEDIAN, gamma_plan=12), X, cf.ApproxDP(1.0, 0.1), n=200).notes
     )
     assert not cf.plan(SafeRelease(MEDIAN, gamma_plan=60), X, cf.ApproxDP(1.0, 1e-4), n=200).warnings
 

@@ -14,6 +14,7 @@ from confide.lab.experiments.gptr import FIGURE1, INTERVALS, measure_figure1, me
 from confide.lab.experiments.gptr_fits import FITS, posterior_sample, ssp_gdp
 from confide.mechanisms.posterior import chosen_penalty
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 from confide.regression.adaops import AdaOPS
 from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing import check_method
@@ -46,7 +47,7 @@ def test_a_line_comes_out() -> None:
     frame["y"] = np.clip(0.5 * frame.a - 0.3 * frame.b + 0.2 * g.standard_normal(5_000), -1, 1)
     method = AdaOPS("y ~ a + b")
     source, plan = cf.read(frame, SCHEMA), cf.plan(method, SCHEMA, ASKED)
-    lines = [method.infer(method.release(source, plan, SimulatedNoise(k))).params.to_numpy() for k in range(15)]
+    lines = [method.infer(seal(method, source, plan, SimulatedNoise(k))).params.to_numpy() for k in range(15)]
     np.testing.assert_allclose(np.median(lines, axis=0), [0, 0.5, -0.3], atol=0.1)
 
 
@@ -67,7 +68,7 @@ def test_on_arrays_it_is_the_same_release(monkeypatch: pytest.MonkeyPatch) -> No
     rows = np.column_stack([np.ones(3_000), x])
     # rows of length sqrt(2) at B = 1: halve the second moments by scaling
     own = [posterior_sample(rows / sqrt(2), y, g, mu=1.0, delta=1e-6, lam=10.0) for _ in range(80)]
-    theirs = [method.release(source, plan, SimulatedNoise(k))["line"].decode() for k in range(80)]
+    theirs = [seal(method, source, plan, SimulatedNoise(k))["line"].decode() for k in range(80)]
     ratio = np.std([line[1] / sqrt(2) for line in own if line is not None]) / np.std([line[1] for line in theirs])
     assert 0.68 < ratio < 1.45
 

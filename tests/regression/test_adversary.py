@@ -222,7 +222,7 @@ def test_no_kind_of_exception_leaves_the_private_part(tmp_path):
         pass
 
     class Boom(SSP):
-        def release(self, source, plan, noise):
+        def draw(self, source, plan, meter):
             raise Panic("the secret is 42")
 
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(3.0))

@@ -17,7 +17,7 @@ from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import calibrate_gaussian
 from confide.lab.published.johnson_lindenstrauss import johnson_lindenstrauss, sketch_width
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Meter
+from confide.protocol import Gram, Meter, seal
 from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta, sketch_ratio
 from confide.testing import check_method
 
@@ -150,7 +150,7 @@ def test_a_real_release_tells_its_worst_record_apart_as_well_as_claimed(rows: in
     empty = cf.read(frame.iloc[:0], SCHEMA)
 
     def attacked(table: object, runs: int) -> np.ndarray:
-        return np.array([_along(method.release(table, plan, noise), direction) for _ in range(runs)])  # type: ignore[arg-type]
+        return np.array([_along(seal(method, table, plan, noise), direction) for _ in range(runs)])  # type: ignore[arg-type]
 
     found = cf.audit.epsilon_lower_bound(
         attacked, empty, source, runs=600, claim=claim, vectorised=True, confidence=1 - 1e-6
@@ -166,7 +166,7 @@ def test_the_release_is_a_wishart_matrix() -> None:
     source = cf.read(frame, SCHEMA)
     (gram,) = source.aggregate(plan.statistic("moments"))
     whole = np.asarray(gram, dtype=float) + 2.0**40 / plan.constants["ratio"] * np.eye(4)
-    drawn = np.array([method.release(source, plan, SimulatedNoise(k))["sketch"].decode() for k in range(400)])
+    drawn = np.array([seal(method, source, plan, SimulatedNoise(k))["sketch"].decode() for k in range(400)])
     variance = rows * (whole**2 + np.outer(np.diag(whole), np.diag(whole)))
     assert (np.abs(drawn.mean(axis=0) - rows * whole) < 5 * np.sqrt(variance / 400)).all()
     assert (np.abs(drawn.var(axis=0) / variance - 1) < 0.4).all()

@@ -19,7 +19,7 @@ from confide.mechanisms.labelled_rows import CurvatureRows, LabelledRows
 from confide.mechanisms.logistic_minimiser import LeastCurvature, LogisticObjective, newton_steps
 from confide.mechanisms.perturbed_objective import PerturbedObjective
 from confide.noise import SimulatedNoise
-from confide.protocol import threshold
+from confide.protocol import seal, threshold
 from confide.regression.logistic import Logistic
 from confide.testing import check_method
 from confide.testing.practice import ZeroNoise
@@ -255,7 +255,7 @@ def test_theta_of_an_empty_table_is_the_tilt() -> None:
     method = Logistic("y ~ x0 + x1", inference=False)
     plan = cf.plan(method, LINE, ASKED)
     empty = cf.read(pd.DataFrame({"x0": [], "x1": [], "y": []}, dtype=float), LINE)
-    drawn = np.array([method.release(empty, plan, SimulatedNoise(k))["logistic"].decode() for k in range(150)])
+    drawn = np.array([seal(method, empty, plan, SimulatedNoise(k))["logistic"].decode() for k in range(150)])
     sd = plan.constants["tilt sd"] / plan.constants["ridge"]
     assert (np.abs(drawn.std(axis=0) / sd - 1) < 5 / sqrt(300)).all()
     assert (np.abs(drawn.mean(axis=0)) < 5 * sd / sqrt(150)).all()
@@ -331,7 +331,7 @@ def test_the_certificate_is_above_the_eigenvalue_as_rarely_as_said() -> None:
     above = (noise > failing).mean()
     assert 0.03 < above < 0.05 + 4 * sqrt(0.05 * 0.95 / 2_000)
     # what it gives is the same number less the quantile
-    found = method.release(cf.read(frame, SCHEMA), plan, SimulatedNoise(3))
+    found = seal(method, cf.read(frame, SCHEMA), plan, SimulatedNoise(3))
     certified = (float(found["eigenvalue"].decode()[0]) - failing - 1) * statistic.reach / 1024
     step = float(found.public["step"][0])
     bound = -np.log1p(-labelled_share(statistic, certified)) / statistic.map.longest
@@ -355,7 +355,7 @@ def test_intervals_cover_and_those_without_privacy_noise_do_not() -> None:
         g = np.random.default_rng(seed)
         frame = pd.DataFrame({"x0": g.uniform(-1, 1, 3_000), "x1": g.uniform(-1, 1, 3_000)})
         frame["y"] = (g.random(3_000) < special.expit(truth[0] + frame.x0 * truth[1] + frame.x1 * truth[2])).astype(int)
-        release = method.release(cf.read(frame, LINE), plan, SimulatedNoise(seed))
+        release = seal(method, cf.read(frame, LINE), plan, SimulatedNoise(seed))
         found = method.infer(release)
         assert found.status == "ok"
         low, high = found.conf_int().to_numpy().T

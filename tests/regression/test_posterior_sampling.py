@@ -23,7 +23,7 @@ from confide.lab.published import generalized_ptr_ops as published
 from confide.mechanisms.bounded_rows import Part, moments
 from confide.mechanisms.posterior import LeverageRows, Odds, Posterior, chosen_penalty
 from confide.noise import SimulatedNoise
-from confide.protocol import Question, leaves
+from confide.protocol import Question, leaves, seal
 from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing import ZeroNoise, check_method
 
@@ -221,7 +221,7 @@ def test_the_release_is_a_sample_of_the_posterior_it_says(monkeypatch: pytest.Mo
     plan, source = cf.plan(method, SCHEMA, ASKED), cf.read(frame, SCHEMA)
     white = []
     for seed in range(250):
-        release = method.release(source, plan, SimulatedNoise(seed))
+        release = seal(method, source, plan, SimulatedNoise(seed))
         gamma = float(release.public["precision"][0])
         white.append(sqrt(gamma) * (release["line"].decode() - own.solved(3.0)) @ root)
     drawn = np.array(white)
@@ -288,7 +288,7 @@ def test_ridge_intervals_cover_the_ridge_line_and_not_the_population() -> None:
     plan, source = cf.plan(method, SCHEMA, cf.GDP(4.0, 1e-6)), cf.read(frame, SCHEMA)
     hits, population = np.zeros(3), np.zeros(3)
     for seed in range(40):
-        found = method.infer(method.release(source, plan, SimulatedNoise(seed)))
+        found = method.infer(seal(method, source, plan, SimulatedNoise(seed)))
         assert found.status == "ok" and "ridge line of these records" in found.target and found.flags == ("ridge_line",)
         limits = found.conf_int().to_numpy()
         hits += (limits[:, 0] <= ridge) & (ridge <= limits[:, 1])
@@ -305,7 +305,7 @@ def test_with_noise_it_beats_the_mean_and_the_balanced_preset_pays_for_knowing_n
         PosteriorSampling("y ~ a + b", preset="balanced", most_records=6_000),
     ):
         plan, source = cf.plan(method, SCHEMA, ASKED), cf.read(frame, SCHEMA)
-        found = [method.infer(method.release(source, plan, SimulatedNoise(k))).predict(frame) for k in range(9)]
+        found = [method.infer(seal(method, source, plan, SimulatedNoise(k))).predict(frame) for k in range(9)]
         losses.append(np.median([float(((frame["y"] - line) ** 2).mean()) for line in found]) / float(frame["y"].var()))
     assert losses[0] < 0.45 and losses[0] < losses[1]
     assert "at most 6000 records" in plan.guarantee.assumptions

@@ -25,7 +25,7 @@ from confide.mechanisms.whitened_rows import (
     WhitenedRows,
 )
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Meter, Noisy, Question, Total
+from confide.protocol import Gram, Meter, Noisy, Question, Total, seal
 from confide.regression import SSP2
 from confide.regression.round_reading import RoundReading
 from confide.schema import Design
@@ -67,7 +67,7 @@ def test_with_one_transcript_two_tables_differ_in_nothing(objective: str, monkey
     method, frame = SSP2(FORMULA, objective=objective), table(12)
     plan = gate.plan(method, SCHEMA, cf.GDP(8.0))
     for seed in range(6):
-        first = method.release(cf.read(frame, SCHEMA), plan, SimulatedNoise(seed))
+        first = seal(method, cf.read(frame, SCHEMA), plan, SimulatedNoise(seed))
         drawn = first.statistics
 
         def repeat(self: Any, name: str, integers: Any, drawn: Any = drawn) -> Noisy:
@@ -75,7 +75,7 @@ def test_with_one_transcript_two_tables_differ_in_nothing(objective: str, monkey
 
         with monkeypatch.context() as forced:
             forced.setattr(Meter, "draw", repeat)
-            second = method.release(cf.read(frame.iloc[1:], SCHEMA), plan, SimulatedNoise(seed))
+            second = seal(method, cf.read(frame.iloc[1:], SCHEMA), plan, SimulatedNoise(seed))
         assert set(second.statistics) == set(first.statistics)
         assert set(second.public) == set(first.public)
         assert all(np.array_equal(first.public[name], second.public[name]) for name in first.public)

@@ -21,7 +21,7 @@ from confide.guarantees.selection import Binomial, Fixed, Poisson, TruncatedNega
 from confide.mechanisms import selection as parts
 from confide.mechanisms.collected import Collected
 from confide.noise import SimulatedNoise
-from confide.protocol import Total
+from confide.protocol import Total, seal
 from confide.regression import AdaSSP, GradientDescent, JohnsonLindenstrauss, OutputPerturbation
 from confide.selection import Select, register_loss, select
 from confide.testing import check_method
@@ -179,7 +179,7 @@ def test_runs_and_candidates_are_drawn_before_any_record_is_read() -> None:
 
     method = Select(rates(), runs=8.0)
     watched = Watched(cf.read(records(200, 1), SCHEMA))
-    done = method.release(watched, method.plan(SCHEMA, ASKED), Told(3))
+    done = seal(method, watched, method.plan(SCHEMA, ASKED), Told(3))
     runs = int(done.public["runs"][0])
     assert watched.asked == ["choice"] * (1 + runs) + ["records"]
 
@@ -233,7 +233,7 @@ def test_a_record_of_the_real_release_is_within_the_claim() -> None:
         source = cf.read(frames[which], schema)
         out = []
         for seed in range(runs):
-            done = method.release(source, plan, SimulatedNoise(seed + 100_000 * which))
+            done = seal(method, source, plan, SimulatedNoise(seed + 100_000 * which))
             out.append(float(int(done.public["statistic response"][0])))
         return np.array(out)
 
@@ -274,7 +274,7 @@ def test_no_run_is_no_reply() -> None:
     source = cf.read(records(200, 1), SCHEMA)
     statuses = {}
     for seed in range(20):
-        done = method.release(source, plan, SimulatedNoise(seed))
+        done = seal(method, source, plan, SimulatedNoise(seed))
         statuses[int(done.public["runs"][0])] = done
     done = statuses[0]
     assert done.status == "no_reply" and int(done["selected"].values[0]) == -1
@@ -291,7 +291,7 @@ def test_runs_without_a_reply_lose_against_any_other() -> None:
     method = Select(tried, runs=8.0)
     plan = method.plan(SCHEMA, ASKED)
     source = cf.read(records(3, 1), SCHEMA)
-    winners = {int(method.release(source, plan, SimulatedNoise(seed))["selected"].values[0]) for seed in range(12)}
+    winners = {int(seal(method, source, plan, SimulatedNoise(seed))["selected"].values[0]) for seed in range(12)}
     assert winners <= {-1, 1} and 1 in winners
 
 

@@ -31,7 +31,7 @@ from confide.audit.verdict import Audit, Finding
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.protocol import Plan, Spend, exact_cost, leaves
+from confide.protocol import Method, Plan, Spend, exact_cost, leaves
 from confide.protocol.events import paths
 from confide.schema import Numeric, Schema
 
@@ -88,7 +88,7 @@ def audit(
     >>> audit(noisy_sum, data=np.zeros(3), neighbour=np.ones(3), claim=cf.GDP(1.0), vectorised=True).ok
     False
     """
-    if hasattr(target, "plan") and hasattr(target, "release") and not inspect.isclass(target):
+    if isinstance(target, Method):
         request = GDP(1.0) if privacy is None else privacy
         return _Session(target, _schema(target, schema), request, runs, confidence, progress, seed, wrap).table(
             relation

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.noise import SimulatedNoise
-from confide.protocol import Method, Plan, Release, Source, Statistic
+from confide.protocol import Method, Plan, Release, Source, Statistic, seal
 
 __all__ = ["ReplayNoise", "Request", "Run", "run"]
 
@@ -176,7 +176,7 @@ def run(method: Method, source: Source, plan: Plan, noise: ReplayNoise) -> Run:
         with redirect_stdout(text), redirect_stderr(text), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with np.errstate(all="ignore"):
-                release = method.release(watched, plan, noise)
+                release = seal(method, watched, plan, noise)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"
     finally:

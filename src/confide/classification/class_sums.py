@@ -36,7 +36,16 @@ from confide.classification.reading import (
 )
 from confide.guarantees import Guarantee
 from confide.mechanisms.rows import BITS
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
@@ -47,7 +56,7 @@ _SQUARES = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class ClassSums:
+class ClassSums(Method):
     """Class means, shares and a Gaussian classifier from noisy class sums. The default method of classification.
 
     formula: "kind ~ a + b", kind a categorical column (or an integer one of few values); variance: "per_feature" (default, one for each
@@ -70,12 +79,8 @@ class ClassSums:
 
     name: ClassVar[str] = "class_sums"
     family: ClassVar[str] = "classification"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "noisy class sums and counts in one Gaussian release (Dong, Roth, Su 2022)"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         checked_variance(self.variance)
@@ -131,15 +136,6 @@ class ClassSums:
             "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
             f"sampling of records and privacy noise, {variances}, independent records"
         )
-
-    # release --------------------------------------------------------------------------------------------------------
-
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        """Sums, counts and squares in one pass."""
-        with Meter(plan, noise) as meter:
-            for name, total in zip(plan.statistics, source.aggregate(*plan.statistics.values()), strict=True):
-                meter.draw(name, total)
-        return meter.release()
 
     # infer ----------------------------------------------------------------------------------------------------------
 

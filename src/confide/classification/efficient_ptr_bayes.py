@@ -38,7 +38,18 @@ from confide.classification.safe_means import ClassSafety, SafeMeans
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.safety_bounds.formulas import least_class_size
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
@@ -53,7 +64,7 @@ _SURE = 0.95
 
 
 @dataclass(frozen=True)
-class EfficientPTRBayes:
+class EfficientPTRBayes(Method):
     """Class means, shares and a Gaussian classifier by efficient propose-test-release, or no reply.
 
     formula, variance, radius, term_bounds: as `ClassSums`. Either c0: the least share of a class that the noise is made for, about half of
@@ -79,14 +90,11 @@ class EfficientPTRBayes:
 
     name: ClassVar[str] = "efficient_ptr_bayes"
     family: ClassVar[str] = "classification"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "efficient propose-test-release (Shen, Tong, Wang 2026), corrected constants, exact Gaussian accounting"
     )
     relations: ClassVar[tuple[str, ...]] = ("substitute",)
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise, given a reply"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         checked_variance(self.variance)
@@ -240,20 +248,21 @@ class EfficientPTRBayes:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for sums, counts and squares; the means are found whether there is a reply or not."""
         safety, means = plan.statistic("safety"), plan.statistic("means")
         assert isinstance(safety, ClassSafety) and isinstance(means, SafeMeans)
         others = [name for name in plan.statistics if name == "squares"]
-        with Meter(plan, noise) as meter:
-            total, *rest = source.aggregate(Total(means.map), *map(plan.statistic, others))
-            steps, integers = safety.of(total), means.of(total)
-            replied = meter.test("safety", steps)
-            if replied:
-                meter.draw("means", integers)
-                for name, values in zip(others, rest, strict=True):
-                    meter.draw(name, values)
-        return meter.release(status="released" if replied else "no_reply")
+        total, *rest = source.aggregate(Total(means.map), *map(plan.statistic, others))
+        steps, integers = safety.of(total), means.of(total)
+        replied = meter.test("safety", steps)
+        if replied:
+            meter.draw("means", integers)
+            for name, values in zip(others, rest, strict=True):
+                meter.draw(name, values)
+        else:
+            meter.decline()
+        return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,16 @@ from confide.classification.class_rows import class_pairs
 from confide.classification.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 from confide.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
 from confide.guarantees import Guarantee
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.results.classes import ClassModel, ClassTable
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
@@ -44,7 +53,7 @@ _SQUARES = Fraction(3, 8)
 
 
 @dataclass(frozen=True)
-class NaiveBayes:
+class NaiveBayes(Method):
     """Naive Bayes under (epsilon, 0)-differential privacy: a classifier without intervals.
 
     formula, variance, radius (of the features that are not 0/1), term_bounds: as `ClassSums`. One pass.
@@ -63,12 +72,8 @@ class NaiveBayes:
 
     name: ClassVar[str] = "naive_bayes"
     family: ClassVar[str] = "classification"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "Laplace mechanism on class counts, class sums and level counts (after Vaidya et al. 2013)"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "PureDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         checked_variance(self.variance)
@@ -122,15 +127,6 @@ class NaiveBayes:
 
     def _target(self, own: ClassDesign) -> str:
         return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
-
-    # release --------------------------------------------------------------------------------------------------------
-
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        """All sums in one pass."""
-        with Meter(plan, noise) as meter:
-            for name, total in zip(plan.statistics, source.aggregate(*plan.statistics.values()), strict=True):
-                meter.draw(name, total)
-        return meter.release()
 
     # infer ----------------------------------------------------------------------------------------------------------
 

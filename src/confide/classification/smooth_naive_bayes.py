@@ -35,7 +35,7 @@ from confide.classification.class_rows import ClassRows, class_pairs
 from confide.classification.reading import ClassStatistics, class_model
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
-from confide.protocol import Meter, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
@@ -63,7 +63,7 @@ def smooth_sensitivity(n: int, b: float) -> float:
 
 
 @dataclass(frozen=True)
-class SmoothNaiveBayes:
+class SmoothNaiveBayes(Method):
     """Naive Bayes by smooth sensitivity: a classifier without intervals, for comparison. The request is a `PureDP` or an `ApproxDP`.
 
     formula, term_bounds: as `ClassSums`; variance: "identity" (variances are 1 in the data's units; they are not estimated). One pass.
@@ -81,13 +81,10 @@ class SmoothNaiveBayes:
 
     name: ClassVar[str] = "smooth_naive_bayes"
     family: ClassVar[str] = "classification"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "smooth sensitivity (Nissim, Raskhodnikova, Smith 2007) of class means, after Zafarani, Clifton 2020"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "PureDP"
-    intervals: ClassVar[str] = "no interval"
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
 
     def __post_init__(self) -> None:
@@ -131,20 +128,20 @@ class SmoothNaiveBayes:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy counts and means, from exact sums in one pass. The number of draws is public."""
         own = self._own(source.schema)
         rows, at = self._rows(own), plan.constants
-        with Meter(plan, noise) as meter:
-            (total,) = source.aggregate(plan.statistic("sums"))
-            counts, sums = rows.decode(np.array([float(v) for v in total]))
-            size = np.maximum(counts, 1.0)[:, None]
-            spread = np.array([smooth_sensitivity(int(n), at["smoothing"]) for n in counts])[:, None] * at["scale"]
-            noisy = counts + at["count scale"] * _laplace(noise, len(counts))
-            draw = _cauchy if at["law"] == "cauchy" else _laplace
-            means = sums / size + spread * draw(noise, sums.size).reshape(sums.shape)
-            meter.opaque("model", np.concatenate([noisy, means.ravel()]), _GRID)
-        return meter.release()
+        (total,) = source.aggregate(plan.statistic("sums"))
+        noise = meter.noise("model")
+        counts, sums = rows.decode(np.array([float(v) for v in total]))
+        size = np.maximum(counts, 1.0)[:, None]
+        spread = np.array([smooth_sensitivity(int(n), at["smoothing"]) for n in counts])[:, None] * at["scale"]
+        noisy = counts + at["count scale"] * _laplace(noise, len(counts))
+        draw = _cauchy if at["law"] == "cauchy" else _laplace
+        means = sums / size + spread * draw(noise, sums.size).reshape(sums.shape)
+        meter.opaque("model", np.concatenate([noisy, means.ravel()]), _GRID)
+        return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
 
     with progress_bar("audit") as progress:
         session.step, session.private = "audit", False
-        if hasattr(target, "release"):
+        if hasattr(target, "draw"):
             return run(target, schema, progress=progress, **settings)
         found = target() if callable(target) else target
     if not isinstance(found, Audit):

@@ -200,10 +200,11 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         ],
         "passes": plan.passes,
         "n": plan.n,
-        "n_nominal": plan.n_nominal,
+        "planned_n": plan.planned_n,
         "rows_per_unit": plan.schema.get("rows_per_unit", 1),
         "forecast": plan.forecast,
         "warnings": plan.warnings,
+        "notes": plan.notes,
     }
 
 

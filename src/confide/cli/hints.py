@@ -75,7 +75,7 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
     for field in others:
         if given[field.name] != field.default:
             words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]
-    size = planned.n if planned.n is not None else planned.n_nominal
+    size = planned.planned_n
     words += [] if size is None else ["--n", str(size)]
     words += [] if book is None else ["--ledger", _shown(book)]
     words += [] if book is None or dataset is None else ["--dataset", shlex.quote(dataset)]

@@ -25,7 +25,7 @@ from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
 from confide.mechanisms.cell_sums import CellCounts, CellRows, CellSums, Depths
 from confide.mechanisms.trees import Bins, Paths, by_counts, by_decisions, decided, grid, private_decisions
-from confide.protocol import Allowance, Event, Meter, Noise, Opaque, Plan, Release, Source, Statistic, leaves
+from confide.protocol import Allowance, Event, Meter, Opaque, Plan, Release, Source, Statistic, leaves
 from confide.protocol.events import fold
 from confide.schema import Design
 
@@ -124,7 +124,7 @@ def _scale(guarantee: Guarantee, rows_per_unit: int) -> Fraction:
     return decided(Fraction(guarantee.epsilon) / moved)
 
 
-def draw_bins(meter: Meter, source: Source, plan: Plan, noise: Noise, beside: tuple[str, ...] = ()) -> None:
+def draw_bins(meter: Meter, source: Source, plan: Plan, beside: tuple[str, ...] = ()) -> None:
     """The counts of the last depth in one pass, the tree from them, the table of its leaves in a second one.
 
     beside: further planned statistics, summed up in the last pass and drawn after the table.
@@ -145,7 +145,7 @@ def draw_bins(meter: Meter, source: Source, plan: Plan, noise: Noise, beside: tu
         spent = next(leaf for leaf in leaves(plan.event) if isinstance(leaf, Opaque))
         scale = _scale(spent.guarantee, int(plan.schema["rows_per_unit"]))
         shape = (paths.depth, table.size)
-        laplace = np.asarray(noise.grid_laplace(scale, shape[0] * shape[1]), dtype=object).reshape(shape)
+        laplace = np.asarray(meter.noise("tree").grid_laplace(scale, shape[0] * shape[1]), dtype=object).reshape(shape)
         marks = private_decisions(paths, exact, laplace, scale, table.size)
         drawn = {"tree": meter.opaque("tree", marks, Fraction(1)).decode()}
     bins = _bins(plan, drawn)

@@ -39,7 +39,7 @@ from scipy import stats
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Spend, Together, Total
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
 from confide.schema import Categorical, Schema
@@ -147,7 +147,7 @@ def rank_scores(counts: NDArray[np.int64], q: Fraction, offset: int = 0) -> NDAr
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(Method):
     """Quantiles of a numeric column with intervals that hold at finite n.
 
     column: its name in the schema; q: one number or several, increasing, strictly between 0 and 1, each taken at the nearest fraction
@@ -170,12 +170,9 @@ class Quantile:
 
     name: ClassVar[str] = "quantile"
     family: ClassVar[str] = "moments"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "exponential mechanism on ranks (McSherry, Talwar 2007; Smith 2011), finite-sample interval"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "PureDP"
     intervals: ClassVar[str] = "population quantiles of the clipped column at finite n; sampling and privacy noise"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
@@ -240,7 +237,7 @@ class Quantile:
                 "any distribution, finite n; sampling of records and privacy noise"
             ),
         )
-        return plan if n is None else replace(plan, covers=f"{plan.covers}; {self._forecast(plan, n)}")
+        return plan if n is None else replace(plan, notes=(*plan.notes, self._forecast(plan, n)))
 
     def _forecast(self, plan: Plan, n: int) -> str:
         """How far the intervals reach at n records, as quantiles of the sample, for a noisy count without error: public."""
@@ -256,17 +253,16 @@ class Quantile:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The count, then three choices for each quantile, at offsets that follow from it; one pass."""
-        with Meter(plan, noise) as meter:
-            records, counts = source.aggregate(plan.statistic("records"), plan.statistic("ranks"))
-            noisy = meter.draw("records", records)
-            offsets = self._offsets(float(noisy.decode()[0]), plan)
-            for q, exact, (low, high) in zip(self.qs, self._exact, offsets.tolist(), strict=True):
-                # an end that is not given is drawn all the same
-                for name, offset in zip(_names(q), (max(low, 0), 0, -max(high, 0)), strict=True):
-                    meter.choose(name, rank_scores(counts, exact, offset))
-        return meter.release(public={"offsets": offsets})
+        records, counts = source.aggregate(plan.statistic("records"), plan.statistic("ranks"))
+        noisy = meter.draw("records", records)
+        offsets = self._offsets(float(noisy.decode()[0]), plan)
+        for q, exact, (low, high) in zip(self.qs, self._exact, offsets.tolist(), strict=True):
+            # an end that is not given is drawn all the same
+            for name, offset in zip(_names(q), (max(low, 0), 0, -max(high, 0)), strict=True):
+                meter.choose(name, rank_scores(counts, exact, offset))
+        return {"offsets": offsets}
 
     def _offsets(self, count: float, plan: Plan) -> NDArray[np.int64]:
         """How far, in scores, the low ends aim below the rank q n and the high ends above it, shape (quantiles, 2); -1: no end."""

@@ -52,7 +52,7 @@ from confide.protocol import (
     SAFETY_STEPS,
     Allowance,
     Meter,
-    Noise,
+    Method,
     Noisy,
     Opaque,
     Plan,
@@ -76,7 +76,7 @@ _FORECAST = 12
 
 
 @dataclass(frozen=True)
-class SafeRelease:
+class SafeRelease(Method):
     """Propose-test-release with a safety bound.
 
     bound: a `SafetyBound`; columns: what `prepare` gets, in this order (None: all of the schema, in its order), none of which may drop
@@ -102,13 +102,10 @@ class SafeRelease:
 
     name: ClassVar[str] = "safe_release"
     family: ClassVar[str] = "ptr"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "propose-test-release with a safety bound (Dwork, Lei 2009; Shen, Tong, Wang 2026), corrected"
     )
     relations: ClassVar[tuple[str, ...]] = ("substitute",)
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
     needs: ClassVar[frozenset[str]] = frozenset({"fixed_n"})
 
     def __post_init__(self) -> None:
@@ -225,23 +222,24 @@ class SafeRelease:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The reply, if there is one."""
         statistic = next(iter(plan.statistics.values()))
         assert isinstance(statistic, OfTable)
         (rows,) = source.aggregate(Collected(statistic.map))
         table = statistic.map.table(rows)
-        with Meter(plan, noise) as meter:
-            if self.mode == "exact":
-                return self._reply_exactly(meter, plan, table, noise)
-            if self.mode == "adaptive":
-                return self._certified(meter, plan, table)
-            replied = meter.test("safety", records.safety_of(self.bound, table))
-            if replied:
-                meter.draw("estimate", records.vector_of(self.bound, table, plan.constants["alpha"]))
-        return meter.release(status="released" if replied else "no_reply")
+        if self.mode == "exact":
+            return self._reply_exactly(meter, plan, table)
+        if self.mode == "adaptive":
+            return self._certified(meter, plan, table)
+        replied = meter.test("safety", records.safety_of(self.bound, table))
+        if replied:
+            meter.draw("estimate", records.vector_of(self.bound, table, plan.constants["alpha"]))
+        else:
+            meter.decline()
+        return {}
 
-    def _certified(self, meter: Meter, plan: Plan, table: Any) -> Release:
+    def _certified(self, meter: Meter, plan: Plan, table: Any) -> Mapping[str, Any]:
         bound = self.bound
         assert isinstance(bound, CertifiedBound) and isinstance(plan.event, Test)
         spend = plan.spend("level")
@@ -250,18 +248,20 @@ class SafeRelease:
         reached = Fraction(int(noisy.values[0]) - threshold(spend, plan.event.delta)) * spend.step
         t = records.certificate(bound, int(reached // 1), 0, int(plan.schema["rows_per_unit"]))
         if not t > bound.least:
-            return meter.release(status="no_reply", public={"level": np.array([t])})
+            meter.decline()
+            return {"level": np.array([t])}
         alpha = records.public_alpha(bound.alpha_at(t))
         meter.draw("estimate", records.vector_of(bound, table, alpha))
-        return meter.release(public={"level": np.array([t]), "alpha": np.array([alpha])})
+        return {"level": np.array([t]), "alpha": np.array([alpha])}
 
-    def _reply_exactly(self, meter: Meter, plan: Plan, table: Any, noise: Noise) -> Release:
+    def _reply_exactly(self, meter: Meter, plan: Plan, table: Any) -> Mapping[str, Any]:
         stated = plan.guarantee
         assert isinstance(stated, ApproxDP)
         law = exact_reply(stated.epsilon, stated.delta, plan.constants["gamma_plan"], self.beta)
         gamma = Fraction(int(records.safety_of(self.bound, table)[0]), SAFETY_STEPS)
         chance = Fraction(law.table[min(ceil(gamma), len(law.table) - 1)])
-        replied = bool(cast(Any, noise).bernoulli(chance, 1)[0])
+        noise = meter.noise("reply")
+        replied = bool(noise.bernoulli(chance, 1)[0])
         # drawn in any case: time and words do not follow the data
         drawn = noise.grid_gaussian(_exact_variance(plan), plan.constants["dim"])
         values = np.zeros(plan.constants["dim"] + 1)
@@ -269,7 +269,9 @@ class SafeRelease:
             exact = records.vector_of(self.bound, table, plan.constants["alpha"])
             values[0], values[1:] = 1.0, [float(int(a) + int(b)) for a, b in zip(exact, drawn, strict=True)]
         meter.opaque("reply", values, Fraction(1))
-        return meter.release(status="released" if replied else "no_reply")
+        if not replied:
+            meter.decline()
+        return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

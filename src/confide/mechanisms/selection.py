@@ -35,7 +35,6 @@ __all__ = [
     "LOSSES",
     "STEPS",
     "CodedRecords",
-    "InnerNoise",
     "LineLoss",
     "Part",
     "RecordLoss",
@@ -56,19 +55,6 @@ _ODDS, _FAR = 1 << 10, 32
 _BLOCK = 1 << 14
 # The key of a split: normal integers of sd 2^40, hashed.
 _KEY = (Fraction(1 << 80), 8)
-
-
-class InnerNoise:
-    """The noise of a meter that is open, for the meters of releases inside its own."""
-
-    def __init__(self, noise: Noise) -> None:
-        self._noise = noise
-
-    def rekey(self) -> None:
-        """Nothing: the outer meter did it."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._noise, name)
 
 
 # draws that do not depend on records ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from confide.protocol.events import (
     threshold,
 )
 from confide.protocol.laws import LAWS, Law
-from confide.protocol.meter import Meter
+from confide.protocol.meter import Meter, seal
 from confide.protocol.method import Method
 from confide.protocol.noise import Noise
 from confide.protocol.plan import MethodId, Plan, method_parameters
@@ -72,6 +72,7 @@ __all__ = [
     "moved_squared",
     "mu_squared",
     "paths",
+    "seal",
     "statements_hold",
     "threshold",
 ]

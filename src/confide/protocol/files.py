@@ -12,7 +12,7 @@ from confide.protocol.exact import canonical_json, digest
 __all__ = ["FORMAT", "from_file", "to_file"]
 
 #: major.minor: a newer minor may hold statements that this version does not understand, so it is refused.
-FORMAT = "1.0"
+FORMAT = "2.0"
 
 
 def to_file(kind: str, body: Mapping[str, Any]) -> str:
@@ -37,7 +37,8 @@ def from_file(kind: str, text: str) -> dict[str, Any]:
     version = str(data.get("format_version", ""))
     if not _readable(version):
         raise ReleaseError(
-            f"format {version or 'without a version'} cannot be read by format {FORMAT}; needs confide >= the version that wrote it"
+            f"format {version or 'without a version'} cannot be read by format {FORMAT}; needs confide >= the version that wrote it, "
+            "or for a smaller format that very version"
         )
     body = data.get("body")
     if not isinstance(body, dict) or digest(body) != data.get("sha256"):

@@ -1,7 +1,8 @@
 """The meter: the one choke point inside a release. Every noisy number leaves through it.
 
 It knows the plan's events; it refuses a name that is not planned, a second use, a shape or statistic other than the planned
-one; and at the end it asserts that what was drawn is one branch of what was charged.
+one; and at the end it asserts that what was drawn is one branch of what was charged. The gate makes it, hands it to the method, and
+seals the release from what it drew (`seal`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,18 @@ from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
+from confide.protocol.source import Source
 
-__all__ = ["Meter"]
+if TYPE_CHECKING:
+    from confide.protocol.method import Method
+
+__all__ = ["Meter", "seal"]
 
 
 class Meter:
-    """Draws the noise of one plan: `with Meter(plan, noise) as meter: meter.draw("moments", total)`, then `meter.release()`.
+    """Draws the noise of one plan, which a method is handed in `draw(source, plan, meter)`: `meter.draw("moments", total)`.
 
-    Raises `ReleaseError` on anything that the plan does not allow. Leaving the block checks that the draws are a branch of the
-    plan; an exception inside the block passes through.
+    Raises `ReleaseError` on anything that the plan does not allow. Leaving its block checks that the draws are a branch of the plan.
     """
 
     def __init__(self, plan: Plan, noise: Noise) -> None:
@@ -39,6 +43,7 @@ class Meter:
         self._tests = {test.on.name: test for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
         self._drawn: dict[str, Noisy] = {}
         self._failed: set[str] = set()
+        self._declined = False
         self._closed = False
         noise.rekey()
 
@@ -74,7 +79,7 @@ class Meter:
         spend = self._planned(name, ("exponential",))
         if scores.shape != spend.shape:
             raise ReleaseError(f"{name!r} was planned with {spend.shape[0]} candidates, got another number")
-        winner = int(self._noise.exponential_mechanism(scores, spend.scale, spend.sensitivity, lengths))
+        winner = int(self._source(name).exponential_mechanism(scores, spend.scale, spend.sensitivity, lengths))
         self._leaves(name, spend, np.array([winner], dtype=object))
         return winner
 
@@ -119,7 +124,7 @@ class Meter:
         value: drawn by the method itself, from this meter's noise; what is not finite becomes 0. Nothing is added here.
         """
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
         if not isinstance(self._spends.get(name), Opaque):
             known = ", ".join(leaf.name for leaf in self._spends.values() if isinstance(leaf, Opaque))
             raise ReleaseError(f"the plan has no opaque release {name!r}; it has: {known or 'none'}")
@@ -130,13 +135,20 @@ class Meter:
         self._drawn[name] = Noisy(values, step, "opaque", Fraction(0), "none")
         return self._drawn[name]
 
-    def inner(self, name: str) -> Noise:
-        """Noise for releases that run inside the opaque release `name`, each with a meter of its own; that one's proof covers them."""
+    def noise(self, name: str) -> Noise:
+        """Noise for the opaque release `name` of the plan, and for releases that run inside it; that one's proof covers them.
+
+        Of use until `name` was drawn. Nothing else is handed raw noise.
+        """
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
         if not isinstance(self._spends.get(name), Opaque) or name in self._drawn:
             raise ReleaseError(f"the plan has no opaque release {name!r} that is still to be drawn")
-        return cast(Noise, _Inner(self, self._noise))
+        return cast(Noise, _Inner(self, name, self._noise))
+
+    def decline(self) -> None:
+        """Say that the mechanism gives no reply; what was drawn before stands in the release all the same."""
+        self._declined = True
 
     def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
@@ -145,7 +157,7 @@ class Meter:
 
     def _planned(self, name: str, laws: tuple[str, ...]) -> Spend:
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the with block")
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
         spend = self._spends.get(name)
         if not isinstance(spend, Spend) or spend.law not in laws:
             known = ", ".join(
@@ -158,7 +170,7 @@ class Meter:
 
     def _independent(self, spend: Spend) -> NDArray[Any]:
         """One independent draw of the planned law for each number."""
-        sampler = getattr(self._noise, spend.law)
+        sampler = getattr(self._source(spend.name), spend.law)
         return np.array(sampler(spend.scale, int(np.prod(spend.shape))).tolist(), dtype=object).reshape(spend.shape)
 
     def _symmetric(self, spend: Spend) -> NDArray[Any]:
@@ -167,10 +179,11 @@ class Meter:
         In the Frobenius norm an off-diagonal pair counts twice, so these variances give |D|_F^2 / sigma^2 = mu^2 exactly.
         """
         p = spend.shape[0]
+        source = self._source(spend.name)
         noise = np.zeros((p, p), dtype=object)
-        noise[np.diag_indices(p)] = self._noise.grid_gaussian(spend.scale, p).tolist()
+        noise[np.diag_indices(p)] = source.grid_gaussian(spend.scale, p).tolist()
         above = np.triu_indices(p, 1)
-        noise[above] = self._noise.grid_gaussian(spend.scale * Fraction(1, 2), len(above[0])).tolist()
+        noise[above] = source.grid_gaussian(spend.scale * Fraction(1, 2), len(above[0])).tolist()
         noise.T[above] = noise[above]
         return noise
 
@@ -182,41 +195,53 @@ class Meter:
                 "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
             )
 
-    def release(
-        self,
-        *,
-        public: Mapping[str, NDArray[Any]] | None = None,
-        artifacts: Mapping[str, str] | None = None,
-        status: str = "released",
-    ) -> Release:
-        """The release of what was drawn. `public`: numbers computed from earlier noisy outputs between the rounds.
+    def _source(self, name: str) -> Noise:
+        """The noise, told for which name it is asked where it listens (a recording under audit does)."""
+        mark = getattr(self._noise, "mark", None)
+        if mark is not None:
+            mark(name)
+        return self._noise
 
-        status: "no_reply" when the mechanism declined; what was drawn before stands in the release all the same.
-        """
-        if not self._closed:
-            self.close()
-        return Release(
-            plan=self._plan,
-            status=status,
-            statistics=dict(self._drawn),
-            guarantees=self._plan.guarantees,
-            public=dict(public or {}),
-            artifacts=dict(artifacts or {}),
-            simulated=self._noise.simulated,
+
+def seal(method: Method, source: Source, plan: Plan, noise: Noise) -> Release:
+    """The private part of one plan: make the meter, hand it to `method.draw`, seal what it drew. No charge is made here.
+
+    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations.
+    Raises `ReleaseError` when the method draws what is no branch of its plan or returns anything but public numbers.
+    """
+    with Meter(plan, noise) as meter:
+        public = method.draw(source, plan, meter)
+    if not isinstance(public, Mapping):
+        raise ReleaseError(
+            f"draw of {method.name} must return a mapping of public numbers, got {type(public).__name__}; return {{}} for none"
         )
+    return Release(
+        plan=plan,
+        status="no_reply" if meter._declined else "released",
+        statistics=dict(meter._drawn),
+        guarantees=plan.guarantees,
+        public={str(name): np.asarray(values) for name, values in public.items()},
+        simulated=noise.simulated,
+    )
 
 
 class _Inner:
-    """The noise of a meter, for meters inside it: it is keyed already, and of no use after the outer one is closed."""
+    """The noise of a meter for one opaque release: it is keyed already, and of no use after that one was drawn."""
 
-    def __init__(self, outer: Meter, noise: Noise) -> None:
-        self._outer, self._noise = outer, noise
+    def __init__(self, outer: Meter, owner: str, noise: Noise) -> None:
+        self._outer, self._owner, self._noise = outer, owner, noise
 
     def rekey(self) -> None:
-        if self._outer._closed:
-            raise ReleaseError(
-                "a release inside another one began after the outer one ended; run it inside the with block"
-            )
+        self._check()
+
+    def mark(self, name: str) -> None:
+        """Releases inside belong to the outer name."""
+
+    def _check(self) -> None:
+        if self._outer._closed or self._owner in self._outer._drawn:
+            raise ReleaseError(f"the opaque release {self._owner!r} was drawn already; its noise ended with it")
 
     def __getattr__(self, name: str) -> Any:
+        self._check()
+        self._outer._source(self._owner)
         return getattr(self._noise, name)

@@ -1,63 +1,113 @@
-"""What a method is: plan, release, infer. Ours and a stranger's alike."""
+"""What a method is: plan, draw, infer. Ours and a third party's alike; a method states what differs, the base does the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol.noise import Noise
+from confide.protocol.allowance import Allowance
+from confide.protocol.events import Together
 from confide.protocol.plan import Plan
 from confide.protocol.question import Question
 from confide.protocol.release import Release
 from confide.protocol.result import Result
 from confide.protocol.source import Source
+from confide.protocol.statistic import Statistic
+from confide.schema import Schema
+
+if TYPE_CHECKING:
+    from confide.protocol.meter import Meter
 
 __all__ = ["Method"]
 
 
-class Method(Protocol):
-    """A frozen dataclass with these attributes and verbs; its fields are its parameters.
+class Method:
+    """Base of methods, which are frozen dataclasses; their fields are their parameters, stored and never computed.
 
-    name: as registered; family: "regression", "moments", ...; version: changes when numbers change; source: the reference;
+    name: as registered; family: "regression", "tables", ...; version: changes when numbers change; source: the reference;
     relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
-    on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque".
+    on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
+    that its table answers.
+
+    A method of one pass writes `statistics` and `table`, and what differs of `about` and `facts`; one of several rounds also
+    `plan` and `draw`. It is handed its noise inside a meter, and it cannot make a release: the gate seals what the meter drew.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def family(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def relations(self) -> tuple[str, ...]: ...
-    @property
-    def native(self) -> str: ...
-    @property
-    def intervals(self) -> str: ...
-    @property
-    def needs(self) -> frozenset[str]: ...
+    name: ClassVar[str]
+    family: ClassVar[str]
+    source: ClassVar[str]
+    version: ClassVar[str] = "1"
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "GDP"
+    intervals: ClassVar[str] = "no interval"
+    asks: ClassVar[tuple[str, ...]] = ()
 
-    def plan(
-        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
-    ) -> Plan:
-        """From public facts alone: the tree of spends, the guarantee, the predicted standard errors."""
-        ...
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks beyond exact sums; for some methods this follows from their parameters."""
+        return frozenset()
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        """From records: noisy statistics, through one meter."""
-        ...
+    # what a method writes -------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Result:
-        """From the release alone: estimates, intervals, tests; the same numbers each time."""
-        ...
+    def about(self, schema: Any) -> Any:
+        """What the rest is written in, from public facts: a design, a layout of cells, a column."""
+        return schema
+
+    def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
+        """name -> (statistic, its share of what may be spent), all drawn once, in one pass."""
+        raise PlanError(f"{self.name} plans no statistics; write statistics(about, relation), or plan and draw")
+
+    def facts(self, about: Any) -> Mapping[str, Any]:
+        """Fields of the plan that follow from public facts: target, covers, constants, warnings."""
+        return {"target": self.name, "covers": self.intervals}
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """From records: every noisy number through the meter. Returns public numbers, computed from noisy ones between the rounds.
+
+        What is returned must be a function of what the meter gave back and of public facts: the audit compares it between
+        neighbours under the same transcript. `meter.decline()` says that the mechanism gives no reply.
+        """
+        names = tuple(plan.statistics)
+        for name, total in zip(names, source.aggregate(*map(plan.statistic, names)), strict=True):
+            meter.draw(name, total)
+        return {}
+
+    def table(self, release: Release, about: Any, question: Question) -> Result:
+        """From the release alone: estimates, intervals, tests; the same numbers each time for one release and question."""
+        raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The same question without privacy, on a frame of practice records as the schema reads them. Never in a release."""
+        raise PlanError(f"{self.name} states no non-private reference")
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Pairs of records (column -> value) that the audit should try: where one record moves the statistics most.
 
         schema: the bounds of the columns, when the records depend on them.
         """
-        ...
+        return ()
+
+    # what it gets ---------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """From public facts alone: the tree of spends, the guarantee.
+
+        n: the number of records, public under "substitute"; under "add-remove" a planning value that is published nowhere.
+        """
+        about, allowance = self.about(schema), Allowance.of(privacy, self, schema)
+        planned = self.statistics(about, allowance.relation)
+        spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
+        event = spends[0] if len(spends) == 1 else Together(spends)
+        live = {name: one for name, (one, _) in planned.items()}
+        return Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
+
+    def infer(self, release: Release, question: Question | None = None) -> Result:
+        """`table`, of a question that the method answers; `PlanError` for any other."""
+        question = question or Question()
+        question.only(*self.asks)
+        return self.table(release, self.about(Schema.from_dict(release.plan.schema)), question)

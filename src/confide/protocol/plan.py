@@ -60,8 +60,10 @@ def method_parameters(method: Any) -> dict[str, Any]:
 class Plan:
     """All public facts of a release. `sha256` is its identity; two plans are equal when their digests are.
 
-    `statistics` holds the live record maps of a plan that was just made; a plan that was loaded has none, and the door makes
-    it anew from its method, schema and request before it believes any number in the file.
+    `statistics` holds the live record maps of a plan that was just made; a plan that was loaded has none, and the gate makes
+    it anew from its method, schema and request before it believes any number in the file. `forecast`, `notes` and `planned_n` are live
+    too: they are computed when a plan is made, may follow from a number of records that is no public fact, and so stand in no
+    file, no digest and no release.
     """
 
     method: MethodId
@@ -72,14 +74,15 @@ class Plan:
     question: Question | None = None
     passes: int = 1
     n: int | None = None
-    n_nominal: int | None = None
     public_inputs: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     target: str = ""
     covers: str = ""
-    forecast: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False)
+    forecast: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    planned_n: int | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -93,13 +96,16 @@ class Plan:
         n: int | None = None,
         **facts: Any,
     ) -> Plan:
-        """A plan for a method; `facts` are further fields (passes, constants, target, covers, ...)."""
+        """A plan for a method; `facts` are further fields (passes, constants, target, covers, ...).
+
+        n: kept as a public fact under "substitute" alone. What follows from it otherwise goes into `forecast` and `notes`.
+        """
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
             raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
         secret = allowance.relation == "add-remove"
         delta = getattr(allowance.requested, "delta", 0.0)
         if n and delta > 1 / n:
-            facts["warnings"] = (*facts.get("warnings", ()), _DELTA.format(delta, 1 / n))
+            facts["notes"] = (*facts.get("notes", ()), _DELTA.format(delta, 1 / n))
         parameters = method_parameters(method)
         return cls(
             method=MethodId(method.name, method.version, parameters),
@@ -109,7 +115,7 @@ class Plan:
             event=event,
             statistics=dict(statistics),
             n=None if secret else n,
-            n_nominal=n if secret else None,
+            planned_n=n,
             **facts,
         )
 
@@ -157,12 +163,10 @@ class Plan:
             "event": event_to_dict(self.event),
             "passes": self.passes,
             "n": self.n,
-            "n_nominal": self.n_nominal,
             "public_inputs": dict(self.public_inputs),
             "constants": pack(self.constants),
             "target": self.target,
             "covers": self.covers,
-            "forecast": pack(self.forecast),
             "warnings": list(self.warnings),
         }
 
@@ -179,12 +183,10 @@ class Plan:
             event=event_from_dict(data["event"]),
             passes=data["passes"],
             n=data["n"],
-            n_nominal=data["n_nominal"],
             public_inputs=dict(data["public_inputs"]),
             constants=unpack(data["constants"]),
             target=data["target"],
             covers=data["covers"],
-            forecast=unpack(data["forecast"]),
             warnings=tuple(data["warnings"]),
         )
 
@@ -221,7 +223,12 @@ class Plan:
             "",
         ]
         tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
-        return "\n".join([*head, *rows, *tail, *(f"warning: {text}" for text in self.warnings)])
+        said = (*(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
+        return "\n".join([*head, *rows, *tail, *said])
+
+    def outlook(self, other: Plan, n: int) -> Plan:
+        """This plan with what another one, made for n records, expects: its forecast and what it says of n. No fact changes."""
+        return replace(self, forecast=other.forecast, notes=other.notes, planned_n=n)
 
     def __str__(self) -> str:
         return self.summary()

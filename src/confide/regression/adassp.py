@@ -33,7 +33,18 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.mechanisms.bounded_rows import BoundedRows, Part, largest_length, moments
-from confide.protocol import Allowance, Meter, Noise, Noisy, Plan, Question, Release, Source, Statistic, Together
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Noisy,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+)
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates, kept
 from confide.regression.normal_equations import Line
@@ -54,7 +65,7 @@ _REASON = "the ridge biases the line by an amount that depends on the unknown co
 
 
 @dataclass(frozen=True)
-class AdaSSP:
+class AdaSSP(Method):
     """Linear regression by noisy second moments and an adaptive ridge: a line, no interval.
 
     formula: "y ~ a + b"; accounting: "gdp" (default) or "approx-dp", which needs a request in ApproxDP; row_bound: B, in scaled units,
@@ -78,12 +89,7 @@ class AdaSSP:
 
     name: ClassVar[str] = "adassp"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "adaptive sufficient statistics perturbation (Wang 2018), exact Gaussian accounting"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.accounting not in _ACCOUNTS:
@@ -138,11 +144,10 @@ class AdaSSP:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One exact Gram matrix, three noisy parts of it."""
-        with Meter(plan, noise) as meter:
-            draw_parts(meter, source, plan, ("features", "response", "eigenvalue"))
-        return meter.release()
+        draw_parts(meter, source, plan, ("features", "response", "eigenvalue"))
+        return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

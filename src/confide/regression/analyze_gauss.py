@@ -27,7 +27,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.bounded_rows import BoundedRows
 from confide.mechanisms.rows import BITS
-from confide.protocol import Allowance, Gram, Meter, Noise, Plan, Question, Release, Source
+from confide.protocol import Allowance, Gram, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates, kept
 from confide.regression.points import point_estimates, ridge_line, weakness
@@ -41,7 +41,7 @@ _REASON = "the published intervals are for Gaussian features; SSP has intervals 
 
 
 @dataclass(frozen=True)
-class AnalyzeGauss:
+class AnalyzeGauss(Method):
     """Linear regression by one noisy second moment matrix (Analyze Gauss): a line, no interval.
 
     formula: "y ~ a + b"; row_bound: B, in scaled units, where a row (1, x~, t) has entries in [-1, 1]; left out it is sqrt(2 + d) and
@@ -60,12 +60,7 @@ class AnalyzeGauss:
 
     name: ClassVar[str] = "analyze_gauss"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "noisy second moments (Dwork, Talwar, Thakurta, Zhang 2014), exact Gaussian noise"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
@@ -97,13 +92,6 @@ class AnalyzeGauss:
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, (int, float))):
             raise PlanError(f"row_bound must be a number above 0, got {bound!r}; leave it out and no row is clipped")
         return BoundedRows(design, most if bound is None else min(float(bound), most), joint=True)
-
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        """The noisy matrix in one pass."""
-        with Meter(plan, noise) as meter:
-            (total,) = source.aggregate(plan.statistic("moments"))
-            meter.draw("moments", total)
-        return meter.release()
 
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors; status "weak" where the matrix is not above its noise.

@@ -35,7 +35,18 @@ from confide.guarantees import Guarantee
 from confide.mechanisms.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.trees import Paths
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.regression.linear import LinearEstimates, legend
 from confide.regression.normal_equations import Line
 from confide.regression.scaling import coefficient_names, line_of, to_units
@@ -73,7 +84,7 @@ _FAR = 1e3
 
 
 @dataclass(frozen=True)
-class BinAgg:
+class BinAgg(Method):
     """Linear regression from noisy bins, with intervals.
 
     formula: "y ~ a + b"; tree: "gaussian" (default), "privtree" or "grid" (bins that do not depend on the records); cov: "hc3" or
@@ -97,12 +108,9 @@ class BinAgg:
 
     name: ClassVar[str] = "binagg"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "noisy bin sums (Lin, Slavkovic, Bhoomireddy 2025), privacy and estimator corrected, noise-aware sandwich"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, unequal variances"
 
     @property
@@ -189,11 +197,10 @@ class BinAgg:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The tree, then the table of its leaves and the clipped responses."""
-        with Meter(plan, noise) as meter:
-            draw_bins(meter, source, plan, noise, beside=("clipping",) if self.clipping_check else ())
-        return meter.release()
+        draw_bins(meter, source, plan, beside=("clipping",) if self.clipping_check else ())
+        return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,18 @@ from numpy.typing import NDArray
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.bounded_rows import ClippedResidualRows, Part, largest_length
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.regression.adassp import NoisyParts, bounded, draw_parts
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
@@ -56,7 +67,7 @@ _REASON = "ridge and clipped residuals bias the line by an unknown amount"
 
 
 @dataclass(frozen=True)
-class BoostedAdaSSP:
+class BoostedAdaSSP(Method):
     """Linear regression by boosted noisy moments: a line, no interval.
 
     formula: "y ~ a + b"; rounds: T, public (10; the source has 100); tau: bound on a residual, in half-ranges of the response; row_bound:
@@ -78,12 +89,7 @@ class BoostedAdaSSP:
 
     name: ClassVar[str] = "boosted_adassp"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "gradient boosting of AdaSSP (Tang et al. 2023), exact Gaussian accounting of every round"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 1000:
@@ -133,7 +139,7 @@ class BoostedAdaSSP:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy moments, then one pass and one noisy sum for each round; "lines" (T + 1, p) holds theta of every round, "ridge" r."""
         design = self._design(source.schema)
         rows = bounded(design, self.row_bound)
@@ -141,18 +147,17 @@ class BoostedAdaSSP:
         scores = ClippedResidualRows(design, rows.length, float(self.tau))
         phi = np.zeros(line.basis.shape[1])
         lines = [line.offset + line.basis @ phi]
-        with Meter(plan, noise) as meter:
-            draw_parts(meter, source, plan, ("features", "eigenvalue"))
-            parts = NoisyParts.drawn(meter, rows)
-            ridge = parts.ridge(_CAUTION, _CAUTION * sqrt(len(parts.gram)))
-            inverse = _inverse(parts.gram + ridge * np.eye(len(parts.gram)), line.basis)
-            for k in range(self.rounds):
-                (total,) = source.aggregate(Total(scores.at(lines[-1])))
-                score = meter.draw(_round(k), total).decode() / scores.unit
-                step = inverse @ (line.basis.T @ score)
-                phi = np.clip(np.nan_to_num(phi + step, nan=0.0, posinf=_FAR, neginf=-_FAR), -_FAR, _FAR)
-                lines.append(line.offset + line.basis @ phi)
-        return meter.release(public={"lines": np.array(lines), "ridge": np.array([ridge])})
+        draw_parts(meter, source, plan, ("features", "eigenvalue"))
+        parts = NoisyParts.drawn(meter, rows)
+        ridge = parts.ridge(_CAUTION, _CAUTION * sqrt(len(parts.gram)))
+        inverse = _inverse(parts.gram + ridge * np.eye(len(parts.gram)), line.basis)
+        for k in range(self.rounds):
+            (total,) = source.aggregate(Total(scores.at(lines[-1])))
+            score = meter.draw(_round(k), total).decode() / scores.unit
+            step = inverse @ (line.basis.T @ score)
+            phi = np.clip(np.nan_to_num(phi + step, nan=0.0, posinf=_FAR, neginf=-_FAR), -_FAR, _FAR)
+            lines.append(line.offset + line.basis @ phi)
+        return {"lines": np.array(lines), "ridge": np.array([ridge])}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

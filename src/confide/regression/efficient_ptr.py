@@ -43,7 +43,7 @@ from confide.protocol import (
     Allowance,
     Gram,
     Meter,
-    Noise,
+    Method,
     Plan,
     Question,
     Release,
@@ -74,7 +74,7 @@ _MODES = ("adaptive", "safe")
 
 
 @dataclass(frozen=True)
-class EfficientPTR:
+class EfficientPTR(Method):
     """Linear regression by efficient propose-test-release: a line with intervals, or no reply.
 
     formula: "y ~ a + b"; mode: "adaptive" (default) or "safe", which needs public lam0 and gamma_plan; radius: bound on the length of
@@ -105,9 +105,7 @@ class EfficientPTR:
         "efficient propose-test-release (Shen, Tong, Wang 2026), certified least eigenvalue, exact Gaussian accounting"
     )
     relations: ClassVar[tuple[str, ...]] = ("substitute",)
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, equal variances"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
@@ -252,24 +250,25 @@ class EfficientPTR:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for the moments and the test, and after a reply a second one for the residuals at the released line."""
         line, count, public = plan.statistic("line"), plan.statistic("count"), dict[str, Array]()
         assert isinstance(line, CertifiedLine)
-        with Meter(plan, noise) as meter:
-            gram, present = source.aggregate(Gram(line.map), count)
-            replied, level = self._replied(meter, plan, line, gram)
-            public["level"] = np.array([level])
-            at = line.at(max(level, line.map.least))
-            # found whether there is a reply or not, so that both take about the same time
-            integers = at.of(gram)
-            if replied:
-                phi = at.decode(meter.draw("line", integers).decode())
-                meter.draw("count", present)
-                (squares,) = source.aggregate(Total(ResidualSquares(line.map.design).at(phi), nonnegative=True))
-                meter.draw("residual", squares)
-                public["phi"] = phi
-        return meter.release(public=public, status="released" if replied else "no_reply")
+        gram, present = source.aggregate(Gram(line.map), count)
+        replied, level = self._replied(meter, plan, line, gram)
+        public["level"] = np.array([level])
+        at = line.at(max(level, line.map.least))
+        # found whether there is a reply or not, so that both take about the same time
+        integers = at.of(gram)
+        if replied:
+            phi = at.decode(meter.draw("line", integers).decode())
+            meter.draw("count", present)
+            (squares,) = source.aggregate(Total(ResidualSquares(line.map.design).at(phi), nonnegative=True))
+            meter.draw("residual", squares)
+            public["phi"] = phi
+        else:
+            meter.decline()
+        return public
 
     def _replied(self, meter: Meter, plan: Plan, line: CertifiedLine, gram: NDArray[Any]) -> tuple[bool, float]:
         """Whether the line may be drawn, and the eigenvalue that every neighbour has then."""

@@ -30,7 +30,18 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.kernel_points import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.regression.corners import corner_pairs
 from confide.results.curve import Curve
 from confide.schema import Design, Schema
@@ -49,7 +60,7 @@ _POINTS = 1_000
 
 
 @dataclass(frozen=True)
-class EfficientPTRKernel:
+class EfficientPTRKernel(Method):
     """Kernel regression at public points by efficient propose-test-release, or no reply.
 
     formula: "y ~ a + b", numeric features; points: numbers, or one tuple for each point; bandwidth: one for all features or one for each,
@@ -78,14 +89,11 @@ class EfficientPTRKernel:
 
     name: ClassVar[str] = "efficient_ptr_kernel"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "efficient propose-test-release (Shen, Tong, Wang 2026), corrected constants, exact Gaussian accounting"
     )
     relations: ClassVar[tuple[str, ...]] = ("substitute",)
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "the smoothed curve at the points; sampling and privacy noise, given a reply"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -203,23 +211,24 @@ class EfficientPTRKernel:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for the sums and the test, and after a reply a second one for the residuals at the released values."""
         safety, curve, moments = (plan.statistic(name) for name in ("safety", "curve", "moments"))
         assert isinstance(safety, KernelSafety) and isinstance(curve, PointCurve)
         assert isinstance(moments, Total) and isinstance(moments.map, PointMoments)
         public: dict[str, Array] = {}
-        with Meter(plan, noise) as meter:
-            (total,) = source.aggregate(Total(curve.map))
-            steps, integers = safety.of(total), curve.of(total)
-            replied = meter.test("safety", steps)
-            if replied:
-                found = curve.decode(meter.draw("curve", integers).decode())
-                public["curve"] = np.clip(found, -1.0, 1.0)
-                meter.draw("sums", total[: len(curve.map.points)])
-                (squares,) = source.aggregate(Total(moments.map.at(public["curve"]), nonnegative=True))
-                meter.draw("moments", squares)
-        return meter.release(public=public, status="released" if replied else "no_reply")
+        (total,) = source.aggregate(Total(curve.map))
+        steps, integers = safety.of(total), curve.of(total)
+        replied = meter.test("safety", steps)
+        if replied:
+            found = curve.decode(meter.draw("curve", integers).decode())
+            public["curve"] = np.clip(found, -1.0, 1.0)
+            meter.draw("sums", total[: len(curve.map.points)])
+            (squares,) = source.aggregate(Total(moments.map.at(public["curve"]), nonnegative=True))
+            meter.draw("moments", squares)
+        else:
+            meter.decline()
+        return public
 
     # infer ----------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source
+from confide.protocol import Allowance, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
@@ -48,7 +48,7 @@ _TRIMMED = "the noise outweighs the records in some direction, which was left at
 
 
 @dataclass(frozen=True)
-class FunctionalMechanism:
+class FunctionalMechanism(Method):
     """Linear regression by Laplace noise on the coefficients of its objective: pure differential privacy, a line, no interval.
 
     formula: "y ~ a + b"; ridge: what is added to the diagonal of the noisy matrix, in standard deviations of its noise (default 4, as in
@@ -67,12 +67,8 @@ class FunctionalMechanism:
 
     name: ClassVar[str] = "functional_mechanism"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "functional mechanism (Zhang et al. 2012), sensitivity counted exactly"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "PureDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         ridge = self.ridge
@@ -106,13 +102,6 @@ class FunctionalMechanism:
     def _design(self, schema: Any) -> Design:
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)
-
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        """Noisy coefficients in one pass."""
-        with Meter(plan, noise) as meter:
-            (total,) = source.aggregate(plan.statistic("coefficients"))
-            meter.draw("coefficients", total)
-        return meter.release()
 
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""

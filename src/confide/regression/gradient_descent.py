@@ -35,7 +35,18 @@ from confide.guarantees import Guarantee
 from confide.mechanisms.ranges import Present
 from confide.mechanisms.round_lines import restriction
 from confide.mechanisms.scores import default_clip, descend, plan_descent
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
@@ -52,7 +63,7 @@ _FEW = "the noisy number of records is below three for each coefficient; ask for
 
 
 @dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(Method):
     """Linear regression by noisy gradient descent with public settings: a line, no interval.
 
     formula: "y ~ a + b"; preset: "fixed" (default), "brown" or "lin"; iterations, rate, clip: each replaces the preset's number (rate in
@@ -75,14 +86,9 @@ class GradientDescent:
 
     name: ClassVar[str] = "gradient_descent"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "noisy full-batch gradient descent on clipped scores (Bassily et al. 2014; Brown et al. 2024)"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.preset not in _PRESETS:
@@ -139,27 +145,26 @@ class GradientDescent:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The noisy count, then one pass and one noisy sum for each step."""
         design = self._design(source.schema)
         iterations, rate, clip = self._settings(design)
         start, project = restriction(design)
-        with Meter(plan, noise) as meter:
-            (present,) = source.aggregate(plan.statistic("count"))
-            count = float(meter.draw("count", present).decode()[0])
-            theta = descend(
-                meter,
-                source,
-                plan,
-                design,
-                count=count,
-                iterations=iterations,
-                rate=rate,
-                clip=clip,
-                start=start,
-                project=project,
-            )
-        return meter.release(public={"theta": theta})
+        (present,) = source.aggregate(plan.statistic("count"))
+        count = float(meter.draw("count", present).decode()[0])
+        theta = descend(
+            meter,
+            source,
+            plan,
+            design,
+            count=count,
+            iterations=iterations,
+            rate=rate,
+            clip=clip,
+            start=start,
+            project=project,
+        )
+        return {"theta": theta}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

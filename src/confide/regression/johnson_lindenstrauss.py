@@ -39,7 +39,7 @@ from scipy import special
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
-from confide.protocol import Gram, Meter, Noise, Opaque, Plan, Proved, Question, Release, Source
+from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates, ridge_line
 from confide.regression.scaling import PRIOR, line_of
@@ -101,7 +101,7 @@ def sketch_ratio(epsilon: float, delta: float, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class JohnsonLindenstrauss:
+class JohnsonLindenstrauss(Method):
     """Linear regression from a Gaussian sketch of the records, w^2 always added and calibrated exactly: a line, no interval.
 
     formula: "y ~ a + b"; rows: of the sketch, public (default 10,000); term_bounds: public bounds of derived terms that have none. The
@@ -120,11 +120,9 @@ class JohnsonLindenstrauss:
 
     name: ClassVar[str] = "johnson_lindenstrauss"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "Gaussian sketch (Blocki et al. 2012; Sheffet 2017), exact calibration without a test"
     relations: ClassVar[tuple[str, ...]] = ("add-remove",)
     native: ClassVar[str] = "ApproxDP"
-    intervals: ClassVar[str] = "no interval"
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
 
     def __post_init__(self) -> None:
@@ -176,19 +174,18 @@ class JohnsonLindenstrauss:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The Gram matrix of the sketch, from the exact one and standard normal numbers."""
         rows = self._map(self._design(source.schema))
         ridge = rows.l2_squared / plan.constants["ratio"]
-        with Meter(plan, noise) as meter:
-            (gram,) = source.aggregate(plan.statistic("moments"))
-            whole = np.array([[float(v) for v in row] for row in gram.tolist()])
-            root = np.linalg.cholesky(whole + ridge * np.eye(len(whole)))
-            drawn = noise.grid_gaussian(Fraction(_FINE**2), self.rows * len(whole))
-            normal = np.asarray(drawn, dtype=np.float64).reshape(self.rows, len(whole)) / _FINE
-            sketch = root @ (normal.T @ normal) @ root.T
-            meter.opaque("sketch", (sketch + sketch.T) / 2, _step(ridge, self.rows))
-        return meter.release()
+        (gram,) = source.aggregate(plan.statistic("moments"))
+        whole = np.array([[float(v) for v in row] for row in gram.tolist()])
+        root = np.linalg.cholesky(whole + ridge * np.eye(len(whole)))
+        drawn = meter.noise("sketch").grid_gaussian(Fraction(_FINE**2), self.rows * len(whole))
+        normal = np.asarray(drawn, dtype=np.float64).reshape(self.rows, len(whole)) / _FINE
+        sketch = root @ (normal.T @ normal) @ root.T
+        meter.opaque("sketch", (sketch + sketch.T) / 2, _step(ridge, self.rows))
+        return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

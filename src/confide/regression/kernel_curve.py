@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Together
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.regression.corners import corner_pairs
 from confide.regression.kernel_reading import Smooth, moments_at, one_feature, turning
 from confide.results.curve import Curve
@@ -56,7 +56,7 @@ _SURE = 3.0
 
 
 @dataclass(frozen=True)
-class KernelCurve:
+class KernelCurve(Method):
     """Nadaraya-Watson regression as one private curve, with pointwise and simultaneous bands.
 
     formula: "y ~ x", one numeric feature, which may be derived ("y ~ log(x)"); bandwidth: h > 0 in units of the feature (default: a fifth
@@ -86,14 +86,10 @@ class KernelCurve:
 
     name: ClassVar[str] = "kernel_curve"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "Nadaraya-Watson with Gaussian-process noise (Hall, Rinaldo, Wasserman 2013), exact integer kernel sums"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "the smoothed curve, at each point or as a whole; sampling and privacy noise"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         for name in ("bandwidth", "residual_bound"):
@@ -188,17 +184,16 @@ class KernelCurve:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for the curve, a second one for the residuals at it."""
         residuals = plan.statistic("residuals")
         assert isinstance(residuals, KernelSums) and isinstance(residuals.map, ResidualRows)
         axis = residuals.map.base.axis
-        with Meter(plan, noise) as meter:
-            (sums,) = source.aggregate(plan.statistic("curve"))
-            curve = Smooth.of(axis, meter.draw("curve", sums)).curve(axis.centres)
-            (moments,) = source.aggregate(KernelSums(residuals.map.at(curve)))
-            meter.draw("residuals", moments)
-        return meter.release(public={"curve": curve})
+        (sums,) = source.aggregate(plan.statistic("curve"))
+        curve = Smooth.of(axis, meter.draw("curve", sums)).curve(axis.centres)
+        (moments,) = source.aggregate(KernelSums(residuals.map.at(curve)))
+        meter.draw("residuals", moments)
+        return {"curve": curve}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ from confide.protocol import (
     Event,
     Gram,
     Meter,
-    Noise,
+    Method,
     Opaque,
     Plan,
     Proved,
@@ -88,7 +88,7 @@ _PROOF = (
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Method):
     """Logistic regression of a two-level categorical or 0/1 column, with intervals where the Hessian stands above its noise.
 
     formula: "y ~ a + b"; mechanism: "objective" (asks for `ApproxDP`), "output" (any request) or "ptr" (a delta); inference: release
@@ -111,12 +111,10 @@ class Logistic:
 
     name: ClassVar[str] = "logistic"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "objective perturbation (Chaudhuri et al. 2011; Kifer et al. 2012) with the exact curve of the logistic loss, or output "
         "perturbation"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "ApproxDP"
     intervals: ClassVar[str] = "coefficients of the logistic model; sampling, privacy noise, ridge"
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
@@ -256,39 +254,38 @@ class Logistic:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """theta, and the Hessian there."""
         design, _ = self._design(source.schema)
         public: dict[str, Array] = {}
-        with Meter(plan, noise) as meter:
-            if self.mechanism == "objective":
-                level = plan.guarantee
-                assert isinstance(level, ApproxDP)
-                perturbed = self._perturbed(design, level)
-                (rows,) = source.aggregate(Collected(perturbed.labelled))
-                meter.opaque("logistic", perturbed.draw(rows, noise), perturbed.step)
+        if self.mechanism == "objective":
+            level = plan.guarantee
+            assert isinstance(level, ApproxDP)
+            perturbed = self._perturbed(design, level)
+            (rows,) = source.aggregate(Collected(perturbed.labelled))
+            meter.opaque("logistic", perturbed.draw(rows, meter.noise("logistic")), perturbed.step)
+        else:
+            minimiser = plan.statistic("minimiser")
+            assert isinstance(minimiser, RoundedMinimiser)
+            if self.mechanism == "ptr":
+                (least,) = source.aggregate(plan.statistic("eigenvalue"))
+                meter.draw("eigenvalue", least)
+                minimiser = minimiser.moving(self._certified(plan, meter))
             else:
-                minimiser = plan.statistic("minimiser")
-                assert isinstance(minimiser, RoundedMinimiser)
-                if self.mechanism == "ptr":
-                    (least,) = source.aggregate(plan.statistic("eigenvalue"))
-                    meter.draw("eigenvalue", least)
-                    minimiser = minimiser.moving(self._certified(plan, meter))
-                else:
-                    (present,) = source.aggregate(plan.statistic("count"))
-                    count = float(meter.draw("count", present).decode()[0])
-                    spend = plan.spend("minimiser")
-                    noise_sd = sqrt(spend.scale) * float(spend.step) * minimiser.step * minimiser.ridge
-                    minimiser = replace(minimiser, ridge=self._ridge(design, count, noise_sd))
-                public = {"ridge": np.array([minimiser.ridge]), "step": np.array([minimiser.step])}
-                (theta,) = source.aggregate(minimiser)
-                drawn = meter.draw("minimiser", theta).decode() * minimiser.step
-                if self._share:
-                    curvature = plan.statistic("curvature").map
-                    assert isinstance(curvature, CurvatureRows)
-                    (bent,) = source.aggregate(Gram(curvature.at(drawn)))
-                    meter.draw("curvature", bent)
-        return meter.release(public=public)
+                (present,) = source.aggregate(plan.statistic("count"))
+                count = float(meter.draw("count", present).decode()[0])
+                spend = plan.spend("minimiser")
+                noise_sd = sqrt(spend.scale) * float(spend.step) * minimiser.step * minimiser.ridge
+                minimiser = replace(minimiser, ridge=self._ridge(design, count, noise_sd))
+            public = {"ridge": np.array([minimiser.ridge]), "step": np.array([minimiser.step])}
+            (theta,) = source.aggregate(minimiser)
+            drawn = meter.draw("minimiser", theta).decode() * minimiser.step
+            if self._share:
+                curvature = plan.statistic("curvature").map
+                assert isinstance(curvature, CurvatureRows)
+                (bent,) = source.aggregate(Gram(curvature.at(drawn)))
+                meter.draw("curvature", bent)
+        return public
 
     def _certified(self, plan: Plan, meter: Meter) -> float:
         """How far one record moves theta, from the noisy eigenvalue less a quantile of its noise."""

@@ -34,7 +34,18 @@ from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
 from confide.mechanisms.minimiser import BallMinimiser
 from confide.mechanisms.ranges import Present
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol import (
+    Allowance,
+    Meter,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+    Together,
+    Total,
+)
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
@@ -51,7 +62,7 @@ _FEW = "the noisy number of records is below three for each coefficient; ask for
 
 
 @dataclass(frozen=True)
-class OutputPerturbation:
+class OutputPerturbation(Method):
     """Linear regression by noise on the minimiser of a ridge objective: a line, no interval.
 
     formula: "y ~ a + b"; radius: bound on the length of theta in half-ranges of the response, from the middle of its range;
@@ -72,12 +83,7 @@ class OutputPerturbation:
 
     name: ClassVar[str] = "output_perturbation"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "output perturbation (Chaudhuri, Monteleoni, Sarwate 2011) for ridge regression over a ball"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         for name, value, largest in (("radius", self.radius, 1e3), ("penalty", self.penalty, 1e12)):
@@ -145,17 +151,16 @@ class OutputPerturbation:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The noisy count, then the minimiser at the penalty that follows from it."""
         minimiser = plan.statistic("minimiser")
         assert isinstance(minimiser, BallMinimiser)
-        with Meter(plan, noise) as meter:
-            (present,) = source.aggregate(plan.statistic("count"))
-            count = float(meter.draw("count", present).decode()[0])
-            penalty = self._penalty(count, plan, minimiser)
-            (line,) = source.aggregate(minimiser.at(penalty))
-            meter.draw("minimiser", line)
-        return meter.release(public={"penalty": np.array([penalty])})
+        (present,) = source.aggregate(plan.statistic("count"))
+        count = float(meter.draw("count", present).decode()[0])
+        penalty = self._penalty(count, plan, minimiser)
+        (line,) = source.aggregate(minimiser.at(penalty))
+        meter.draw("minimiser", line)
+        return {"penalty": np.array([penalty])}
 
     # infer ----------------------------------------------------------------------------------------------------------
 

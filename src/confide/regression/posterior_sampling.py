@@ -48,7 +48,7 @@ from confide.mechanisms.posterior import (
     reach_of,
     standard_normal,
 )
-from confide.protocol import Allowance, Event, Meter, Noise, Opaque, Plan, Question, Release, Source, Statistic
+from confide.protocol import Allowance, Event, Meter, Method, Opaque, Plan, Question, Release, Source, Statistic
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
@@ -73,7 +73,7 @@ _WEAK = "the sample's noise may be larger than the half-range of the response; a
 _REASON = "the line is drawn around a ridge line from a covariance that is not released"
 
 
-class PosteriorMethod:
+class PosteriorMethod(Method):
     """What methods of posterior sampling share: the plan, the release with its two certificates, the table.
 
     A method gives `formula`, `leverage_cap`, `term_bounds` and `penalty`, and may set `shares` of mu^2 for the two bounds and `tail`.
@@ -86,10 +86,8 @@ class PosteriorMethod:
     target: str | None
 
     name: ClassVar[str]
-    version: ClassVar[str] = "1"
     family: ClassVar[str] = "regression"
     relations: ClassVar[tuple[str, ...]] = ("add-remove",)
-    native: ClassVar[str] = "GDP"
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
     shares: ClassVar[tuple[Fraction, Fraction]] = (Fraction(9, 100), Fraction(9, 100))
 
@@ -217,25 +215,29 @@ class PosteriorMethod:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for the exact Gram matrix; the bounds, and where a sample is within what is left, the sample."""
         design = self._design(source.schema)
         rows, (start, basis) = self._rows(design), self._lines(design)
         level = plan.guarantee
         assert isinstance(level, GDP)
         odds = self._odds(Allowance(plan.requested, level, 1))
-        status, public = "no_reply", dict[str, Array]()
-        with Meter(plan, noise) as meter:
-            (whole,) = source.aggregate(moments(rows))
-            posterior = Posterior.of(rows, whole, start, basis)
-            lower, lam, log_r = self._bounds(meter, plan, posterior, whole, design, odds)
-            gamma = _precision(rows.bound, lower, lam, log_r, odds)
-            public = {"eigenvalue": np.array([lower]), "penalty": np.array([lam]), "log_residual": np.array([log_r])}
-            if gamma > 0:
-                normal = standard_normal(noise, basis.shape[1])
-                meter.opaque("line", posterior.draw(lam, gamma, normal), _GRID)
-                status, public["precision"] = "released", np.array([gamma])
-        return meter.release(public=public, status=status)
+        (whole,) = source.aggregate(moments(rows))
+        posterior = Posterior.of(rows, whole, start, basis)
+        lower, lam, log_r = self._bounds(meter, plan, posterior, whole, design, odds)
+        gamma = _precision(rows.bound, lower, lam, log_r, odds)
+        public: dict[str, Array] = {
+            "eigenvalue": np.array([lower]),
+            "penalty": np.array([lam]),
+            "log_residual": np.array([log_r]),
+        }
+        if gamma > 0:
+            normal = standard_normal(meter.noise("line"), basis.shape[1])
+            meter.opaque("line", posterior.draw(lam, gamma, normal), _GRID)
+            public["precision"] = np.array([gamma])
+        else:
+            meter.decline()
+        return public
 
     def _bounds(
         self, meter: Meter, plan: Plan, posterior: Posterior, whole: Any, design: Design, odds: Odds

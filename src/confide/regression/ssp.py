@@ -31,7 +31,7 @@ from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.ranges import private_box
 from confide.mechanisms.rows import Box
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Spend
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.scaling import forecast, line_of
@@ -52,7 +52,7 @@ _ENOUGH = 30
 
 
 @dataclass(frozen=True)
-class SSP:
+class SSP(Method):
     """Linear regression by noisy weighted sufficient statistics: one release answers many questions.
 
     formula: "y ~ a + b", or "y1 + y2 ~ a + b" for several responses on the same features; cov: "robust" or "classical"; leverage_cap:
@@ -78,14 +78,10 @@ class SSP:
 
     name: ClassVar[str] = "ssp"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "leverage-weighted noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, unequal variances"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.cov not in ("robust", "classical"):
@@ -177,38 +173,37 @@ class SSP:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy moments in one pass, for a robust covariance a second one at the noisy lines; before them count and ranges, if planned."""
         layout = self._layout(source.schema)
         public: dict[str, Array] = {}
-        with Meter(plan, noise) as meter:
-            box, far = None, False
-            if layout.recentring:
-                first = ["count", *(layout.names("clipping") if layout.clipping else ())]
-                self._draw(first, plan, source, meter)
-                far = self._enough(meter, plan, layout)
-                if far:
-                    self._draw(["ranges"], plan, source, meter)
-                    cells = meter.drawn("ranges")
-                    box = private_box(layout.design, cells.decode(), sqrt(cells.variance))
-                    public["box"] = np.array([box.middle, box.half])
-                (name,) = layout.names("moments", far=far)
-                (total,) = source.aggregate(layout.moments_in(box))
+        box, far = None, False
+        if layout.recentring:
+            first = ["count", *(layout.names("clipping") if layout.clipping else ())]
+            self._draw(first, plan, source, meter)
+            far = self._enough(meter, plan, layout)
+            if far:
+                self._draw(["ranges"], plan, source, meter)
+                cells = meter.drawn("ranges")
+                box = private_box(layout.design, cells.decode(), sqrt(cells.variance))
+                public["box"] = np.array([box.middle, box.half])
+            (name,) = layout.names("moments", far=far)
+            (total,) = source.aggregate(layout.moments_in(box))
+            meter.draw(name, total)
+        else:
+            (name,) = layout.names("moments")
+            self._draw([name, *(layout.names("clipping") if layout.clipping else ())], plan, source, meter)
+        if layout.robust:
+            drawn = meter.drawn(name)
+            lines = [
+                self._starting_line(layout.design, moments, box)
+                for moments in layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
+            ]
+            meats = [layout.meat(k, theta, box) for k, theta in enumerate(lines)]
+            for name, total in zip(layout.names("meat", far=far), source.aggregate(*meats), strict=True):
                 meter.draw(name, total)
-            else:
-                (name,) = layout.names("moments")
-                self._draw([name, *(layout.names("clipping") if layout.clipping else ())], plan, source, meter)
-            if layout.robust:
-                drawn = meter.drawn(name)
-                lines = [
-                    self._starting_line(layout.design, moments, box)
-                    for moments in layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
-                ]
-                meats = [layout.meat(k, theta, box) for k, theta in enumerate(lines)]
-                for name, total in zip(layout.names("meat", far=far), source.aggregate(*meats), strict=True):
-                    meter.draw(name, total)
-                public["theta"] = lines[0] if layout.outcomes == 1 else np.array(lines)
-        return meter.release(public=public)
+            public["theta"] = lines[0] if layout.outcomes == 1 else np.array(lines)
+        return public
 
     @staticmethod
     def _draw(names: list[str], plan: Plan, source: Source, meter: Meter) -> None:

@@ -32,7 +32,7 @@ from confide.mechanisms.residual_rounds import cross_noise, draw_line, plan_line
 from confide.mechanisms.round_lines import RoundLines
 from confide.mechanisms.rounds import last_round
 from confide.noise import keyed_generator
-from confide.protocol import Allowance, Event, Meter, Noise, Plan, Question, Release, Source
+from confide.protocol import Allowance, Event, Meter, Method, Plan, Question, Release, Source
 from confide.regression.linear import kept, legend
 from confide.regression.round_reading import TARGET_WORDS, RoundReading, box_of, count_text, few_records, slope_bound
 from confide.regression.scaling import coefficient_names, forecast_table, line_of, to_units
@@ -49,7 +49,7 @@ _TARGETS = ("projection", "ols")
 
 
 @dataclass(frozen=True)
-class SSP2:
+class SSP2(Method):
     """Linear regression by adaptive rounds of noisy residual moments.
 
     formula: "y ~ a + b"; objective: "inference" (intervals) or "prediction" (a shrunken line, no interval); target: "projection" (the
@@ -74,14 +74,10 @@ class SSP2:
 
     name: ClassVar[str] = "ssp2"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "rounds of noisy residual moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, unequal variances"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
@@ -187,12 +183,10 @@ class SSP2:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         design = self._design(source.schema)
-        with Meter(plan, noise) as meter:
-            public = draw_line(design, meter, source, plan, unweighted=self.target == "ols")
-        return meter.release(public=public)
+        return draw_line(design, meter, source, plan, unweighted=self.target == "ols")
 
     # infer ----------------------------------------------------------------------------------------------------------
 

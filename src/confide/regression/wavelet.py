@@ -25,7 +25,7 @@ import numpy as np
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.kernel_cells import Axis, KernelRows, KernelSums
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source
+from confide.protocol import Allowance, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
 from confide.regression.kernel_reading import Smooth, one_feature
 from confide.results.curve import Curve
@@ -51,7 +51,7 @@ def haar_level(n: int, mu: float, smoothness: float = 1.0) -> int:
 
 
 @dataclass(frozen=True)
-class Wavelet:
+class Wavelet(Method):
     """Haar wavelet regression: one curve, constant on 2^(level + 1) cells, without intervals.
 
     formula: "y ~ x"; level: L (default: `haar_level` of a public n, under substitute, or of 1,000); density: "private" divides by the noisy
@@ -71,12 +71,7 @@ class Wavelet:
 
     name: ClassVar[str] = "wavelet"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "Haar wavelet regression (Cai, Chakraborty, Vuursteen 2024), all cells in one release"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
-    intervals: ClassVar[str] = "no interval"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         level = self.level
@@ -134,13 +129,6 @@ class Wavelet:
     def _target(self, design: Design) -> str:
         what = f"regression of {design.response.name} on {design.terms[0].name}, mean of each cell"
         return what if self.density == "private" else f"{what}, for a uniform feature"
-
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
-        """One pass."""
-        with Meter(plan, noise) as meter:
-            (sums,) = source.aggregate(plan.statistic("cells"))
-            meter.draw("cells", sums)
-        return meter.release()
 
     def infer(self, release: Release, question: Question | None = None) -> Curve:
         """The curve, two points for each cell. A question has nothing to ask: `PlanError`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from scipy import special
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol import STATUSES
+from confide.protocol import STATUSES, Release
 from confide.results import wald
 from confide.results.table import html, text
 
@@ -95,6 +95,44 @@ class Estimates:
         _check_status(self)
         _check_guarantees(self)
         _check_variances(self)
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        *,
+        names: Sequence[str],
+        estimates: ArrayLike,
+        covariance: ArrayLike,
+        noise_variance: ArrayLike,
+        response: str = "",
+        df: float = inf,
+        status: str = "ok",
+        reason: str = "",
+        flags: Sequence[str] = (),
+        **others: Any,
+    ) -> Self:
+        """Estimates whose method, guarantees, target and digest are the release's own; `others` are further fields."""
+        plan = release.plan
+        own: dict[str, Any] = {
+            "method": f"{plan.method.name} {plan.method.version}",
+            "requested": plan.requested,
+            "guarantee": release.charged,
+            "target": plan.target,
+            "covers": plan.covers,
+            "release_sha256": release.sha256,
+            "simulated": release.simulated,
+            "names": tuple(names),
+            "estimates": estimates,
+            "covariance": covariance,
+            "noise_variance": noise_variance,
+            "response": response,
+            "df": df,
+            "status": status,
+            "reason": reason,
+            "flags": tuple(flags),
+        }
+        return cls(**(own | others))
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 

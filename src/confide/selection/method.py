@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from math import isfinite, log, nan, sqrt
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from confide.protocol import (
     Release,
     Source,
     Total,
+    seal,
 )
 from confide.protocol.plan import method_parameters
 from confide.regression.linear import LinearEstimates
@@ -66,7 +67,7 @@ _TIES = Fraction(1 << 80)
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(Method):
     """The best of several candidates by a private score on held-out records: the winner's numbers, no interval.
 
     candidates: methods with their settings, of one response; score: "squared_error", "absolute_error" (lines), "log_loss" (logistic
@@ -90,13 +91,10 @@ class Select:
 
     name: ClassVar[str] = "select"
     family: ClassVar[str] = "selection"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = (
         "private selection from a random number of runs (Papernot, Steinke 2022), trade-off accounting"
     )
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "ApproxDP"
-    intervals: ClassVar[str] = "no interval"
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
 
     def __post_init__(self) -> None:
@@ -278,31 +276,32 @@ class Select:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Draw K and the candidates, then read the records once, run every candidate that was drawn, score all, keep the best."""
         schema, facts = source.schema, plan.constants
         mu, slack = float(facts["base_mu"]), float(facts["base_slack"])
         exchanged = plan.relation == "substitute"
-        with Meter(plan, noise) as meter:
-            chosen = self._drawn(noise, facts["runs"])
-            ties: Any = noise.grid_gaussian(_TIES, len(chosen)) if chosen else ()
-            secret = parts.key(noise)
-            record = plan.statistic("records").map
-            (rows,) = source.aggregate(Collected(record))
-            training, validation = (
-                parts.Part(schema, record.columns, own) for own in parts.split(rows, float(facts["holdout"]), secret)
-            )
-            plans = {i: self._inner(i, schema, mu, slack, plan.relation) for i in sorted(set(chosen))}
-            methods, inside = self.methods, cast(Noise, parts.InnerNoise(noise))
-            runs = [methods[i].release(training, plans[i], inside) for i in chosen]
-            best = self._best(
-                chosen, runs, ties, validation, noise, float(facts["clip"]), mu * (sqrt(0.75) if exchanged else 1.0)
-            )
-            meter.opaque("selected", np.array([-1 if best is None else chosen[best]]), Fraction(1))
+        noise = meter.noise("selected")
+        chosen = self._drawn(noise, facts["runs"])
+        ties: Any = noise.grid_gaussian(_TIES, len(chosen)) if chosen else ()
+        secret = parts.key(noise)
+        record = plan.statistic("records").map
+        (rows,) = source.aggregate(Collected(record))
+        training, validation = (
+            parts.Part(schema, record.columns, own) for own in parts.split(rows, float(facts["holdout"]), secret)
+        )
+        plans = {i: self._inner(i, schema, mu, slack, plan.relation) for i in sorted(set(chosen))}
+        methods = self.methods
+        runs = [seal(methods[i], training, plans[i], noise) for i in chosen]
+        best = self._best(
+            chosen, runs, ties, validation, noise, float(facts["clip"]), mu * (sqrt(0.75) if exchanged else 1.0)
+        )
+        meter.opaque("selected", np.array([-1 if best is None else chosen[best]]), Fraction(1))
         count = {"runs": np.array([len(chosen)])}
         if best is None:
-            return meter.release(public=count, status="no_reply")
-        return meter.release(public={**count, **packed(runs[best])})
+            meter.decline()
+            return count
+        return {**count, **packed(runs[best])}
 
     def _drawn(self, noise: Noise, law: Any) -> list[int]:
         """The candidates of the runs, in their order: K of them, or all once."""

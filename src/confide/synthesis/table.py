@@ -26,7 +26,7 @@ import numpy as np
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms.residual_rounds import draw_line, plan_line
-from confide.protocol import Allowance, Meter, Noise, Plan, Question, Release, Source, Together
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
 from confide.synthesis.bins import draw_bins, plan_bins
@@ -42,7 +42,7 @@ _LARGE = 1e60
 
 
 @dataclass(frozen=True)
-class SyntheticTable:
+class SyntheticTable(Method):
     """Made-up records on a private line, from one release.
 
     formula: "y ~ a + b", the response a column of the schema; generator: "calibrated" (OLS on the file returns the released line) or
@@ -62,12 +62,8 @@ class SyntheticTable:
 
     name: ClassVar[str] = "synthetic_table"
     family: ClassVar[str] = "synthesis"
-    version: ClassVar[str] = "1"
     source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
-    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
-    native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"
-    needs: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.generator not in ("calibrated", "binagg"):
@@ -145,14 +141,13 @@ class SyntheticTable:
 
     # release --------------------------------------------------------------------------------------------------------
 
-    def release(self, source: Source, plan: Plan, noise: Noise) -> Release:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The line in rounds, then the bins, level by level."""
         public = {}
-        with Meter(plan, noise) as meter:
-            if self.generator == "calibrated":
-                public = draw_line(self.design_of(source.schema), meter, source, plan)
-            draw_bins(meter, source, plan)
-        return meter.release(public=public)
+        if self.generator == "calibrated":
+            public = draw_line(self.design_of(source.schema), meter, source, plan)
+        draw_bins(meter, source, plan)
+        return public
 
     # infer ----------------------------------------------------------------------------------------------------------
 
