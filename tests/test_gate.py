@@ -91,7 +91,7 @@ def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> 
         cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=499)
     assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=500).plan.n == 500
     nominal = cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, n=12)
-    assert (nominal.plan.n, nominal.plan.planned_n) == (None, 12)
+    assert (nominal.plan.n, nominal.plan.planned_n) == (None, None)
 
 
 def test_another_dataset_is_refused_before_the_charge(book: cf.Ledger) -> None:

@@ -333,5 +333,4 @@ def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
     if done is None:
         # raised outside the handler: even "from None" would leave the first error, with its words, in __context__
         raise ReleaseError(f"the release failed after it began{problem}; {charged}, and nothing is released")
-    # the published plan carries no live statistics: a record map may hold more than the file says
-    return replace(done, plan=replace(done.plan, statistics={}))
+    return replace(done, plan=done.plan.published())

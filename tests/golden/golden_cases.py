@@ -25,11 +25,11 @@ from confide.protocol.exact import array_to_dict, digest, fraction_to_text, pack
 from confide.selection import Select
 from confide.synthesis.table import SyntheticTable
 
-__all__ = ["CASES", "FILE", "machine", "record"]
+__all__ = ["CASES", "FILE", "SCHEMA", "machine", "record"]
 
 FILE = Path(__file__).with_name("releases.json")
 
-_BOX = cf.Schema(
+SCHEMA = cf.Schema(
     {
         "x": cf.Numeric(0, 4, on_missing="midpoint"),
         "w": cf.Numeric(-1, 1),
@@ -95,9 +95,9 @@ CASES: Mapping[str, tuple[Any, Any]] = {
 def record(name: str) -> dict[str, Any]:
     """Plan costs, noisy integers, public numbers and results of one case; floats as hex, long lists as digests."""
     method, privacy = CASES[name]
-    source = cf.read(_BOX.sample(1500, 7), _BOX)
+    source = cf.read(SCHEMA.sample(1500, 7), SCHEMA)
     relation = method.relations[0]
-    plan = cf.plan(method, _BOX, privacy, n=1500 if relation == "substitute" else None)
+    plan = cf.plan(method, SCHEMA, privacy, n=1500 if relation == "substitute" else None)
     release = cf.release(method, source, privacy, n=plan.n, ledger=None, noise=SimulatedNoise(11))
     cost = exact_cost(plan.event)
     # draws inside infer are keyed by the release's digest, which changes with the format of the file; here it stands still

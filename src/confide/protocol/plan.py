@@ -226,6 +226,10 @@ class Plan:
         said = (*(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         return "\n".join([*head, *rows, *tail, *said])
 
+    def published(self) -> Plan:
+        """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
+        return replace(self, statistics={}, forecast={}, notes=(), planned_n=None)
+
     def outlook(self, other: Plan, n: int) -> Plan:
         """This plan with what another one, made for n records, expects: its forecast and what it says of n. No fact changes."""
         return replace(self, forecast=other.forecast, notes=other.notes, planned_n=n)

@@ -1,0 +1,142 @@
+"""Attacks on the gate: a release that no meter drew, and the exact number of records, asked for without paying."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from tests.golden.golden_cases import CASES, SCHEMA
+
+import confide as cf
+from confide.mechanisms import ColumnMoments
+from confide.noise import SimulatedNoise
+from confide.protocol import Meter, Method, Noisy, Plan, Total
+
+TABLE = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Numeric(0, 10)}, dataset="d")
+
+
+@dataclass(frozen=True)
+class Thief(Method):
+    """Plans a noisy sum and then tries to bring the exact one out."""
+
+    column: str = "v"
+    how: str = "forged release"
+    name: ClassVar[str] = "thief"
+    family: ClassVar[str] = "moments"
+    source: ClassVar[str] = "none"
+
+    def about(self, schema: Any) -> ColumnMoments:
+        return ColumnMoments(schema, self.column)
+
+    def statistics(self, rows: ColumnMoments, relation: str) -> Any:
+        return {"moments": (Total(rows, nonnegative=True), Fraction(1))}
+
+    def draw(self, source: Any, plan: Plan, meter: Meter) -> Any:
+        (exact,) = source.aggregate(plan.statistic("moments"))
+        spend = plan.spend("moments")
+        forged = Noisy(np.asarray(exact, dtype=object), spend.step, spend.law, spend.scale, spend.norm)
+        release = cf.Release(plan, "released", {"moments": forged}, plan.guarantees)
+        match self.how:
+            case "forged release":  # no meter was opened
+                return release
+            case "forged beside a draw":
+                meter.draw("moments", exact)
+                return release
+            case "nothing drawn":
+                return {"moments": exact}
+            case "raw noise":
+                meter.noise("moments")
+            case "second meter":
+                Meter(plan, SimulatedNoise(1)).draw("moments", exact)
+            case "public":
+                meter.draw("moments", exact)
+                return {"exact": np.asarray(exact, dtype=float)}
+        return {}
+
+
+def _ledger(path: Path, relation: str = "add-remove", mu: float = 2.0) -> cf.Ledger:
+    return cf.Ledger.create(path / "ledger.db", dataset="d", budget=cf.GDP(mu, relation=relation))
+
+
+@pytest.mark.parametrize(
+    "how", ["forged release", "forged beside a draw", "nothing drawn", "raw noise", "second meter"]
+)
+def test_only_what_the_gates_meter_drew_can_be_released(tmp_path: Path, how: str) -> None:
+    ledger = _ledger(tmp_path)
+    with pytest.raises(cf.ReleaseError) as error:
+        cf.release(Thief(how=how), cf.read(TABLE.sample(50, 1), TABLE), cf.GDP(1.0), ledger=ledger)
+    assert "the charge stays" in str(error.value) and error.value.__context__ is None
+
+
+def test_exact_sums_among_public_numbers_are_found_by_the_contract() -> None:
+    found = cf.testing.check_method(Thief(how="public"), TABLE, raises=False, replications=2)
+    assert any("public" in str(problem) for _, problem in found.checks)
+
+
+class Watched:
+    """A source that notes whether its records were counted."""
+
+    def __init__(self, source: Any) -> None:
+        self._source, self.counted = source, 0
+
+    def count(self) -> int:
+        self.counted += 1
+        return int(self._source.count())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+def _answers(ledger: cf.Ledger, n: int, privacy: cf.GDP) -> tuple[tuple[str, str], ...]:
+    """What is said for the right number of records and for wrong ones, and whether anybody counted."""
+    said = []
+    for guess in (n, n - 1, n + 1, 0):
+        source = Watched(cf.read(TABLE.sample(n, 1), TABLE))
+        with pytest.raises(cf.ConfideError) as error:
+            cf.release(cf.regression.SSP("w ~ v"), source, privacy, ledger=ledger, n=guess)
+        said.append((type(error.value).__name__, str(error.value).replace(f"n = {guess}", "n")))
+        assert source.counted == 0
+    return tuple(dict.fromkeys(said))
+
+
+def test_the_number_of_records_cannot_be_asked_for_under_an_add_remove_ledger(tmp_path: Path) -> None:
+    ledger = _ledger(tmp_path)
+    assert len(_answers(ledger, 50, cf.GDP(0.1, relation="substitute"))) == 1
+    assert ledger.show().units["spent_amount"] == 0
+
+
+def test_an_exhausted_ledger_answers_nothing(tmp_path: Path) -> None:
+    ledger = _ledger(tmp_path, "substitute", mu=0.05)
+    assert len(_answers(ledger, 50, cf.GDP(0.1))) == 1
+
+
+def test_where_n_is_public_it_is_compared(tmp_path: Path) -> None:
+    source = cf.read(TABLE.sample(50, 1), TABLE)
+    with pytest.raises(cf.PlanError, match="n = 49"):
+        cf.release(cf.regression.SSP("w ~ v"), source, cf.GDP(0.1), ledger=_ledger(tmp_path, "substitute"), n=49)
+
+
+def test_a_planning_number_of_records_stands_in_nothing_published(tmp_path: Path) -> None:
+    ledger = _ledger(tmp_path)
+    method, source = cf.regression.SSP2("w ~ v"), cf.read(TABLE.sample(50, 1), TABLE)
+    plain, planned = (cf.plan(method, TABLE, cf.GDP(1.0), ledger=ledger, n=n) for n in (None, 31_337))
+    assert plain.sha256 == planned.sha256 and plain.to_json() == planned.to_json()
+    assert "n = 31,337" in planned.summary() and "n = 31,337" not in plain.summary()
+    release = cf.release(method, source, cf.GDP(1.0), ledger=ledger, n=31_337)
+    assert "31337" not in release.to_json() and "31,337" not in release.to_json()
+    assert release.plan.planned_n is None and not release.plan.forecast and not release.plan.notes
+    warned = cf.plan(method, TABLE, cf.ApproxDP(1.0, 0.01), n=31_337)
+    assert "above 1/n" in warned.summary() and "above 1/n" not in warned.to_json()
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_no_plan_under_add_remove_depends_on_n(name: str) -> None:
+    method, privacy = CASES[name]
+    if "add-remove" not in method.relations:
+        return
+    asked = privacy.resolve("add-remove")
+    assert cf.plan(method, SCHEMA, asked, n=4_321).to_json() == cf.plan(method, SCHEMA, asked).to_json()
