@@ -37,7 +37,7 @@ def main() -> None:
     print(plan)
     (OUT / "plan.json").write_text(plan.to_json())
 
-    title("2. The release, through the door: charge, noise, receipt")
+    title("2. The release, through the gate: charge, noise, receipt")
     release = cf.release(plan, data, ledger=book)
     release.save(OUT / "release.json")
     print(release)
@@ -52,7 +52,7 @@ def main() -> None:
     again = cf.infer(cf.Release.load(OUT / "release.json"))
     print("the same to the last digit:", again.summary() == result.summary() == cf.infer(release).summary())
 
-    title("5. What is spent is spent: a second request at 1-GDP does not fit the book")
+    title("5. What is spent is spent: a second request at 1-GDP does not fit the ledger")
     try:
         cf.release(method, data, privacy=cf.GDP(1.0), ledger=book)
     except cf.BudgetExceeded as refusal:

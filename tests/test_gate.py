@@ -1,4 +1,4 @@
-"""The door: charge first, then noise, then the receipt; failing on purpose buys nothing; messages tell nothing."""
+"""The gate: charge first, then noise, then the receipt; failing on purpose buys nothing; messages tell nothing."""
 
 from __future__ import annotations
 

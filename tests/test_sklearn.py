@@ -480,7 +480,7 @@ def test_predict_before_fit_and_at_other_columns() -> None:
         model.predict(X.to_numpy()[:, :1])
 
 
-# the door -----------------------------------------------------------------------------------------------------------
+# the gate -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -618,7 +618,7 @@ def test_a_weak_line_is_told_by_its_status() -> None:
 
 @dataclass(frozen=True)
 class Silent(Method):
-    """A stranger's regression that gives no reply."""
+    """A third party's regression that gives no reply."""
 
     formula: str
     name: ClassVar[str] = "silent"

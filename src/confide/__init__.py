@@ -1,6 +1,6 @@
 """confide: valid statistics from private data.
 
-Three steps: plan (public facts), release (records, through one door), infer (the published file).
+Three steps: plan (public facts), release (records, through one gate), infer (the published file).
 
 >>> import confide as cf
 >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})

@@ -1,4 +1,4 @@
-"""The door between the wings: charge, draw, receipt, in this order.
+"""The gate between the wings: charge, draw, receipt, in this order.
 
 The ledger is charged in one durable transaction before any noise is drawn. Whatever fails afterwards leaves the charge in place
 and says so, without a word about the cause: an error that depends on records would be a leak, and failing on purpose must buy
@@ -65,7 +65,7 @@ def release(
     """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
 
     method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
-    ledger: a budget book; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
+    ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
     `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a method that states a trade-off function alone is
     charged, as GDP(mu(charge_delta), charge_delta).
 
@@ -132,7 +132,7 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
     if not _consistent(release):
         raise ReleaseError(
             "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
-            "and check it with confide.verify against the book"
+            "and check it with confide.verify against the ledger"
         )
     return method.infer(release, question)
 
@@ -140,7 +140,7 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
 def _consistent(release: Release) -> bool:
     """Whether a file's statements are its plan's and paid for, and its numbers were drawn as planned.
 
-    A forger who keeps all of them in step is found by `verify` alone: the receipt in the book names the original.
+    A forger who keeps all of them in step is found by `verify` alone: the receipt in the ledger names the original.
     """
     return (
         drawn_as_planned(release.plan.event, release.statistics)
@@ -161,7 +161,7 @@ class Check:
 
 
 def verify(release: Release, ledger: Ledger) -> Check:
-    """Check a published release against the book it was charged to: receipt, guarantee, plan, chain."""
+    """Check a published release against the ledger it was charged to: receipt, guarantee, plan, chain."""
     lines, ok = [], True
     receipt = ledger.find(release.sha256)
     if release.simulated:
@@ -183,7 +183,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
     book = ledger.verify(heads=[release.sha256] if receipt is not None else [])
     ok &= book.ok
     lines.append(
-        "ok      the book's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
+        "ok      the ledger's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
     )
     return Check(ok, tuple(lines))
 
@@ -220,7 +220,7 @@ _QUIET = _Quiet()
 def _check_ledger(ledger: Ledger | None) -> None:
     if ledger is not None and not isinstance(ledger, Ledger):
         raise PlanError(
-            f"ledger must be an open book or None, got {type(ledger).__name__}; "
+            f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
             'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
 

@@ -83,7 +83,7 @@ def _check(
     checked_privacy(privacy)
     if ledger is _LEFT_OUT:
         raise PlanError(
-            "ledger was left out: say which budget book is charged, or that none is; write "
+            "ledger was left out: say which ledger is charged, or that none is; write "
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
     known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")

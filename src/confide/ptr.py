@@ -83,7 +83,7 @@ def safe_release(
     """
     if ledger is _LEFT_OUT:
         raise PlanError(
-            "ledger was left out: say which budget book is charged, or that none is; write "
+            "ledger was left out: say which ledger is charged, or that none is; write "
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
     tried = 0

@@ -1,4 +1,4 @@
-"""Which methods there are: ours and a stranger's, through the entry point group `confide.methods`.
+"""Which methods there are: ours and a third party's, through the entry point group `confide.methods`.
 
 A third party writes a frozen dataclass with plan, release and infer, names it in its own package's entry points, and gets the
 command line, the ledger, the report and `confide.testing.check_method`.

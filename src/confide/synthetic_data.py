@@ -1,4 +1,4 @@
-"""Made-up files with their release: `synthesize` makes them, `refit` reads the intervals that belong to them."""
+"""Synthetic files with their release: `synthesize` makes them, `refit` reads the intervals that belong to them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def synthesize(
     noise: Noise | None = None,
     **settings: Any,
 ) -> SyntheticData | SmartNoiseTable:
-    """One release, and a file of made-up rows on which plain OLS returns its line.
+    """One release, and a file of synthetic rows on which plain OLS returns its line.
 
     data: what `cf.read` gives, or anything it reads together with a schema; formula: "y ~ a + b"; path: where to write the table (.parquet
     or .csv) with its sidecar; rows: their number, None for the noisy number of records; files: several, each on a line of its own, for
@@ -70,7 +70,7 @@ def synthesize(
     request = checked_privacy(privacy)
     if ledger is _LEFT_OUT:
         raise PlanError(
-            "ledger was left out: say which budget book is charged, or that none is; write "
+            "ledger was left out: say which ledger is charged, or that none is; write "
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
     for name in settings:
@@ -112,7 +112,7 @@ def synthesize(
 def build_files(
     method: SyntheticTable, release: Release, *, rows: int | None = None, files: int = 1, bounded: bool = False
 ) -> SyntheticData:
-    """The files of a release; several are put on lines drawn from the normal law of the released one. Costs nothing."""
+    """The files of a release; several are put on lines drawn from the normal distribution of the released one. Costs nothing."""
     line = None
     if files > 1 and method.generator == "calibrated":
         result = _regression(release).infer(release)
@@ -145,7 +145,7 @@ def _check_files(files: Any) -> None:
 
 
 def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
-    """The regression table that belongs to a made-up file: from the release in its sidecar, never from its rows.
+    """The regression table that belongs to a synthetic file: from the release in its sidecar, never from its rows.
 
     path: a file that `synthesize` or `SyntheticData.save` wrote, or a list of several of one release (then `combine`). formula: the one
     that was released, the default, or one with fewer of its terms. The rows' content is checked against the sidecar.
@@ -290,7 +290,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
         requested=result.requested,
         guarantee=result.guarantee,
         target=result.target,
-        covers=result.covers + f"; the spread of {m} made-up files stands for both",
+        covers=result.covers + f"; the spread of {m} synthetic files stands for both",
         release_sha256=result.release_sha256,
         facts=facts,
         simulated=result.simulated,

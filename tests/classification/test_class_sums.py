@@ -175,9 +175,12 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         noise = SimulatedNoise(1)
         release = cf.release(method, cf.read(records(4_000, 3), schema), privacy, ledger=None, noise=noise)
         found = method.infer(release)
-        assert found.status == "ok" and dict(found.legend)["Missing"] == "midpoint for x; 4.5 for y; b for kind"
+        rules = (
+            "a missing x counts as the midpoint of its bounds; a missing y counts as 4.5; a missing kind counts as b"
+        )
+        assert found.status == "ok" and dict(found.legend)["Missing"] == rules
         page = found.report(tmp_path / "report.html").read_text()
-        assert "midpoint for x; 4.5 for y; b for kind" in page and "midpoint for x" in found.summary()
+        assert rules in page and "a missing x counts as the midpoint" in " ".join(found.summary().split())
         assert "Thick bars" not in page and "line of the plot" not in page
         assert "One row for each feature" in page and "stands beside its name" in page
         assert ("Read the first line of the table so: the estimate for P(a)" in page) == found.has_intervals
@@ -185,7 +188,7 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         assert ("a bar for its 95 % interval" in page) == found.has_intervals == ("95 % intervals" in label)
         assert ("without an interval" in page) == ("point estimates, without intervals" in label)
     dropped = fitted(ClassSums("kind ~ x + y"), records(4_000, 3))
-    assert dict(dropped.legend)["Missing"] == "records dropped for x, y, kind"
+    assert dict(dropped.legend)["Missing"] == "a record with a missing x, y or kind is left out"
 
 
 def test_without_any_listed_label_the_result_says_so_and_shares_are_shares() -> None:

@@ -1,4 +1,4 @@
-"""A stranger's method in a few lines, and two that misbehave behind the door."""
+"""A third party's method in a few lines, and two that misbehave behind the gate."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class NoisyMean(Method):
 
 @dataclass(frozen=True)
 class Raising(NoisyMean):
-    """Fails behind the door, with a text that must not come out."""
+    """Fails behind the gate, with a text that must not come out."""
 
     name: ClassVar[str] = "stranger_raising"
 
@@ -115,7 +115,7 @@ class Interrupted(NoisyMean):
 
 @dataclass(frozen=True)
 class Exiting(NoisyMean):
-    """Ends the process behind the door, past every `except Exception`."""
+    """Ends the process behind the gate, past every `except Exception`."""
 
     name: ClassVar[str] = "stranger_exiting"
 

@@ -1,4 +1,4 @@
-"""What fails behind the door: exit codes, and nothing of a record in any output."""
+"""What fails behind the gate: exit codes, and nothing of a record in any output."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_warning_of_a_reader_is_not_shown_and_one_of_the_ledger_is(planned, mo
         return read(*args, **kwargs)
 
     def noisy_open(cls, *args, **kwargs):
-        warnings.warn("the book is on a network disk", UserWarning, stacklevel=1)
+        warnings.warn("the ledger is on a network disk", UserWarning, stacklevel=1)
         return opened(cls, *args, **kwargs)
 
     monkeypatch.setattr(sources, "read", noisy_read)

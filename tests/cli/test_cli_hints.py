@@ -192,7 +192,7 @@ def test_a_book_under_a_relation_that_the_method_has_not_names_what_works(book):
         )
     assert "else take a method that has it" in str(refused.value)
     said = for_command_line(str(refused.value), book="book.db")
-    assert "confide ledger init OTHER_BOOK --dataset survey --mu ... --delta ... --relation substitute (two" in said
+    assert "confide ledger init OTHER_LEDGER --dataset survey --mu ... --delta ... --relation substitute (two" in said
     assert said.count("(") == said.count(")")
 
 

@@ -19,7 +19,7 @@ RELEASE = ("release", "plan.json", "survey.csv", "--ledger", "book.db")
 
 
 def listed(folder: Path) -> list[str]:
-    """The files of a folder, without the journals of an open book."""
+    """The files of a folder, without the journals of an open ledger."""
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("book.db-"))
 
 
@@ -262,6 +262,6 @@ def test_a_book_without_the_schemas_dataset_says_how_to_open_it(survey):
     done = run(*PLAN, "--ledger", "book.db")
     assert done.code == 3
     assert "confide ledger init book.db --dataset survey" in done.err
-    # whoever names another dataset on purpose may plan against it; the door refuses to charge it for these records
+    # whoever names another dataset on purpose may plan against it; the gate refuses to charge it for these records
     good(*PLAN, "--ledger", "book.db", "--dataset", "other", "-o", "plan.json")
     assert run(*RELEASE, "--dataset", "other", "-o", "release.json").code == 3

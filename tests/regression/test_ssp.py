@@ -559,7 +559,10 @@ def test_the_table_says_what_the_count_is_and_what_happens_to_missing_values() -
     method = cf.regression.SSP("y ~ age + hours + children")
     table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)))
     text = " ".join(table.summary().split())
-    assert "Missing: records dropped for age, y; midpoint for hours; 0 for children" in text
+    assert (
+        "Missing: a record with a missing age or y is left out; a missing hours counts as the midpoint of its bounds; "
+        "a missing children counts as 0" in text
+    )
     assert "it is not the number of records" in text
 
 

@@ -178,7 +178,7 @@ def test_the_statement_says_all_that_it_must(make: Maker, path: Path):
         "differ by one record being there or not; the number of records is protected too",
         result.guarantee.describe(),
         f"Requested{result.requested}",
-        f"Charged{result.guarantee}",
+        f"Guarantee of the release{result.guarantee}",
         result.covers,
         result.target,
         SHA,

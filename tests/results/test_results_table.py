@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.protocol import STATUSES
 from confide.results.table import number
-from confide.results.words import STATUS_WORDS, approx_words, clean, flag_words, notes
+from confide.results.words import STATUS_WORDS, approx_words, clean, flag_words, missing_words, notes
 
 
 def unwrapped(text: str) -> str:
@@ -169,7 +169,7 @@ def test_one_guarantee_is_said_once(make: Maker):
     mu = GDP(1.0, relation="substitute")
     text = unwrapped(make(requested=mu, guarantee=mu).summary())
     assert text.count(str(mu)) == 1
-    assert "requested and charged" in text
+    assert "as requested" in text
     assert "the number of records is public" in text
 
 
@@ -220,14 +220,33 @@ def test_clean_text_is_printable(text):
     assert clean(clean(text)) == clean(text)
 
 
-def test_the_same_numbers_are_requested_and_charged_and_no_pair_is_looser_than_the_request():
+def test_the_same_numbers_are_requested_and_stated_and_no_pair_is_looser_than_the_request():
     asked = ApproxDP(1.0, 1e-6, relation="add-remove")
-    charged = replace(asked, assumptions=("float64 sampling",))
-    result = build(requested=asked, guarantee=charged)
-    assert dict(notes(result))["Guarantee"] == f"{charged}; requested and charged"
+    stated = replace(asked, assumptions=("float64 sampling",))
+    result = build(requested=asked, guarantee=stated)
+    assert dict(notes(result))["Guarantee"] == f"{stated}; as requested"
     mu = GDP(calibrate_gaussian(asked), relation="add-remove")
     said = dict(notes(build(requested=asked, guarantee=mu)))["Guarantee"]
-    assert ", at most (1, 1e-6); charged, where ApproxDP" in said
+    assert ", at most (1, 1e-6); requested was ApproxDP" in said
     assert approx_words(mu) in (", at most (1, 1e-6)", ", at most (1.01, 1e-6)")
     assert approx_words(GDP(1.0), requested=asked) == ", at most (4.89, 1e-6)"
     assert "no sampling error" in flag_words("ridge_line")
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"status": "weak"}, {"status": "no_reply", "estimates": [nan] * 5}, {"simulated": True}]
+)
+def test_no_rendering_says_charged_because_a_release_does_not_know(changes, tmp_path):
+    """A result is read from a file: whether a ledger was charged for it stands in the ledger, and `verify` reads it there."""
+    for asked in (GDP(0.25, relation="add-remove"), ApproxDP(1.0, 1e-6, relation="add-remove")):
+        result = build(requested=asked, **changes)
+        page = result.report(tmp_path / "page.html").read_text()
+        for text in (result.summary(), result._repr_html_(), page, result.to_json()):
+            assert not re.search("charge|the budget is spent", text, re.IGNORECASE)
+
+
+def test_what_happens_to_missing_values_is_worded_as_a_rule():
+    assert missing_words({"a": "drop"}) == "a record with a missing a is left out"
+    assert missing_words({"a": "drop", "b": "drop", "c": "N"}) == (
+        "a record with a missing a or b is left out; a missing c counts as N"
+    )

@@ -228,6 +228,6 @@ def _public(like: Any) -> pd.DataFrame:
             ) from None
     if not isinstance(like, pd.DataFrame) or not len(like):
         raise PlanError(
-            f"like takes public records, a frame or a path, got {type(like).__name__}; leave it out for made-up records"
+            f"like takes public records, a frame or a path, got {type(like).__name__}; leave it out for synthetic records"
         )
     return like

@@ -13,6 +13,7 @@ from confide.classification.class_design import ClassDesign
 from confide.errors import PlanError
 from confide.protocol import Release
 from confide.results.classes import ClassModel, ClassTable, class_names
+from confide.results.words import missing_words
 from confide.schema import Schema
 
 __all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "forecast", "silent"]
@@ -174,13 +175,7 @@ def _stated(method: Any, release: Release, own: ClassDesign) -> dict[str, Any]:
 def _missing(release: Release, own: ClassDesign) -> str:
     """What the schema does with missing values of the columns in use: public facts."""
     columns = Schema.from_dict(release.plan.schema).columns
-    rules = {name: columns[name].on_missing for name in own.design.columns}
-    dropped = [name for name, rule in rules.items() if rule == "drop"]
-    parts = [f"records dropped for {', '.join(dropped)}"] if dropped else []
-    parts += [
-        f"{rule if isinstance(rule, str) else f'{rule:g}'} for {name}" for name, rule in rules.items() if rule != "drop"
-    ]
-    return "; ".join(parts)
+    return missing_words({name: columns[name].on_missing for name in own.design.columns})
 
 
 def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tuple[Array, Array]:

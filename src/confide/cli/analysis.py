@@ -90,7 +90,9 @@ def plan(
     n: Nominal = None,
     ledger: Annotated[
         str | None,
-        typer.Option("--ledger", metavar="BOOK", help="Take an open relation from this book, and see whether it fits."),
+        typer.Option(
+            "--ledger", metavar="LEDGER", help="Take an open relation from this ledger, and see whether it fits."
+        ),
     ] = None,
     dataset: Dataset = None,
     output: Annotated[
@@ -113,7 +115,7 @@ def plan(
     requested = privacy(mu, rho, epsilon, delta, relation)
     settings = options.settings(setting)
     if dataset is not None and ledger is None:
-        raise Refused("--dataset names an account in a book: it goes with --ledger")
+        raise Refused("--dataset names an account in a ledger: it goes with --ledger")
     check_places({"-o": output}, {"the schema": schema, "the ledger": book_file(ledger)})
     session.book = ledger
     with reserve(output, force=force) as place:
@@ -134,7 +136,9 @@ def plan(
                 session.note(f"note: {for_command_line(quote.note)}")
         if place is not None:
             put(place, planned.to_json())
-            session.say(f"wrote {output}: release it with: confide release {output} DATA --ledger BOOK -o release.json")
+            session.say(
+                f"wrote {output}: release it with: confide release {output} DATA --ledger LEDGER -o release.json"
+            )
     session.answer({**plan_facts(planned), "ledger": book_facts(book), "wrote": output})
 
 
@@ -338,12 +342,12 @@ def _show_once(session: Session, place: Output | None, done: Release, alpha: flo
 def _after(session: Session, done: Release, book: Ledger | None, output: Path | None) -> None:
     """What a release did, once it is safe."""
     if done.status == "no_reply":
-        session.say("the mechanism gave no reply; that is a result, and its cost is spent")
+        session.say("the mechanism gave no reply; that is a result, and it costs the same as a reply")
     if output is not None:
         session.say(f"wrote {output} (sha256 {done.sha256})")
     say_charged(session, done, book)
 
 
 def _remember(session: Session, planned: Plan, schema: Path | None, ledger: str | None, dataset: str | None) -> None:
-    """How to ask for the same at another price, should the book refuse this one."""
+    """How to ask for the same at another price, should the ledger refuse this one."""
     session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)

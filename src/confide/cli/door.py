@@ -1,4 +1,4 @@
-"""What `plan`, `release`, `infer` and `regress` share: the book, the way through the door, how results are shown."""
+"""What `plan`, `release`, `infer` and `regress` share: the ledger, the way through the gate, how results are shown."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
 
 
 def open_book(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:
-    """The book of the dataset that was asked for, else of the one that the schema names, else the only one there."""
+    """The ledger of the dataset that was asked for, else of the one that the schema names, else the only one there."""
     if path is None:
         return None
     from confide.ledger import Ledger
 
     if dataset is None and named is not None and named not in (held := Ledger.datasets(path)):
         raise PlanError(
-            f"the schema names dataset {named!r}, and the book holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
+            f"the schema names dataset {named!r}, and the ledger holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
             "Ledger.create(path, dataset=..., budget=...), or correct the schema"
         )
     return Ledger.open(path, dataset=dataset or named)
 
 
 def check_relation(method: Any, book: Ledger | None) -> None:
-    """Refuse a book under a relation that the method does not have: no --relation would help, so name what does."""
+    """Refuse a ledger under a relation that the method does not have: no --relation would help, so name what does."""
     if book is None:
         return
     has, own = tuple(method.relations), book.show().relation
     if own not in has:
         raise PlanError(
             f"dataset {book.dataset!r} counts releases under {own}, and method {method.name} has {' and '.join(has)} alone; take a method "
-            f"that has {own} (confide methods lists them), or a book that was opened with --relation {has[0]}"
+            f"that has {own} (confide methods lists them), or a ledger that was opened with --relation {has[0]}"
         )
 
 
@@ -93,7 +93,7 @@ def source_of(data: Sequence[Path], schema: Any, delimiter: str) -> Source:
 
 
 def draw(session: Session, plan: Plan, source: Source, book: Ledger | None, seed: int | None) -> Release:
-    """Through the door: charge, draw, receipt. From here on the session knows that a charge may have been made."""
+    """Through the gate: charge, draw, receipt. From here on the session knows that a charge may have been made."""
     from confide import gate
     from confide.noise import SimulatedNoise
 
@@ -131,10 +131,10 @@ def question(subset: str | None) -> Any:
 def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
     """Say what will be charged to whom, before anything happens, and whether this very plan was paid for before.
 
-    Returns the SHA-256 of its earlier releases, which stand in the book and are public.
+    Returns the SHA-256 of its earlier releases, which stand in the ledger and are public.
     """
     if book is None:
-        session.say(f"will charge no ledger (--no-ledger); the release costs {plan.guarantee}")
+        session.say(f"will charge no ledger (--no-ledger); guarantee of the release: {plan.guarantee}")
         return []
     state = book.show()
     say_price(session, book, plan)
@@ -154,11 +154,11 @@ def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
 
 
 def say_price(session: Session, book: Ledger, plan: Plan) -> None:
-    """What a plan would take from a book, in the book's own currency, and what would be left."""
+    """What a plan would take from a ledger, in the ledger's own currency, and what would be left."""
     to = f"to dataset {book.dataset!r} of {book.place}"
     try:
         found = book.preview(plan.guarantees)
-    except ConfideError:  # the door says why, with what is left
+    except ConfideError:  # the gate says why, with what is left
         session.say(f"will ask to charge {plan.guarantee} {to}; left before: {book.show().remaining}")
         return
     after = "nothing: this release takes all that is left" if found.last else found.after
@@ -170,8 +170,10 @@ def say_price(session: Session, book: Ledger, plan: Plan) -> None:
 
 
 def say_charged(session: Session, done: Release, book: Ledger | None) -> None:
-    """What was charged, once the release is safe: reading the book may fail, and nothing may be lost by it."""
+    """What was charged, or that nothing was, once the release is safe: reading the ledger may fail, and nothing may be lost by it."""
     if book is None:
+        stated = "none: simulated noise" if done.simulated else str(done.charged)
+        session.say(f"not charged: no ledger (--no-ledger); guarantee of the release: {stated}")
         return
     receipt = book.find(done.sha256)
     entry = f", entry {receipt.charge_seq}" if receipt is not None else ""
@@ -235,7 +237,7 @@ def release_facts(release: Release) -> dict[str, Any]:
 
 
 def book_facts(book: Ledger | None) -> dict[str, Any] | None:
-    """Where a book stands, without its entries."""
+    """Where a ledger stands, without its entries."""
     if book is None:
         return None
     state = book.show()
@@ -249,7 +251,7 @@ def book_facts(book: Ledger | None) -> dict[str, Any] | None:
 
 
 def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
-    """A result as strict JSON; a stranger's NaN becomes null."""
+    """A result as strict JSON; a third party's NaN becomes null."""
     found = json.loads(result.to_json(**_level(result.to_json, alpha)))
     return found if isinstance(found, dict) else {"value": found}
 
@@ -300,7 +302,7 @@ def _save_plot(drawn: Any, path: Path) -> None:
 
 
 def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
-    """alpha for a verb that takes one. The protocol of results does not ask for it: a stranger's may have none."""
+    """alpha for a verb that takes one. The protocol of results does not ask for it: a third party's may have none."""
     if alpha is None:
         return {}
     if "alpha" not in inspect.signature(verb).parameters:

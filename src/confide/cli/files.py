@@ -133,7 +133,7 @@ def keep(session: Session, output: Output | None, release: Release) -> None:
 
 
 def book_file(ledger: str | None) -> Path | None:
-    """The file of a book; None for a book on a server, whose URL is no path."""
+    """The file of a ledger; None for a ledger on a server, whose URL is no path."""
     return None if ledger is None or "://" in ledger else Path(ledger)
 
 
@@ -195,7 +195,7 @@ def load_schema(path: Path) -> Schema:
 
 
 def load_plan(path: Path) -> Plan:
-    """The plan in a file that `confide plan -o` wrote; nothing in it is believed before the door makes it anew."""
+    """The plan in a file that `confide plan -o` wrote; nothing in it is believed before the gate makes it anew."""
     from confide.protocol import Plan
 
     text = _text(path, "plan", PlanError, "confide plan MODEL --schema schema.toml --mu 1 -o plan.json")
@@ -207,7 +207,7 @@ def load_release(path: Path) -> Release:
     """The release in a file that `confide release -o` wrote."""
     from confide.protocol import Release
 
-    text = _text(path, "release", PlanError, "confide release plan.json DATA --ledger BOOK -o release.json")
+    text = _text(path, "release", PlanError, "confide release plan.json DATA --ledger LEDGER -o release.json")
     with _reading(path, "release"):
         return Release.from_json(text)
 

@@ -29,7 +29,7 @@ _SIZES = {"GDP": "--mu", "ZCDP": "--rho", "PureDP": "--epsilon", "ApproxDP": "--
 def for_command_line(message: str, *, book: str | None = None) -> str:
     """The message with the calls that are known turned into commands and options.
 
-    book: the book that the command line named, for calls that speak of one without its path.
+    book: the ledger that the command line named, for calls that speak of one without its path.
 
     >>> for_command_line("for 95 % intervals write alpha=0.05")
     'for 95 % intervals write --alpha 0.05'
@@ -43,8 +43,8 @@ def for_command_line(message: str, *, book: str | None = None) -> str:
 
 
 def _shown(book: str | None) -> str:
-    """A book as a command names it; a URL may hold a password and is never repeated."""
-    return "BOOK" if book is None or "://" in book else shlex.quote(book)
+    """A ledger as a command names it; a URL may hold a password and is never repeated."""
+    return "LEDGER" if book is None or "://" in book else shlex.quote(book)
 
 
 def _written(put: str | _Put, book: str, dataset: str) -> Callable[[re.Match[str]], str]:
@@ -88,12 +88,12 @@ def _amend(call: re.Match[str], book: str, dataset: str) -> str:
 
 
 def _create(call: re.Match[str], book: str, dataset: str) -> str:
-    """A new book; on other terms than this one's it needs a file of its own, because one dataset has one account in a book."""
+    """A new ledger; on other terms than this one's it needs a file of its own, because one dataset has one account in it."""
     terms = re.search(r"budget=(\w+)\((.*?)relation='([^']*)'", call[0])
     if terms is None:
         return f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
     size = _amount(terms[1], delta="delta=" in terms[2])
-    return f"confide ledger init OTHER_BOOK --dataset {dataset} {size} --relation {terms[3]}"
+    return f"confide ledger init OTHER_LEDGER --dataset {dataset} {size} --relation {terms[3]}"
 
 
 def _amount(kind: str, *, delta: bool) -> str:

@@ -1,4 +1,4 @@
-"""`confide methods`: what is registered, ours and a stranger's."""
+"""`confide methods`: what is registered, ours and a third party's."""
 
 from __future__ import annotations
 

@@ -75,17 +75,17 @@ Relation = Annotated[
 ]
 
 Book = Annotated[
-    str | None, typer.Option("--ledger", metavar="BOOK", help="The budget book to charge.", rich_help_panel=_LEDGER)
+    str | None, typer.Option("--ledger", metavar="LEDGER", help="The ledger to charge.", rich_help_panel=_LEDGER)
 ]
 NoLedger = Annotated[
-    bool, typer.Option("--no-ledger", help="Charge no book: nobody adds up what was spent.", rich_help_panel=_LEDGER)
+    bool, typer.Option("--no-ledger", help="Charge no ledger: nobody adds up what was spent.", rich_help_panel=_LEDGER)
 ]
 Dataset = Annotated[
     str | None,
     typer.Option(
         "--dataset",
         metavar="NAME",
-        help="The dataset in the book; may be left out when the schema names it or the book holds one.",
+        help="The dataset in the ledger; may be left out when the schema names it or the ledger holds one.",
     ),
 ]
 Seed = Annotated[
@@ -105,7 +105,8 @@ Nominal = Annotated[
     int | None,
     typer.Option(
         "--n",
-        help="Number of records: under substitute it is public and checked, otherwise it only serves the forecast.",
+        help="Number of records. Under substitute it is public and checked. Under add-remove it may be a guess: it serves the forecast "
+        "alone, and is not checked and not published.",
     ),
 ]
 Settings = Annotated[
@@ -171,9 +172,7 @@ def privacy(
 def check_ledger(book: str | None, no_ledger: bool, dataset: str | None, simulate: int | None) -> None:
     """Exactly one of --ledger and --no-ledger; what goes with one of them must not stand beside the other."""
     if (book is None) == (not no_ledger):
-        raise Refused(
-            "say who keeps the account, one of: --ledger BOOK charges a budget book, --no-ledger charges none"
-        )
+        raise Refused("say who keeps the account, one of: --ledger LEDGER charges that one, --no-ledger charges none")
     if simulate is not None and book is not None:
         raise Refused(
             "simulated noise protects nobody and is never charged: --simulate goes with --no-ledger, or leave it out"
@@ -181,7 +180,7 @@ def check_ledger(book: str | None, no_ledger: bool, dataset: str | None, simulat
     if simulate is not None and simulate < 0:
         raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
     if dataset is not None and book is None:
-        raise Refused("--dataset names an account in a book: it goes with --ledger")
+        raise Refused("--dataset names an account in a ledger: it goes with --ledger")
 
 
 def delimiter_of(text: str) -> str:

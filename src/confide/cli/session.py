@@ -38,7 +38,7 @@ class Session:
 
     json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
     of that step. charging: whether the command is one that
-    charges. charge: "none", "possible" (inside the door, with a
+    charges. charge: "none", "possible" (inside the gate, with a
     ledger) or "made". book: the ledger that was named. cheaper: the `confide plan` for another price, from its options.
     kept: where the release was written. spoke: whether stdout has its JSON document.
     """
@@ -146,7 +146,7 @@ class Session:
         return self._fail("UsageError", message, 2)
 
     def _confide(self, error: ConfideError) -> int:
-        # Behind the door whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
+        # Behind the gate whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
         message = for_command_line(str(error), book=self.book)
         if self.charge == "made":
@@ -186,7 +186,7 @@ class Session:
         return f"; the charge was made and stays in the ledger{where}"
 
     def _fail(self, kind: str, message: str, code: int, **more: Any) -> int:
-        # A failure after the charge, and a book that may or may not have written it, tell their own story.
+        # A failure after the charge, and a ledger that may or may not have written it, tell their own story.
         if self.charging and self.charge == "none" and code not in (5, 6):
             message = message.replace("nothing was charged; ", "").removesuffix("; nothing was charged")
             message += "; nothing was charged"
@@ -206,7 +206,7 @@ class Session:
 
 
 def reading_only(error: ReleaseError) -> ReleaseError:
-    """A damaged file, met before the door: exit code 3, because 6 says that a charge was made."""
+    """A damaged file, met before the gate: exit code 3, because 6 says that a charge was made."""
     error.exit_code = 3
     return error
 

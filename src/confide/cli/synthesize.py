@@ -1,4 +1,4 @@
-"""`confide synthesize | refit`: a file of made-up rows with its release, and the table of a release from such a file."""
+"""`confide synthesize | refit`: a file of synthetic rows with its release, and the table of a release from such a file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def synthesize(
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="The made-up table: .parquet or .csv; its sidecar goes beside it."
+            "-o", "--output", metavar="FILE", help="The synthetic table: .parquet or .csv; its sidecar goes beside it."
         ),
     ],
     mu: Mu = None,
@@ -102,7 +102,7 @@ def synthesize(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Make a file of made-up rows on which plain OLS returns a private line.
+    """Make a file of synthetic rows on which plain OLS returns a private line.
 
     Charges the ledger once. The rows are no records and carry no interval: the
     sidecar FILE.confide.json holds the release, from which `confide refit` reads it.
@@ -197,7 +197,7 @@ def refit(
         list[str],
         typer.Argument(
             metavar="FILE... [FORMULA]",
-            help="A made-up table with its sidecar, or several of one release; then the released formula, or one with fewer of its terms.",
+            help="A synthetic table with its sidecar, or several of one release; then the released formula, or one with fewer terms.",
             show_default=False,
         ),
     ],
@@ -208,7 +208,7 @@ def refit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Print the regression table of a made-up file from its published release, never from its rows.
+    """Print the regression table of a synthetic file from its published release, never from its rows.
 
     The sidecar, or the metadata of a Parquet file, holds the release; the rows'
     content is checked against it. Several files of one release are combined.

@@ -17,6 +17,7 @@ from confide.protocol import Question
 from confide.regression.bias_aware import BiasAware
 from confide.regression.scaling import factor_name
 from confide.results import Estimates, check_alpha
+from confide.results.words import missing_words
 from confide.schema import Design, Schema
 
 __all__ = ["LinearEstimates", "kept", "legend"]
@@ -112,16 +113,11 @@ def legend(design: Design, schema: Mapping[str, Any]) -> tuple[tuple[str, str], 
     """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
     columns = Schema.from_dict(schema).columns
     rules = {name: columns[name].on_missing for name in design.columns}
-    dropped = [name for name, rule in rules.items() if rule == "drop"]
-    parts = [f"records dropped for {', '.join(dropped)}"] if dropped else []
-    parts += [
-        f"{rule if isinstance(rule, str) else f'{rule:g}'} for {name}" for name, rule in rules.items() if rule != "drop"
-    ]
     return (
         (
             "Weighted count",
             "the sum of the leverage weights of the complete records, each at most 1, with privacy noise; it is not "
             "the number of records",
         ),
-        ("Missing", "; ".join(parts)),
+        ("Missing", missing_words(rules)),
     )

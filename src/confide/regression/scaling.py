@@ -122,7 +122,7 @@ def factor_name(term: Term) -> str:
 
 
 def _practice_rows(design: Design, schema: Schema) -> Array:
-    """z of 2,000 made-up records, shape (rows, terms + 1); rows with a term that is not finite are left out."""
+    """z of 2,000 synthetic records, shape (rows, terms + 1); rows with a term that is not finite are left out."""
     values = design.matrix(schema.sample(2_000, seed=0))[:, int(design.intercept) :]
     middle, half = Box.of(design).arrays
     scaled = np.column_stack([np.ones(len(values)), np.clip((values - middle) / half, -1, 1)])

@@ -27,7 +27,7 @@ class Combinations:
     """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
 
     names (q,); effect (q,): in the units of the combination; covariance (q, q); joint_covariance: for tests of several at once, where a
-    method has another; df: of Student's t, inf for the normal law; null (q,): the values tested, which effects are compared with.
+    method has another; df: of Student's t, inf for the normal distribution; null (q,): the values tested, which effects are compared with.
     All errors are NaN where the estimates have none.
     """
 

@@ -37,9 +37,9 @@ class Estimates:
     """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
 
     method: name and version; response: what the table is about ("" when nothing fits); names (p,); estimates (p,);
-    covariance (p, p), all NaN outside status "ok"; df: degrees of freedom of Student's t, inf for the normal law;
+    covariance (p, p), all NaN outside status "ok"; df: degrees of freedom of Student's t, inf for the normal distribution;
     noise_variance (p,): the part of each variance that is privacy noise; status and reason ("" when ok); flags; the
-    requested and the charged guarantee, both with their relation; target: what is estimated; covers: what the intervals
+    requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals
     account for; facts: further lines of the head; legend: what they mean, below the table. All units are those of the
     data. Arrays are read-only copies.
 
@@ -387,7 +387,7 @@ def _check_variances(result: Estimates) -> None:
             "noise_variance is a part of each variance and must lie between 0 and the diagonal of the covariance"
         )
     if isnan(result.df) or result.df <= 0:
-        raise PlanError("df must be above 0; for the normal law write df=math.inf")
+        raise PlanError("df must be above 0; for the normal distribution write df=math.inf")
 
 
 def _stated(guarantee: Guarantee) -> dict[str, Any]:

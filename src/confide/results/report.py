@@ -86,7 +86,7 @@ def _privacy(result: Estimates) -> dict[str, Any]:
         "relation_words": clean(relation_words(guarantee)),
         "level": clean(guarantee.describe()),
         "requested": clean(str(result.requested)),
-        "charged": clean(str(guarantee)),
+        "guarantee": clean(str(guarantee)),
         "approx": clean(approx_words(guarantee, requested=result.requested)),
         "trust": _TRUST.get(guarantee.trust, clean(guarantee.trust)),
         "assumptions": [clean(assumption) for assumption in guarantee.assumptions],

@@ -36,7 +36,7 @@ def title(result: Estimates) -> str:
 
 
 def columns(result: Estimates, alpha: float) -> tuple[str, ...]:
-    """Column heads after the name; z in place of t when the law is normal, as in statsmodels."""
+    """Column heads after the name; z in place of t when the distribution is normal, as in statsmodels."""
     letter = "z" if result.df == inf else "t"
     return ("coef", "std err", letter, f"P>|{letter}|", f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]", "noise share")
 

@@ -5,6 +5,7 @@ The words are written once, so that the table, the notebook and the report say t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ __all__ = [
     "clean",
     "flag_words",
     "level_words",
+    "missing_words",
     "notes",
     "relation_words",
     "several_rows",
@@ -35,7 +37,7 @@ STATUS_WORDS = {
     "ok": "the intervals are valid under the assumptions stated here",
     "weak": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
     "not_identified": "behind the privacy noise the data do not determine the estimates; do not interpret them",
-    "no_reply": "the mechanism declined to answer: there are no estimates, and the budget is spent",
+    "no_reply": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",
     "uninformative": "the privacy noise leaves every value possible; the result says nothing about the data",
 }
 
@@ -48,7 +50,7 @@ _FLAG_WORDS = {
     "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "
     "moved to them (clipping_check=False)",
     "few_records": "the noisy count of complete records does not stand above its noise; if there are more, look for what "
-    "drops them: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
+    "leaves them out: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
     "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
     "residual_clipping": "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
@@ -157,14 +159,33 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
     return tuple((label, clean(text)) for label, text in lines if text)
 
 
+def missing_words(rules: Mapping[str, str | float]) -> str:
+    """The schema's rules for missing values of the columns in use: `on_missing` of each, which is public. Rules, and no word on records.
+
+    >>> missing_words({"age": "drop", "y": "drop", "hours": "midpoint", "children": 0.0})
+    'a record with a missing age or y is left out; a missing hours counts as the midpoint of its bounds; a missing children counts as 0'
+    """
+    dropped = [name for name, rule in rules.items() if rule == "drop"]
+    parts = [f"a record with a missing {_either(dropped)} is left out"] if dropped else []
+    for name, rule in rules.items():
+        value = "the midpoint of its bounds" if rule == "midpoint" else rule if isinstance(rule, str) else f"{rule:g}"
+        parts += [] if rule == "drop" else [f"a missing {name} counts as {value}"]
+    return "; ".join(parts)
+
+
+def _either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
 def _guarantee_words(result: Estimates) -> str:
+    """What the release states of itself. Whether a ledger was charged for it, a release does not know: `verify` tells."""
     if result.simulated:
         return f"none. {SIMULATED}. With secure noise it would be {result.guarantee}"
     said = f"{result.guarantee}{approx_words(result.guarantee, requested=result.requested)}"
     # what a guarantee assumes stands in a line of its own; it makes no other statement of the same numbers
     if replace(result.requested, assumptions=()) == replace(result.guarantee, assumptions=()):
-        return f"{said}; requested and charged"
-    return f"{said}; charged, where {result.requested} was requested"
+        return f"{said}; as requested"
+    return f"{said}; requested was {result.requested}"
 
 
 def approx_words(guarantee: Guarantee, delta: float = 1e-6, *, requested: Guarantee | None = None) -> str:

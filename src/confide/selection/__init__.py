@@ -43,11 +43,11 @@ def select(
     >>> best.flags
     ('no_interval', 'selected')
     """
-    from confide import gate  # here, because the door is slow to load and a plan does without it
+    from confide import gate  # here, because the gate is slow to load and a plan does without it
 
     if ledger is _LEFT_OUT:
         raise PlanError(
-            "ledger was left out: say which budget book is charged, or that none is; write "
+            "ledger was left out: say which ledger is charged, or that none is; write "
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
     method = Select(candidates, score, runs, clip, holdout)

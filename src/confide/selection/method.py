@@ -59,7 +59,7 @@ _PROOF = (
     "being in the training or in the validation part: confide.selection"
 )
 _REASON = "the winner was chosen for what its noise and the validation records made of it; an interval needs a release of its own"
-_NOTHING = "no run gave a reply, or none was drawn; the budget is spent all the same"
+_NOTHING = "no run gave a reply, or none was drawn; the release costs its guarantee all the same"
 # Of delta, for candidates whose own guarantee may fail.
 _FAILURE = Fraction(1, 10)
 _ALL = "all"

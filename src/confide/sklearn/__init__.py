@@ -1,6 +1,6 @@
 """Private regression and classification as scikit-learn estimators, over the methods of confide.
 
-They go through the one door (`confide.release`): the ledger is charged before noise is drawn, once for each `fit`.
+They go through the one gate (`confide.release`): the ledger is charged before noise is drawn, once for each `fit`.
 """
 
 from __future__ import annotations

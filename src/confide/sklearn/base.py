@@ -113,7 +113,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_clone__(self) -> Any:
-        # scikit-learn copies parameters deeply, but a ledger is one open book: every clone must charge the same one
+        # scikit-learn copies parameters deeply, but a ledger is one open connection: every clone must charge the same one
         given = self.get_params(deep=False)
         twin = type(self)(**{name: value if name == "ledger" else deepcopy(value) for name, value in given.items()})
         if hasattr(self, "_metadata_request"):

@@ -40,7 +40,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     bounds : in place of a schema, `{"X": (low, high), "y": ["no", "yes"]}`: bounds of features as for `PrivateRegressor`, and the
         public list of classes, numbers too (`"y": [0, 1]`; a tuple of two numbers is refused, because it reads as a range). Neither has a
         default or is read from the data. A record whose label is not listed is left out.
-    ledger : the budget book that every fit is charged to; it is required, and whoever wants none writes ledger=None.
+    ledger : the `confide.Ledger` that every fit is charged to; it is required, and whoever wants none writes ledger=None.
     noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`, with ledger=None.
 
     Attributes

@@ -43,7 +43,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         one pair holds for all features; an array (n_features, 2) has one row (low, high) for each feature; a mapping
         `{column: (low, high)}` names them. Columns of arrays are called x0, x1, ... and a response without a name y.
         Give either schema or bounds: they have no default and are never read from the data.
-    ledger : the budget book that every fit is charged to; it is required, and whoever wants none writes ledger=None.
+    ledger : the `confide.Ledger` that every fit is charged to; it is required, and whoever wants none writes ledger=None.
     noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`, with ledger=None. Each fit uses a copy
         of it, so that a seed gives the same fit each time.
 

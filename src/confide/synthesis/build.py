@@ -1,4 +1,4 @@
-"""From a release to rows: what a made-up table holds, and how far plain OLS on it is from the line it was put on.
+"""From a release to rows: what a synthetic table holds, and how far plain OLS on it is from the line it was put on.
 
 Pure post-processing: the draws come from generators keyed by the release's digest and the number of the file, so that one release and
 one set of options give one file, on every run.

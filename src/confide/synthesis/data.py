@@ -30,7 +30,7 @@ _REASONS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticData:
-    """One made-up table or several, with the release behind them. Nothing in it is a record.
+    """One synthetic table or several, with the release behind them. Nothing in it is a record.
 
     frames: the tables as DataFrames, columns of the schema's kinds; facts: how each was made, public numbers alone; release: all that was
     paid for. `save` writes a table with its sidecar, from which `confide.refit` reads the intervals.
@@ -118,7 +118,7 @@ class SyntheticData:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was charged."""
+        """The guarantee of the release."""
         return self.release.charged
 
     @property

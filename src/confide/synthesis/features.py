@@ -1,4 +1,4 @@
-"""The columns of made-up records, from noisy bins alone: how many in each bin, and where within it.
+"""The columns of synthetic records, from noisy bins alone: how many in each bin, and where within it.
 
 Post-processing of a release: the draws come from a generator keyed by its digest, so that one release gives one file.
 """

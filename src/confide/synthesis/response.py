@@ -28,7 +28,7 @@ class Line:
     covariance: Array | None = None
 
     def drawn(self, generator: np.random.Generator) -> Line:
-        """A line drawn from the normal law of this one; itself when there is no covariance."""
+        """A line drawn from the normal distribution of this one; itself when there is no covariance."""
         if self.covariance is None:
             return self
         values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)

@@ -1,4 +1,4 @@
-"""The files of a made-up table: Parquet or CSV, and beside it a JSON with the release that its numbers come from.
+"""The files of a synthetic table: Parquet or CSV, and beside it a JSON with the release that its numbers come from.
 
 A file alone cannot give intervals: whoever treats its rows as records is too sure. The sidecar holds the whole release, so that the
 intervals can be computed from what was really released, and a digest of the rows' content, the same for CSV and Parquet. A Parquet file
@@ -199,7 +199,7 @@ def _sidecar_text(path: Path) -> str:
         if _KEY in metadata:
             return str(metadata[_KEY].decode("utf-8"))
     raise _reading(
-        f"{str(path)!r} has no sidecar ({beside.name}), and made-up rows carry no interval of their own; put the sidecar beside the "
+        f"{str(path)!r} has no sidecar ({beside.name}), and synthetic rows carry no interval of their own; put the sidecar beside the "
         f"file, or {_MAKE}"
     )
 

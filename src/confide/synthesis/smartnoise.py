@@ -102,7 +102,7 @@ def smartnoise_table(
     """
     if ledger is not None:
         raise PlanError(
-            f"generator={generator!r} carries a guarantee that confide cannot vouch for, and no book is charged with it; "
+            f"generator={generator!r} carries a guarantee that confide cannot vouch for, and no ledger is charged with it; "
             'write ledger=None, or generator="calibrated"'
         )
     if not isinstance(privacy, ApproxDP):

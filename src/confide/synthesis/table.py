@@ -1,4 +1,4 @@
-"""A synthetic table: a file of made-up records on which plain OLS returns a private line, with the release that it was made from.
+"""A synthetic table: a file of synthetic records on which plain OLS returns a private line, with the release that it was made from.
 
 Estimates: the line of a formula, and how many records lie in which part of the columns' ranges. A file of rows is made from both: features
 from noisy bins, and a response whose residuals are exactly orthogonal to the model matrix of the file, so that ordinary least squares on
@@ -43,7 +43,7 @@ _LARGE = 1e60
 
 @dataclass(frozen=True)
 class SyntheticTable(Method):
-    """Made-up records on a private line, from one release.
+    """Synthetic records on a private line, from one release.
 
     formula: "y ~ a + b", the response a column of the schema; generator: "calibrated" (OLS on the file returns the released line) or
     "binagg" (noisy bin means, no line); cells: at most so many bins; term_bounds: public bounds of derived terms that have none.

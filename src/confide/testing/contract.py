@@ -1,4 +1,4 @@
-"""The executable contract: `check_method(method)` tries everything that a method promises, ours or a stranger's.
+"""The executable contract: `check_method(method)` tries everything that a method promises, ours or a third party's.
 
 It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
 reported together.

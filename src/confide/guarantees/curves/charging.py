@@ -1,4 +1,4 @@
-"""The smallest Gaussian curve below a trade-off function: what a book in (mu^2, delta) is charged.
+"""The smallest Gaussian curve below a trade-off function: what a ledger in (mu^2, delta) is charged.
 
 T >= G_mu - leak exactly when delta_T(e) - leak <= delta(e; mu) for every e >= 0 (and then for every real e, as both are symmetric). In
 x = exp(e) both sides are convex: between two points the left side is below its chord, the right side above any of its

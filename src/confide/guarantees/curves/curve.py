@@ -164,7 +164,7 @@ class Curve(ABC):
     def gdp(self, delta: float = 0.0) -> float:
         """The smallest mu, rounded up by at most 1e-4 of itself, with delta(epsilon) <= delta_mu(epsilon) + delta for every epsilon.
 
-        It is what a book in (mu^2, delta) is charged. Raises `NoConversion` where no mu exists, with what to use instead.
+        It is what a ledger in (mu^2, delta) is charged. Raises `NoConversion` where no mu exists, with what to use instead.
 
         >>> from confide.guarantees.curves import symmetric_laplace
         >>> round(symmetric_laplace(3, 0.5).gdp(1e-4), 1)
