@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from confide.schema import Schema
+    from confide.sources import RecordSource
 
 __all__ = ["app"]
 
@@ -67,15 +68,20 @@ def check(
     schema: _SchemaArgument,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="FILE", help="Also check that a file has these columns with fitting types."),
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Also check that a file has these columns with fitting types, and count labels that are no levels.",
+        ),
     ] = None,
     delimiter: Delimiter = ",",
     json: Json = False,
 ) -> None:
     """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance.
 
-    Everything printed is public. With --data names and types are compared; values
-    are not looked at, so nothing about them can be said.
+    With --data names and types are compared, and labels that match no declared
+    level are counted from the records. All of stdout is public; the counts go to
+    stderr and are for the steward's eyes: do not publish or log them.
 
     Example:
 
@@ -88,7 +94,8 @@ def check(
         from confide.sources import read
 
         with session.doing("checking names and types", private=True):
-            read(data, found, delimiter=delimiter_of(delimiter)).check(found.names)
+            source = read(data, found, delimiter=delimiter_of(delimiter))
+            source.check(found.names)
     table(
         session,
         ("column", "kind", "low", "high", "steps", "levels", "missing", "provenance"),
@@ -106,6 +113,8 @@ def check(
             *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
         ],
     )
+    if data is not None:
+        _tell_unmatched(session, source)
     session.answer(
         {
             "columns": [_column(name, found[name]) for name in found.names],
@@ -149,6 +158,24 @@ def sample(
         put(place, practice)
     session.say(f"wrote {n} practice records to {output}")
     session.answer({"wrote": output, "records": n, "seed": seed})
+
+
+def _tell_unmatched(session: Session, source: RecordSource) -> None:
+    """Labels that are no levels, counted for the steward: on stderr alone. No exit code and no JSON depends on records."""
+    from confide.sources.unmatched import unmatched_labels
+
+    with session.doing("counting labels that are no levels", private=True):
+        found = unmatched_labels(source)
+    if not found:
+        return
+    session.note(
+        "\nfor the data steward's eyes only: counted from the records without noise. Do not publish or log these lines."
+    )
+    for name, count in found.items():
+        rule = source.schema[name].on_missing
+        then = "a record with one is left out" if rule == "drop" else f"each counts as {rule}"
+        said = f"labels that match no declared level and so are missing: {count} ({then})"
+        session.note(f"  {name}: {said if count else 'every label matches a declared level'}")
 
 
 def _fits(data: Path) -> str:
