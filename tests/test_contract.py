@@ -73,9 +73,16 @@ class Leaky(ColumnMoments):
         return rows
 
 
+_remembered: list[str] = []
+
+
 @dataclass(frozen=True)
 class Broken(Mean):
     fault: str = ""
+
+    def release(self, source: Any, plan: Plan, noise: Any) -> cf.Release:
+        _remembered.append(str(source.aggregate(plan.statistic("moments"))[0][0]))
+        return super().release(source, plan, noise)
 
     def plan(self, schema: cf.Schema, privacy: Any, *, n: int | None = None, public: Any = None) -> Plan:
         plan = super().plan(schema, privacy, n=n)
@@ -102,12 +109,27 @@ class Broken(Mean):
             raise ValueError("the mean is high")
         if self.fault == "status" and result.estimates[0] > 9:
             return replace(result, facts=(("n", "many"),), status="odd")
+        if self.fault == "remembers":
+            nothing = np.full_like(result.covariance, np.nan)
+            return replace(result, status="weak", covariance=nothing, reason=f"of {_remembered[-1]} records")
         return result
 
 
 @pytest.mark.parametrize(
     "fault",
-    ["batch", "bound", "fraction", "cheap", "sensitivity", "random plan", "narrow", "unstable", "raises", "status"],
+    [
+        "batch",
+        "bound",
+        "fraction",
+        "cheap",
+        "sensitivity",
+        "random plan",
+        "narrow",
+        "unstable",
+        "raises",
+        "status",
+        "remembers",
+    ],
 )
 def test_the_contract_catches_planted_faults(fault: str) -> None:
     broken = Broken("v", fault=fault)

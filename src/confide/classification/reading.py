@@ -13,6 +13,7 @@ from confide.classification.class_design import ClassDesign
 from confide.errors import PlanError
 from confide.protocol import Release
 from confide.results.classes import ClassModel, ClassTable, class_names
+from confide.results.levels import LevelCount, level_remarks
 from confide.results.words import missing_words
 from confide.schema import Schema
 
@@ -102,14 +103,14 @@ def class_model(
     """The result of a release. floor: the least share of a class in predictions; intervals: False gives point estimates alone; of: the
     features that the ball is for, all when left out, the others being in `tables`.
     """
-    few = bool(float(found.counts.min()) < max(_FEW, _STANDS * found.count_sd))
+    few = bool(float(found.counts.min()) < _least(found))
     none = bool(float(found.counts.sum()) < _NONE * found.count_sd * sqrt(len(own.classes)))
     covariance, noise = _covariance(method.variance, own, found)
     middle, half = own.chart
     means = middle + half * found.means
     names = class_names(own.classes, own.features)
     size = len(names)
-    status, reason = ("weak", _FEW_RECORDS) if few else ("ok", "")
+    status, reason = ("weak", _FEW_RECORDS + _small(own, found)) if few else ("ok", "")
     if few or not intervals:
         covariance, noise = np.full((size, size), nan), np.full(size, nan)
     return ClassModel(
@@ -126,6 +127,19 @@ def class_model(
         covers=covers,
         facts=(("Classes of", own.response), ("Records (noisy)", f"{found.total:,.0f}")),
         **_classifier(method.variance, own, found, radius, floor, tables, of),
+    )
+
+
+def _least(found: ClassStatistics) -> float:
+    """The noisy size from which on a class counts as seen."""
+    return max(_FEW, _STANDS * found.count_sd)
+
+
+def _small(own: ClassDesign, found: ClassStatistics) -> str:
+    """The classes below that size, by their public names, as what follows in the reason."""
+    sizes = zip(own.classes, found.counts.tolist(), strict=True)
+    return level_remarks(
+        LevelCount(own.response, label, size, found.count_sd) for label, size in sizes if size < _least(found)
     )
 
 

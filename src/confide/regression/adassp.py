@@ -46,6 +46,7 @@ from confide.protocol import (
     Together,
 )
 from confide.regression.corners import corner_pairs
+from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import LinearEstimates, kept
 from confide.regression.normal_equations import Line
 from confide.regression.points import point_estimates, ridge_line, weakness
@@ -174,6 +175,7 @@ class AdaSSP(Method):
             facts=(*parts.facts(largest_length(design)), ("Ridge", f"{ridge:,.1f}")),
             keep=keep,
             weak=parts.weakness(line),
+            unseen=parts.unseen(design, release, keep),
             nobs=float(parts.gram[0, 0]),
         )
 
@@ -256,6 +258,12 @@ class NoisyParts:
     def weakness(self, line: Line) -> str:
         """Why the line is rough: A~ does not stand above its own noise in some direction; "" where it does."""
         return weakness(self.gram, self.sd_gram, line)
+
+    def unseen(self, design: Design, release: Release, keep: list[int] | None = None) -> str:
+        """What follows in a reason on levels whose noisy count is nothing."""
+        counted = "noisy count" if self.length >= largest_length(design) else "noisy weighted count"
+        totals = totals_of_gram(self.gram, self.sd_gram)
+        return unseen_levels(design, release.plan.schema, totals, keep=keep, counted=counted)
 
     def facts(self, most: float) -> tuple[tuple[str, str], ...]:
         """Lines for the head of a table; most: the length from which on no row was clipped."""

@@ -29,6 +29,7 @@ from confide.mechanisms.bounded_rows import BoundedRows
 from confide.mechanisms.rows import BITS
 from confide.protocol import Allowance, Gram, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
+from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import LinearEstimates, kept
 from confide.regression.points import point_estimates, ridge_line, weakness
 from confide.regression.scaling import line_of
@@ -118,6 +119,13 @@ class AnalyzeGauss(Method):
             facts=((label, f"{gram[0, 0]:,.0f} ± {stats.norm.ppf(0.975) * sd:,.0f}"),),
             keep=keep,
             weak=weakness(gram, sd, line),
+            unseen=unseen_levels(
+                design,
+                release.plan.schema,
+                totals_of_gram(gram, sd),
+                keep=keep,
+                counted="noisy weighted count" if clipped else "noisy count",
+            ),
             nobs=float(gram[0, 0]),
         )
 

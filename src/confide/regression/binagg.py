@@ -47,6 +47,7 @@ from confide.protocol import (
     Together,
     Total,
 )
+from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates, legend
 from confide.regression.normal_equations import Line
 from confide.regression.scaling import coefficient_names, line_of, to_units
@@ -219,6 +220,7 @@ class BinAgg(Method):
         # the two are estimated apart: the part is never shown as more than the whole
         noise_variance = np.minimum(np.diag(matrix @ found.noise @ matrix.T), np.diag(covariance))
         flags, clipped = self._clipping(release, count)
+        unseen = unseen_levels(design, release.plan.schema, _totals(bins))
         return LinearEstimates(
             method=f"{self.name} {self.version}",
             response=design.response.name,
@@ -228,7 +230,7 @@ class BinAgg(Method):
             df=float(max(len(bins) - len(names), 1)),
             noise_variance=noise_variance,
             status=found.status,
-            reason={"ok": "", "weak": _WILD}.get(found.status, _NOT_IDENTIFIED),
+            reason="" if found.status == "ok" else (_WILD if found.status == "weak" else _NOT_IDENTIFIED) + unseen,
             flags=(*flags, *(("few_records",) if count < 3 * error else ())),
             requested=release.plan.requested,
             guarantee=release.charged,
@@ -279,6 +281,14 @@ class BinAgg(Method):
         yield high, low
         cut = {name: pair[0] + (pair[1] - pair[0]) / 2 for name, pair in ends.items()}
         yield {**cut, str(names[-1]): high[str(names[-1])]}, cut
+
+
+def _totals(bins: NoisyBins) -> tuple[Array, Array]:
+    """Totals of (1, x~) over all bins, shape (p,), and their noise covariance (p, p): the noise of a count moves x~ by its bin's middle."""
+    lever = np.column_stack([np.ones(len(bins)), bins.middles])
+    noise = (lever * (bins.sd_counts**2)[:, None]).T @ lever
+    noise += np.diag([0.0, *(bins.sd_sums**2).sum(axis=0)])
+    return bins.counts @ lever + np.array([0.0, *bins.sums.sum(axis=0)]), noise
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,6 +179,7 @@ class BoostedAdaSSP(Method):
                 ("Rounds", f"{self.rounds}, residuals up to {self.tau:g}"),
             ),
             weak=parts.weakness(line_of(design)),
+            unseen=parts.unseen(design, release),
             nobs=float(parts.gram[0, 0]),
         )
 

@@ -30,6 +30,7 @@ from confide.guarantees import Guarantee
 from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.protocol import Allowance, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
+from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates
 from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
@@ -123,6 +124,8 @@ class FunctionalMechanism(Method):
                 ("Directions trimmed", f"{trimmed} of {line.basis.shape[1]}"),
             ),
             weak=_TRIMMED if trimmed else "",
+            # each number of the matrix has noise of its own, of one size
+            unseen=unseen_levels(design, release.plan.schema, (gram[:, 0], sd**2 * np.eye(len(gram)))),
             nobs=float(gram[0, 0]),
         )
 

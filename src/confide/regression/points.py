@@ -37,6 +37,7 @@ def point_estimates(
     keep: list[int] | None = None,
     flags: Iterable[str] = (),
     weak: str = "",
+    unseen: str = "",
     nobs: float = nan,
 ) -> LinearEstimates:
     """The table of a line without intervals: coefficients in the units of the data, every standard error NaN.
@@ -44,7 +45,8 @@ def point_estimates(
     method: what released it (its name and version); theta: shape (terms + 1,), in scaled units, the intercept first, on the lines that the
     formula allows; reason: why there is no interval, in words that follow "no interval: "; facts: lines of the table's head; keep: indices
     of the terms in the table (all when left out: theta must be 0 in the others); flags: besides "no_interval"; weak: why the line is rough
-    (status "weak"), "" for status "ok"; nobs: a noisy count. A theta that is not finite gives status "not_identified", never an error.
+    (status "weak"), "" for status "ok"; unseen: what follows in the reason on levels without records (`unseen_levels`); nobs: a noisy
+    count. A theta that is not finite gives status "not_identified", never an error.
     """
     keep = list(range(len(design.terms))) if keep is None else keep
     names = coefficient_names(design, keep)
@@ -61,7 +63,7 @@ def point_estimates(
         df=nan,
         noise_variance=np.full(len(names), nan),
         status=status,
-        reason=words,
+        reason=words and words + unseen,
         flags=("no_interval", *flags),
         requested=release.plan.requested,
         guarantee=release.charged,

@@ -23,6 +23,7 @@ from confide.mechanisms.whitened_rows import ScoreRows
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.bias_aware import BiasAware, bias_aware
+from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import legend
 from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, floored, identified, joint, trusted
 from confide.regression.r_squared import explained_share
@@ -197,6 +198,20 @@ class RoundReading:
         noise = sqrt(first.sd_square**2 + 4 * first.sd_cross**2 * size + first.sd_gram**2 * size**2)
         return explained_share(explained, (rss / first.count, noise / first.count), done.count, generator)
 
+    def _unseen(self) -> str:
+        """What follows in the reason on levels whose noisy count is nothing: from the first round, where a weight depends on no count."""
+        first = first_round(
+            self.design, self.release.statistics, self.release.public, str(self.release.charged.relation)
+        )
+        return unseen_levels(
+            self.design,
+            self.release.plan.schema,
+            totals_of_gram(first.gram, first.sd_gram, first.frame.matrix),
+            box=first.frame.box,
+            keep=self.keep,
+            counted="noisy weighted count",
+        )
+
     def _remarks(self, subset: bool) -> tuple[str, ...]:
         return (*(("subset_classical",) if subset else ()), *few_records(self.release["count"]))
 
@@ -245,7 +260,7 @@ class RoundReading:
             names=names,
             estimates=estimates,
             status=status,
-            reason="" if ok else reason,
+            reason="" if ok else reason + self._unseen(),
             flags=(*clipping, *flags),
             requested=plan.requested,
             guarantee=self.release.charged,

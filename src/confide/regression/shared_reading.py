@@ -22,6 +22,7 @@ from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
+from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import kept, legend
 from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, joint, trusted
 from confide.regression.r_squared import r_squared, r_squared_interval
@@ -84,7 +85,10 @@ class _Reading:
         noisy = release[layout.names("moments", far=far)[0]]
         moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
         generator = keyed_generator(release.sha256, question.sha256)
-        state = identified(moments.each[0], line_of(design, keep, box))
+        status, reason = identified(moments.each[0], line_of(design, keep, box))
+        totals = totals_of_gram(moments.each[0].gram, moments.each[0].sd_gram)
+        unseen = unseen_levels(design, release.plan.schema, totals, box=box, keep=keep, counted="noisy weighted count")
+        state = status, reason and reason + unseen
         return cls(method, layout, release, question, keep, far, moments, box, state, generator)
 
     @property
