@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import confide as cf
 from confide.noise import SimulatedNoise
 from confide.protocol import Method
-from confide.sklearn import EXPECTED_FAILED_CHECKS, PrivateRegressor
+from confide.sklearn import EXPECTED_FAILED_CHECKS, PrivateRegressor, StatusWarning
 from confide.testing import ZeroNoise
 
 ROWS = 3_000
@@ -162,7 +162,13 @@ def test_all_containers_give_the_same_line() -> None:
     odd = X.set_axis([5, 6], axis=1)
     for given in (array, array.tolist(), np.asfortranarray(array), pl.from_pandas(X), odd, array.astype(object)):
         assert line(regressor().fit(given, y)) == expected
-    for given in (y.to_numpy(), y.to_list(), pl.from_pandas(y), y.set_axis(range(400, 0, -1)), y.astype(object)):
+    for given in (
+        y.to_numpy(),
+        y.to_list(),
+        pl.from_pandas(y),
+        y.set_axis(range(400, 0, -1)),
+        y.to_numpy(dtype=object),
+    ):
         assert line(regressor().fit(X, given)) == expected
 
 
@@ -534,6 +540,80 @@ def test_a_physical_type_without_rule_is_refused_before_the_charge(book: cf.Ledg
     with pytest.raises(cf.SourceError, match="masked"):
         secure(book).fit(np.ma.masked_invalid(X.to_numpy()), y)
     assert charges(book) == 0
+
+
+TEXT = [
+    lambda text: pd.Series(text, dtype="str"),
+    lambda text: pd.Series(text, dtype=object),
+    lambda text: pd.Series(text, dtype="category"),
+    lambda text: pd.Series(text, dtype="string[pyarrow]"),
+]
+
+
+@pytest.mark.parametrize("column", TEXT)
+def test_a_text_column_under_numeric_bounds_is_refused_before_the_charge(book: cf.Ledger, column: Any) -> None:
+    X, y = records(20)
+    said = set()
+    for text in (["7.5"] * 20, ["north", "?"] * 10):  # the type says it: the text of the cells is not looked at
+        for change in (lambda t: (X.assign(age=column(t)), y), lambda t: (X, column(t).rename("score"))):
+            with pytest.raises(
+                cf.SchemaError, match=r"'(age|score)' has bounds and the type .*astype\(float\)"
+            ) as caught:
+                secure(book).fit(*change(text))
+            said.add(str(caught.value))
+    assert len(said) == 2  # one for each column
+    assert charges(book) == 0
+
+
+def test_text_is_refused_in_every_container_with_a_type_for_it(book: cf.Ledger) -> None:
+    X, y = records(20)
+    words = ["north", "south"] * 10
+    polars = pl.from_pandas(X)
+    for given in (
+        polars.with_columns(age=pl.Series(words)),
+        polars.with_columns(age=pl.Series(words, dtype=pl.Categorical)),
+        np.array([words, words]).T,
+    ):
+        with pytest.raises(cf.SchemaError, match="'age' has bounds and the type"):
+            secure(book).fit(given, y)
+    bounded = PrivateRegressor(privacy=cf.GDP(1.0), bounds={"X": (0, 100), "y": (-10, 30)}, ledger=book)
+    with pytest.raises(cf.SchemaError, match="'age' has bounds and the type"):
+        bounded.fit(X.assign(age=words), y)
+    assert charges(book) == 0
+
+
+def test_labels_and_unused_columns_may_be_text(book: cf.Ledger) -> None:
+    X, y = records(500)
+    X["region"] = ["north", "south"] * 250
+    schema = cf.Schema({**SCHEMA.columns, "region": cf.Categorical(["north", "south"])}, dataset="survey")
+    for numbers in (X, X.assign(age=pd.Series(X["age"].astype(int), dtype="category"))):
+        PrivateRegressor(privacy=cf.GDP(0.5), schema=schema, ledger=book).fit(numbers, y)
+    unused = PrivateRegressor(cf.regression.SSP("score ~ income"), privacy=cf.GDP(0.5), schema=SCHEMA, ledger=book)
+    unused.fit(X.assign(age="unknown"), y)
+    assert charges(book) == 3
+
+
+def test_a_status_that_is_not_ok_warns_with_the_words_of_the_result_alone() -> None:
+    X, y = records(30)
+    with pytest.warns(StatusWarning, match="status of this fit is 'not_identified'") as caught:
+        model = regressor(mu=0.05).fit(X, y)
+    (said,) = [str(warning.message) for warning in caught]
+    assert model.status_ == "not_identified" and said.endswith(model.result_.reason)
+    assert caught[0].filename == __file__
+    # from a file alone it is the same: nothing private is in it
+    assert cf.infer(cf.Release.from_json(model.release_.to_json())).reason in said
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert regressor().fit(*records()).status_ == "ok"
+
+
+def test_a_warning_that_is_made_an_error_loses_no_release(book: cf.Ledger) -> None:
+    X, y = records(30)
+    model = secure(book, 0.05)
+    with warnings.catch_warnings(), pytest.raises(StatusWarning):
+        warnings.simplefilter("error")
+        model.fit(X, y)
+    assert cf.verify(model.release_, book).ok and model.status_ != "ok"
 
 
 def test_clones_charge_the_same_book(book: cf.Ledger) -> None:

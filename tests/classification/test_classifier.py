@@ -103,13 +103,13 @@ def test_pipelines_and_pickles() -> None:
 
 def test_values_never_raise_and_missing_public_features_give_none() -> None:
     X, y = records(400)
-    hostile, labels = X.astype(object), y.astype(object)
-    hostile.iloc[:20] = ["text", np.inf]
+    hostile, labels = X.to_numpy(dtype=object, copy=True), y.astype(object)
+    hostile[:20] = ["text", np.inf]
     labels.iloc[5:9] = ["other", None, 3.5, "maybe"]
     model = classifier().fit(hostile, labels)
     public = X.head(3).copy()
     public.iloc[1, 0] = np.nan
-    assert model.predict(public)[1] is None and model.predict(public)[0] in ("no", "yes")
+    assert model.predict(public.to_numpy())[1] is None and model.predict(public.to_numpy())[0] in ("no", "yes")
 
 
 def test_refusals() -> None:

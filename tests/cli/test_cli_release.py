@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,40 @@ def test_a_book_without_the_schemas_dataset_says_how_to_open_it(survey):
     # whoever names another dataset on purpose may plan against it; the gate refuses to charge it for these records
     good(*PLAN, "--ledger", "book.db", "--dataset", "other", "-o", "plan.json")
     assert run(*RELEASE, "--dataset", "other", "-o", "release.json").code == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("release", "plan.json", "survey.csv", "-o", "new.json"),
+        ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "-o", "new.json"),
+        ("synthesize", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "-o", "new.parquet"),
+    ],
+)
+@pytest.mark.parametrize("simulated", [False, True])
+def test_without_a_ledger_nothing_is_said_to_be_charged(planned, words, simulated):
+    done = good(*words, "--no-ledger", *(["--simulate", "1"] if simulated else []))
+    said = done.out + done.err
+    assert "will charge no ledger (--no-ledger); guarantee of the release: GDP(mu=1, add-remove)" in said
+    stated = "none: simulated noise" if simulated else "GDP(mu=1, add-remove)"
+    assert f"not charged: no ledger (--no-ledger); guarantee of the release: {stated}" in said
+    assert "charged" not in said.replace("not charged", "")
+
+
+def test_a_result_does_not_say_whether_its_release_was_charged(released):
+    """The file does not know it: the same words with a ledger and without; `verify` reads the ledger."""
+    good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "free.json")
+    for name in ("release.json", "free.json"):
+        done = good("infer", name, "--report", f"{name}.html")
+        assert "charge" not in done.out + Path(f"{name}.html").read_text().lower()
+        assert "as requested" in done.out
+    assert "charged" in good("verify", "release.json", "--ledger", "book.db").out
+    assert run("verify", "free.json", "--ledger", "book.db").code == 1
+
+
+@pytest.mark.parametrize("command", ["plan", "regress", "synthesize"])
+def test_help_says_what_n_is_for(command):
+    said = " ".join(re.sub(r"[│\s]+", " ", good(command, "--help").out).split())
+    assert (
+        "Under add-remove it may be a guess: it serves the forecast alone, and is not checked and not published" in said
+    )

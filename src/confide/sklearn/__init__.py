@@ -14,10 +14,11 @@ except ImportError as error:
         name=error.name,
     ) from error
 
+from confide.sklearn.base import StatusWarning
 from confide.sklearn.classifier import PrivateClassifier
 from confide.sklearn.regressor import PrivateRegressor
 
-__all__ = ["EXPECTED_FAILED_CHECKS", "PrivateClassifier", "PrivateRegressor"]
+__all__ = ["EXPECTED_FAILED_CHECKS", "PrivateClassifier", "PrivateRegressor", "StatusWarning"]
 
 #: The checks of scikit-learn's `check_estimator` that this estimator fails on purpose, each with its reason; give it as
 #: `expected_failed_checks`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -20,13 +21,18 @@ from confide.sklearn.columns import (
     NUMBER_WORDS,
     Roles,
     columns_of,
+    refuse_text,
     response_of,
     roles_from_bounds,
     roles_from_schema,
 )
 from confide.sources import read
 
-__all__ = ["PrivateEstimator"]
+__all__ = ["PrivateEstimator", "StatusWarning"]
+
+
+class StatusWarning(UserWarning):
+    """A fit whose status is not "ok": its numbers are rough, or there are none. The words are those of the published result."""
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -63,6 +69,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise PlanError("X and y do not have the same number of records; give one response for each row of X")
         roles = self._roles(labels, len(columns), label)
         method = self._chosen(roles)
+        refuse_text(roles, method, columns, response)
         source = read({**dict(zip(roles.features, columns, strict=True)), roles.response: response}, roles.schema)
         # a simulated stream is copied: fit must not change a parameter, and one seed is one fit
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
@@ -80,6 +87,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(labels, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        # last, when the fit is kept: a filter may turn the warning into an error, and the release was paid for
+        if result.status != "ok":
+            warnings.warn(
+                f"the status of this fit is {result.status!r}: {getattr(result, 'reason', '') or 'see result_.summary()'}",
+                StatusWarning,
+                stacklevel=3,
+            )
 
     def _roles(self, labels: tuple[str, ...] | None, width: int, label: str | None) -> Roles:
         """Which column of which schema is which, from names and shapes alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ __all__ = [
     "columns_of",
     "formula_of",
     "quoted_name",
+    "refuse_text",
     "response_of",
     "roles_from_bounds",
     "roles_from_schema",
@@ -250,6 +252,41 @@ def response_of(y: Any, name: str) -> tuple[str | None, Any]:
 def _check_real(column: Any, what: str) -> None:
     if getattr(column.dtype, "kind", "") == "c":
         raise PlanError(f"Complex data not supported: {what} must hold real numbers; write {what}.real")
+
+
+def refuse_text(roles: Roles, method: Any, features: Sequence[Any], response: Any) -> None:
+    """Refuse text in a numeric column that the method uses, before anything is charged: the budget would buy missing values alone.
+
+    From the types of columns, which are public. Where a type leaves open what the cells are (a NumPy array of objects, a list) nothing is
+    refused: only values could tell.
+    """
+    formula = getattr(method, "formula", None)
+    words = set(re.findall(r"`([^`]*)`", formula) + re.findall(r"\w+", formula)) if isinstance(formula, str) else None
+    given = dict(zip((*roles.features, roles.response), (*features, response), strict=True))
+    for name, column in given.items():
+        used = words is None or name in words or name == roles.response
+        if used and name in roles.schema and not isinstance(roles.schema[name], Categorical) and _is_text(column):
+            kind = str(column.dtype).partition("(")[0]
+            raise SchemaError(
+                f"column {name!r} has bounds and the type {kind}, which stands for text: text that is no number would be missing, and the "
+                f"budget spent on nothing. Give numbers: frame[{name!r}].astype(float); or declare labels in a schema: "
+                f'schema=cf.Schema({{{name!r}: cf.Categorical(["a", "b"]), ...}})'
+            )
+
+
+def _is_text(column: Any) -> bool:
+    """Whether the type of a column says text; objects in a pandas column do, because pandas before 3 holds text as such."""
+    kind = column.dtype
+    if isinstance(kind, np.dtype):
+        return kind.kind in "US" or (kind.kind == "O" and isinstance(column, (pd.Series, pd.Index)))
+    if isinstance(kind, pd.CategoricalDtype):
+        return _is_text(kind.categories)
+    name = str(kind)
+    return (
+        isinstance(kind, pd.StringDtype)
+        or "string" in name
+        or name.partition("(")[0] in ("String", "Categorical", "Enum")
+    )
 
 
 def _is_polars(data: Any) -> bool:

@@ -83,6 +83,9 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
         X: an array, a list of rows, a pandas or polars DataFrame, or whatever NumPy can read.
 
+        Warns with `StatusWarning` when the status is not "ok". A column whose type is text (strings; objects in a pandas frame) is refused
+        where the schema has bounds for it.
+
         Raises `PlanError`, `SchemaError`, `PrivacyError` or `SourceError` for what public facts forbid (shapes, types
         and names of columns, bounds, parameters), `BudgetExceeded` before anything is drawn, and `ReleaseError` after
         the charge, which then stays. When fit raises, an earlier fit of the estimator is kept as it was.

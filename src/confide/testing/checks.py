@@ -259,7 +259,8 @@ def _data_never_raise(case: Case) -> None:
         logging.getLogger().removeHandler(handler)
     for label, text, reason in files:
         # a reason may quote noisy numbers, such as the count of a level, but nothing that is kept outside the file: by now it is another's
-        again = dataclasses.replace(case.method).infer(Release.from_json(text))
+        method: Any = case.method
+        again = dataclasses.replace(method).infer(Release.from_json(text))
         _expect(getattr(again, "reason", "") == reason, f"{label}: the reason depends on more than the release's file")
     _expect(len(seen) == 1, "the kind of result or its keys depend on the records")
     _expect(
