@@ -139,6 +139,11 @@ def test_the_contract_catches_planted_faults(fault: str) -> None:
         check_method(broken, SCHEMA)
 
 
+def test_the_contract_sees_a_reason_that_says_what_is_not_in_the_file() -> None:
+    found = check_method(Broken("v", fault="remembers"), SCHEMA, raises=False)
+    assert "the reason depends on more than the release's file" in str(found)
+
+
 def test_a_method_without_columns_in_its_text_asks_for_a_schema() -> None:
     @dataclass(frozen=True)
     class Nameless(Mean):
