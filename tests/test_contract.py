@@ -80,9 +80,9 @@ _remembered: list[str] = []
 class Broken(Mean):
     fault: str = ""
 
-    def release(self, source: Any, plan: Plan, noise: Any) -> cf.Release:
+    def draw(self, source: Any, plan: Plan, meter: Any) -> Any:
         _remembered.append(str(source.aggregate(plan.statistic("moments"))[0][0]))
-        return super().release(source, plan, noise)
+        return super().draw(source, plan, meter)
 
     def plan(self, schema: cf.Schema, privacy: Any, *, n: int | None = None, public: Any = None) -> Plan:
         plan = super().plan(schema, privacy, n=n)
