@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,13 +18,14 @@ import numpy as np
 
 from confide import registry
 from confide._version import __version__
-from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError, ReleaseError, SourceError
+from confide.errors import ConfideError, NoConversion, NoResult, PlanError, PrivacyError, ReleaseError, SourceError
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.proof import drawn_as_planned
+from confide.protocol.reading import check_body
 
 __all__ = ["Check", "infer", "plan", "release", "verify"]
 
@@ -49,6 +52,7 @@ def plan(
     # a number of records that is not public never reaches the plan that is charged and published, only the forecast beside it
     made = method.plan(schema, request, n=n if public else None)
     check_plan(made, request)
+    _check_file(made)
     return made if public or n is None else made.outlook(method.plan(schema, request, n=n), n)
 
 
@@ -120,21 +124,41 @@ def release(
 def infer(release: Release, question: Question | None = None, **others: Any) -> Result:
     """The result of a release: the same numbers each time for one release and question. No record is needed.
 
-    Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question.
+    Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
+    when the release does not agree with its own plan or its numbers are not those that its method releases.
     """
     _check_question(release, question, others)
-    method = registry.make(release.plan.method.name, **release.plan.method.parameters)
+    with _reading(release):
+        method = registry.make(release.plan.method.name, **release.plan.method.parameters)
     if method.version != release.plan.method.version:
         raise PlanError(
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"
         )
-    if not _consistent(release):
+    with _reading(release):
+        if _consistent(release):
+            return method.infer(release, question)
+    raise ReleaseError(
+        "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+        "and check it with confide.verify against the ledger"
+    )
+
+
+@contextmanager
+def _reading(release: Release) -> Iterator[None]:
+    """Whatever a method trips over in a release is `ReleaseError`, with its cause: a release is public, and so is all that is read in it.
+
+    The cause stays in sight (`__cause__`), because it may be an error of the method as well as of the file.
+    """
+    try:
+        yield
+    except (PlanError, ReleaseError, NoResult):
+        raise
+    except Exception as error:
         raise ReleaseError(
-            "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
-            "and check it with confide.verify against the ledger"
-        )
-    return method.infer(release, question)
+            f"method {release.plan.method.name!r} cannot read this release ({type(error).__name__}): a number, name or setting in it is not "
+            "what the method releases; ask for the original file, and if this is it, report the error that stands above as one of the method"
+        ) from error
 
 
 def _consistent(release: Release) -> bool:
@@ -223,6 +247,16 @@ def _check_ledger(ledger: Ledger | None) -> None:
             f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
             'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
+
+
+def _check_file(made: Plan) -> None:
+    """Refuse a plan that no file can hold: what is paid for must be readable."""
+    try:
+        check_body("plan", made.to_dict())
+    except ReleaseError as error:
+        raise PlanError(
+            f"the plan of {made.method.name!r} is beyond what a file of confide holds, so that its release could never be read: {error}"
+        ) from None
 
 
 def _check_data(source: Any) -> None:

@@ -76,9 +76,9 @@ def unpack(value: Any) -> Any:
     {'low': 0.1, 'names': ('a',)}
     """
     if isinstance(value, dict):
-        if set(value) == {"float"}:
+        if set(value) == {"float"} and isinstance(value["float"], str):
             return float.fromhex(value["float"])
-        if set(value) == {"fraction"}:
+        if set(value) == {"fraction"} and isinstance(value["fraction"], str):
             return fraction_from_text(value["fraction"])
         return {key: unpack(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
-from confide.errors import ReleaseError
+from confide.errors import ConfideError, ReleaseError
 from confide.protocol.exact import canonical_json, digest
+from confide.protocol.reading import FILE_CHARACTERS, check_body, parse
+from confide.protocol.shapes import shown
 
-__all__ = ["FORMAT", "from_file", "to_file"]
+__all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]
+
+_Read = TypeVar("_Read")
 
 #: major.minor: a newer minor may hold statements that this version does not understand, so it is refused.
 FORMAT = "2.0"
+
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 
 def to_file(kind: str, body: Mapping[str, Any]) -> str:
@@ -21,37 +28,70 @@ def to_file(kind: str, body: Mapping[str, Any]) -> str:
 
 
 def from_file(kind: str, text: str) -> dict[str, Any]:
-    """The body of a file of that kind.
+    """The body of a file of that kind, all of it checked (`confide.protocol.reading`) and none of it converted.
 
-    Raises `ReleaseError` when the text is no such file, was changed, or is of a newer format.
+    Raises `ReleaseError` when the text is no such file, was changed, is of a newer format, or holds anything that confide does not write.
     """
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError:
-        raise ReleaseError(f"this is no confide {kind}: not JSON; give the file that confide wrote") from None
+    data = parse(kind, text)
     if not isinstance(data, dict) or data.get("confide") != kind:
         found = data.get("confide") if isinstance(data, dict) else None
         raise ReleaseError(
-            f"this is no confide {kind} but {found or 'something else'}; give the file that `confide {kind}` wrote"
+            f"this is no confide {kind} but {shown(found) if isinstance(found, str) else 'something else'}; "
+            f"give the file that `confide {kind}` wrote"
         )
-    version = str(data.get("format_version", ""))
+    version = data.get("format_version")
     if not _readable(version):
         raise ReleaseError(
-            f"format {version or 'without a version'} cannot be read by format {FORMAT}; needs confide >= the version that wrote it, "
-            "or for a smaller format that very version"
+            f"format {shown(version) if isinstance(version, str) else 'without a version'} cannot be read by format {FORMAT}; "
+            "needs confide >= the version that wrote it, or for a smaller format that very version"
         )
     body = data.get("body")
-    if not isinstance(body, dict) or digest(body) != data.get("sha256"):
+    if not isinstance(body, dict) or _digest(body) != data.get("sha256"):
         raise ReleaseError(
             f"the {kind} was changed after it was written: its SHA-256 does not match; ask for the original file"
         )
+    check_body(kind, body)
     return body
 
 
-def _readable(version: str) -> bool:
+def read(kind: str, text: str, build: Callable[[dict[str, Any]], _Read]) -> _Read:
+    """What `build` makes of the body of a file of that kind.
+
+    The body has the right types and sizes by then; what is still wrong with it (a guarantee of an impossible level, a setting that no
+    class takes) is `ReleaseError` too. A file is public, so that its cause may be shown.
+    """
+    body = from_file(kind, text)
     try:
-        major, minor = (int(part) for part in version.split("."))
-    except ValueError:
+        return build(body)
+    except ReleaseError:
+        raise
+    except Exception as error:
+        words = str(error) if isinstance(error, ConfideError) else type(error).__name__
+        raise ReleaseError(f"the {kind} holds what confide does not write ({words}); ask for the original file") from error
+
+
+def text_of(path: str | Path, kind: str) -> str:
+    """The text of a file, no more of it than a file of confide can have; `ReleaseError` when it is longer or no UTF-8."""
+    with Path(path).open("rb") as file:
+        content = file.read(4 * FILE_CHARACTERS + 1)  # up to four bytes a character
+    if len(content) > 4 * FILE_CHARACTERS:
+        raise ReleaseError(f"this is no confide {kind}: it is too large; give the file that confide wrote")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ReleaseError(f"this is no confide {kind}: no text in UTF-8; give the file that confide wrote") from None
+
+
+def _digest(body: dict[str, Any]) -> str | None:
+    try:
+        return digest(body)
+    except UnicodeEncodeError:  # half of a surrogate pair has no bytes
+        return None
+
+
+def _readable(version: object) -> bool:
+    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
+    if found is None:
         return False
     own_major, own_minor = (int(part) for part in FORMAT.split("."))
-    return major == own_major and minor <= own_minor
+    return int(found[1]) == own_major and int(found[2]) <= own_minor

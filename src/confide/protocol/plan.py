@@ -24,7 +24,7 @@ from confide.protocol.events import (
     leaves,
 )
 from confide.protocol.exact import digest, pack, unpack
-from confide.protocol.files import from_file, to_file
+from confide.protocol.files import read, to_file
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
@@ -201,8 +201,8 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Read a plan's file; `ReleaseError` when it is damaged or made by a newer version."""
-        return cls.from_dict(from_file("plan", text))
+        """Read a plan's file; `ReleaseError` when it is damaged, made by a newer version, or anything that confide does not write."""
+        return read("plan", text, cls.from_dict)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.sha256 == other.sha256

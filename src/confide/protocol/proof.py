@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import prod
 
 from confide.errors import NoConversion, PlanError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
@@ -17,8 +18,8 @@ from confide.protocol.events import (
     Together,
     exact_cost,
     fold,
+    is_path,
     leaves,
-    paths,
 )
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.plan import Plan
@@ -113,15 +114,19 @@ def implies(stronger: Guarantee, weaker: Guarantee) -> bool:
 def drawn_as_planned(event: Event, statistics: Mapping[str, Noisy]) -> bool:
     """Whether noisy statistics are one branch of a tree, each with the law, scale, step, norm and shape that the tree says."""
     planned = {leaf.name: leaf for leaf in leaves(event)}
-    if frozenset(statistics) not in paths(event):
+    if not is_path(event, frozenset(statistics)):
         return False
     for name, noisy in statistics.items():
         leaf = planned[name]
         if isinstance(leaf, Spend):
             own = (leaf.law, leaf.scale, leaf.step, leaf.norm)
-            shape = () if leaf.law == "exponential" else leaf.shape
-            if own != (noisy.law, noisy.scale, noisy.step, noisy.norm) or (shape and noisy.shape != shape):
+            shape = (1,) if leaf.law == "exponential" else leaf.shape
+            if own != (noisy.law, noisy.scale, noisy.step, noisy.norm) or noisy.shape != shape:
                 return False
+            if leaf.law == "exponential" and not 0 <= noisy.values[0] < prod(leaf.shape):
+                return False
+        elif noisy.law != "opaque":
+            return False
     return True
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from confide.errors import ReleaseError
 from confide.guarantees import Guarantee, guarantee_from_dict
 from confide.protocol.exact import array_from_dict, array_to_dict, digest, fraction_from_text, fraction_to_text
-from confide.protocol.files import FORMAT, from_file, to_file
+from confide.protocol.files import FORMAT, read, text_of, to_file
 from confide.protocol.laws import law_named
 from confide.protocol.plan import Plan
 
@@ -137,8 +137,8 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read a release's file; `ReleaseError` when it is damaged or made by a newer version."""
-        return cls.from_dict(from_file("release", text))
+        """Read a release's file; `ReleaseError` when it is damaged, made by a newer version, or anything that confide does not write."""
+        return read("release", text, cls.from_dict)
 
     def save(self, path: str | Path) -> Path:
         """Write `to_json` to a file and return its path."""
@@ -149,7 +149,7 @@ class Release:
     @classmethod
     def load(cls, path: str | Path) -> Release:
         """Read a file that `save` wrote."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        return cls.from_json(text_of(path, "release"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.sha256 == other.sha256

@@ -23,7 +23,7 @@ from pyarrow import csv
 
 from confide.errors import PlanError, ReleaseError
 from confide.protocol import Release
-from confide.protocol.files import from_file, to_file
+from confide.protocol.files import read, text_of, to_file
 from confide.schema import Categorical, Schema
 
 __all__ = [
@@ -158,12 +158,11 @@ def load(path: Path) -> Synthetic:
     check_ending(path)
     if not path.is_file():
         raise _reading(f"there is no file {str(path)!r}; {_MAKE}")
-    body = from_file(_KIND, _sidecar_text(path))
     try:
-        release, content, kinds = Release.from_dict(body["release"]), str(body["content_sha256"]), dict(body["columns"])
-        facts = dict(body["made"])
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise _reading(f"the sidecar of {str(path)!r} is incomplete; ask for the original file") from None
+        release, body = read(_KIND, _sidecar_text(path), lambda body: (Release.from_dict(body["release"]), body))
+    except ReleaseError as error:
+        raise _reading(str(error)) from error
+    content, kinds, facts = body["content_sha256"], body["columns"], body["made"]
     try:
         frame = _rows(path, kinds)
         same = set(frame.columns) == set(kinds) and content_digest(frame, kinds) == content
@@ -188,8 +187,8 @@ def _sidecar_text(path: Path) -> str:
     beside = sidecar_path(path)
     if beside.is_file():
         try:
-            return beside.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return text_of(beside, _KIND)
+        except OSError:
             raise _reading(f"the sidecar {str(beside)!r} cannot be read; ask for the original file") from None
     if path.suffix.lower() == ".parquet":
         try:
@@ -197,7 +196,7 @@ def _sidecar_text(path: Path) -> str:
         except (OSError, pa.ArrowException):
             raise _reading(f"{str(path)!r} is no Parquet file that can be read; ask for the original file") from None
         if _KEY in metadata:
-            return str(metadata[_KEY].decode("utf-8"))
+            return str(metadata[_KEY].decode("utf-8", errors="replace"))
     raise _reading(
         f"{str(path)!r} has no sidecar ({beside.name}), and synthetic rows carry no interval of their own; put the sidecar beside the "
         f"file, or {_MAKE}"

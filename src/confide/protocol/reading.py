@@ -1,0 +1,475 @@
+"""What the files that confide writes look like, entry by entry, and the one check of a whole body when it is read.
+
+Nothing is converted before it was measured here: an attacker can sign any body, for the digest in the file is no secret. What passes has
+the types, sizes and kinds of the entries that confide writes, so that building the objects takes time in proportion to the file. It need
+not be true: whether a release agrees with its plan is asked by `confide.infer`, whether it is the paid one by `confide.verify`.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from math import isfinite, prod
+from typing import Any, NoReturn
+
+from confide.errors import ReleaseError
+from confide.protocol.laws import LAWS
+from confide.protocol.shapes import (
+    BOOLEAN,
+    DIGEST,
+    FRACTION_SIZE,
+    INTEGER_DIGITS,
+    NAME,
+    TEXT,
+    Shape,
+    double,
+    each,
+    fraction,
+    fraction_text,
+    kinds,
+    maybe,
+    named,
+    one_of,
+    record,
+    refuse,
+    shown,
+    whole,
+    whole_text,
+)
+
+__all__ = ["FILE_CHARACTERS", "check_body", "parse"]
+
+#: Of a file: a histogram of 2^20 cells takes 8 MB.
+FILE_CHARACTERS = 64 * 2**20
+#: Of brackets inside each other: releases have up to 12, and a selection among selections' candidates a few more.
+JSON_DEPTH = 64
+#: Of events inside each other: a test in a branch of a choice among rounds has 5. The fold over a tree goes over it once a level.
+EVENT_DEPTH = 16
+#: Of spends in a plan: a descent of 1,000 rounds, the most there are, has 1,001.
+LEAVES = 10_000
+#: Of sets of statistics that may have been drawn: plans have up to 3. Their number is a product over the choices, so it is bounded
+#: before any of them is written out.
+PATHS = 2**16
+#: Of all fractions of a plan, and of the different ones: the former of 1,000 rounds are 34,000, the latter 240. Costs add up over a
+#: common denominator as long as the different ones together.
+EVENT_DIGITS = 2**18
+DIFFERENT_DIGITS = 2**15
+#: Of a privacy level: its square, and products of it with numbers of any data, are still doubles.
+LEVEL = 1e100
+#: Of curves in a composed one, and of copies of one: their losses are convolved when they are converted.
+CURVES, COPIES = 64, 10**6
+_COUNT = 2**63 - 1
+_DIMENSIONS = 8
+_PASSES = 10**6
+
+# numbers and settings -------------------------------------------------------------------------------------------------
+
+_FINITE = double()
+_ANY_DOUBLE = double(finite=False)
+_LEVEL = double(0.0, LEVEL, above=True)
+_SHARE = double(0.0, 1.0)
+
+
+def _list(value: Any, where: str) -> None:
+    if not isinstance(value, list):
+        raise refuse(where, "a list")
+
+
+_ARRAYS = record(
+    {"type": one_of("float", "integer"), "shape": each(whole(0, _COUNT), most=_DIMENSIONS), "data": _list}
+)
+
+
+def array(value: Any, where: str) -> None:
+    """An array: as many numbers as its shape says, doubles that are finite or integers."""
+    _ARRAYS(value, where)
+    if prod(value["shape"]) != len(value["data"]):
+        raise refuse(where, "an array with as many numbers as its shape says")
+    check = _FINITE if value["type"] == "float" else whole_text
+    for number in value["data"]:
+        check(number, where)
+
+
+def integers(value: Any, where: str) -> None:
+    """An array of integers."""
+    array(value, where)
+    if value["type"] != "integer":
+        raise refuse(where, "an array of integers")
+
+
+def setting(value: Any, where: str) -> None:
+    """What `pack` writes: null, text, true, false, whole numbers, doubles, fractions, and lists and mappings of them."""
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        TEXT(value, where)
+    elif isinstance(value, int):
+        if abs(value) >= 10**INTEGER_DIGITS:
+            raise refuse(where, f"an integer of at most {INTEGER_DIGITS} digits")
+    elif isinstance(value, list):
+        _SETTING_LIST(value, where)
+    elif isinstance(value, dict) and len(value) == 1 and isinstance(value.get("float"), str):
+        _ANY_DOUBLE(value["float"], where)
+    elif isinstance(value, dict) and len(value) == 1 and isinstance(value.get("fraction"), str):
+        _ANY_FRACTION(value["fraction"], where)
+    else:
+        _SETTING_MAP(value, where)
+
+
+_ANY_FRACTION = fraction()
+_SETTING_LIST = each(setting, most=FILE_CHARACTERS)
+_SETTING_MAP = named(setting, name=TEXT)
+
+
+def fact(value: Any, where: str) -> None:
+    """Plain strict JSON: how a synthetic table was made."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise refuse(where, "a finite number")
+    elif isinstance(value, dict):
+        named(fact, name=TEXT)(value, where)
+    elif isinstance(value, list):
+        each(fact)(value, where)
+    else:
+        setting(value, where)
+
+
+# guarantees -----------------------------------------------------------------------------------------------------------
+
+
+def curve(value: Any, where: str) -> None:
+    """A trade-off function, `Curve.to_dict`."""
+    _CURVES(value, where)
+
+
+def _part(value: Any, where: str) -> None:
+    if not isinstance(value, list) or len(value) != 2:
+        raise refuse(where, "a curve and how often it is there")
+    curve(value[0], where)
+    whole(1, COPIES)(value[1], where)
+
+
+def _curve(**fields: Shape) -> Shape:
+    return record({"curve": NAME, **fields})
+
+
+_CURVES = kinds(
+    "curve",
+    {
+        "perfect": _curve(),
+        "gaussian": _curve(mu=_LEVEL),
+        "laplace": _curve(epsilon=_LEVEL),
+        "randomised_response": _curve(epsilon=_LEVEL),
+        "zero_inflated": _curve(zeta=_SHARE, base=curve),
+        "relaxed": _curve(slack=_SHARE, base=curve),
+        "symmetric_laplace": _curve(d=double(1.0, finite=False), c=_LEVEL),
+        "renyi": _curve(orders=maybe(each(_FINITE, most=10_000)), bounds=each(double(0.0, LEVEL), 1, 10_000)),
+        "composed": _curve(parts=each(_part, 1, CURVES)),
+    },
+)
+
+
+def _statement(relation: Shape, **numbers: Shape) -> Shape:
+    labels = {"type": NAME, "relation": relation, "unit": NAME, "trust": one_of("central", "local")}
+    return record({**labels, "assumptions": each(TEXT, most=100), **numbers})
+
+
+def _statements(*relations: str | None) -> Shape:
+    relation = one_of(*relations)
+    return kinds(
+        "type",
+        {
+            "PureDP": _statement(relation, epsilon=_LEVEL),
+            "ApproxDP": _statement(relation, epsilon=_LEVEL, delta=_SHARE),
+            "ZCDP": _statement(relation, rho=_LEVEL),
+            "GDP": _statement(relation, mu=_LEVEL, delta=_SHARE),
+            "RDP": _statement(
+                relation, orders=each(_FINITE, 1, 10_000), epsilons=each(double(0.0, LEVEL), 1, 10_000)
+            ),
+            "TradeOff": _statement(relation, curve=curve),
+        },
+    )
+
+
+#: Plans and releases hold complete statements; the bound of an event may leave the relation to them.
+GUARANTEE = _statements("add-remove", "substitute")
+BOUND = _statements("add-remove", "substitute", None)
+
+# events ---------------------------------------------------------------------------------------------------------------
+
+_STEP = fraction(0, above=True)
+
+
+def event(value: Any, where: str) -> None:
+    """One node of a tree of events with all below it."""
+    _EVENTS(value, where)
+
+
+def _spend(value: Any, where: str) -> None:
+    _SPEND(value, where)
+    _norm_of_law(value, where)
+
+
+def _norm_of_law(value: dict[str, Any], where: str) -> None:
+    if value["norm"] not in LAWS[value["law"]].norms:
+        raise refuse(where, f"a sensitivity in the norm of its law {value['law']}")
+
+
+def _event(**fields: Shape) -> Shape:
+    return record({"event": NAME, **fields})
+
+
+_SPEND = _event(
+    name=NAME,
+    law=one_of(*LAWS),
+    sensitivity=fraction(0),
+    norm=NAME,
+    scale=_STEP,
+    step=_STEP,
+    shape=each(whole(0, 2**40), most=_DIMENSIONS),
+    map=TEXT,
+)
+_EVENTS = kinds(
+    "event",
+    {
+        "spend": _spend,
+        "together": _event(parts=each(event, most=LEAVES)),
+        "either": _event(branches=each(event, 1, LEAVES)),
+        "test": record(
+            {"event": NAME, "on": event, "then": event}, {"delta": fraction(0, below=1), "shown": BOOLEAN}
+        ),
+        "select": _event(base=event, runs=TEXT),
+        "per_path": _event(leaf=event, bound=BOUND),
+        "opaque": _event(name=NAME, guarantee=BOUND, proof=TEXT),
+    },
+)
+
+
+def tree(value: Any, where: str) -> None:
+    """A tree of events: known kinds, and no more of them than can be folded in time."""
+    event(value, where)
+    leaves: list[dict[str, Any]] = []
+    ways, _ = _ways(value, 1, leaves, where)
+    if ways > PATHS:
+        raise refuse(where, f"a plan of at most {PATHS} ways through its choices")
+    if len(leaves) > LEAVES:
+        raise refuse(where, f"a plan of at most {LEAVES} spends")
+    known: dict[str, dict[str, Any]] = {}
+    if any(known.setdefault(leaf["name"], leaf) != leaf for leaf in leaves):
+        raise refuse(where, "a plan in which a name means one spend")
+    digits = [leaf[key] for leaf in leaves for key in ("sensitivity", "scale", "step") if key in leaf]
+    if sum(map(len, digits)) > EVENT_DIGITS or sum(map(len, set(digits))) > DIFFERENT_DIGITS:
+        raise refuse(where, f"a plan whose numbers have {EVENT_DIGITS} digits, the different ones {DIFFERENT_DIGITS}")
+
+
+def _ways(node: dict[str, Any], depth: int, leaves: list[dict[str, Any]], where: str) -> tuple[int, set[str]]:
+    """At most how many sets of names may have been drawn, with the names; collects the leaves. No set is written out."""
+    if depth > EVENT_DEPTH:
+        raise refuse(where, f"a plan of events at most {EVENT_DEPTH} deep")
+    kind = node["event"]
+    if kind in ("spend", "opaque"):
+        leaves.append(node)
+        return 1, {node["name"]}
+    below = [node[key] for key in ("on", "then", "base", "leaf") if key in node]
+    found = [
+        _ways(child, depth + 1, leaves, where) for child in (*below, *node.get("parts", ()), *node.get("branches", ()))
+    ]
+    names = set().union(*(own for _, own in found))
+    if kind == "either":
+        return sum(number for number, _ in found), names
+    if sum(len(own) for _, own in found) > len(names):
+        raise refuse(where, "a plan that draws each spend once")
+    total = 1
+    for number, _ in found:  # no product of all, which may be a long number
+        total = min(total * number, PATHS + 1)
+    return total + (found[0][0] if kind == "test" else 0), names
+
+
+# plans and releases ---------------------------------------------------------------------------------------------------
+
+_PROVENANCE = record({"kind": NAME, "text": TEXT})
+_GRID = {
+    "name": NAME,
+    "kind": NAME,
+    "low": _FINITE,
+    "high": _FINITE,
+    "steps": whole(2, 2**22),
+    "scale": _FINITE,
+    "on_missing": TEXT,
+    "provenance": _PROVENANCE,
+}
+SCHEMA = record(
+    {
+        "columns": each(
+            kinds(
+                "kind",
+                {
+                    "numeric": record(_GRID),
+                    "integer": record(_GRID),
+                    "categorical": record(
+                        {
+                            "name": NAME,
+                            "kind": NAME,
+                            "levels": each(TEXT, 2, 2**22),
+                            "on_missing": TEXT,
+                            "provenance": _PROVENANCE,
+                        }
+                    ),
+                },
+            ),
+            1,
+        ),
+        "rows_per_unit": whole(1, _COUNT),
+        "unit": maybe(NAME),
+        "dataset": maybe(NAME),
+    }
+)
+QUESTION = record(
+    {},
+    {
+        "subset": each(TEXT),
+        "contrasts": setting,
+        "kind": TEXT,
+        "quantiles": setting,
+        "prior": TEXT,
+        "formula": TEXT,
+        "loss": TEXT,
+    },
+)
+PLAN = record(
+    {
+        "method": record({"name": NAME, "version": NAME, "parameters": named(setting)}),
+        "schema": SCHEMA,
+        "question": maybe(QUESTION),
+        "requested": GUARANTEE,
+        "guarantees": each(GUARANTEE, 1, 100),
+        "event": tree,
+        "passes": whole(1, _PASSES),
+        "n": maybe(whole(0, _COUNT)),
+        "n_nominal": maybe(whole(0, _COUNT)),
+        "public_inputs": named(TEXT),
+        "constants": named(setting),
+        "target": TEXT,
+        "covers": TEXT,
+        "forecast": setting,
+        "warnings": each(TEXT, most=1_000),
+    }
+)
+
+
+def noisy(value: Any, where: str) -> None:
+    """One noisy statistic: a law that is known, with its norm and its scale; an opaque one has neither."""
+    _NOISY(value, where)
+    if value["law"] != "opaque":
+        _norm_of_law(value, where)
+    scale = fraction_text(value["scale"])
+    if (value["law"] == "opaque") != (scale == 0) or (value["law"] == "opaque" and value["norm"] != "none"):
+        raise refuse(where, "a statistic with the scale of its law, or an opaque one without")
+
+
+_NOISY = record(
+    {
+        "values": integers,
+        "step": _STEP,
+        "law": one_of(*LAWS, "opaque"),
+        "scale": fraction(0),
+        "norm": NAME,
+    }
+)
+RELEASE = record(
+    {
+        "plan": PLAN,
+        "status": one_of("released", "no_reply"),
+        "statistics": named(noisy),
+        "public": named(array),
+        "artifacts": named(TEXT),
+        "guarantees": each(GUARANTEE, 1, 100),
+        "simulated": BOOLEAN,
+    }
+)
+SIDECAR = record(
+    {
+        "release": RELEASE,
+        "made": fact,
+        "columns": named(one_of("text", "whole", "double")),
+        "content_sha256": DIGEST,
+    }
+)
+
+_BODIES: dict[str, Shape] = {"plan": PLAN, "release": RELEASE, "synthetic table": SIDECAR}
+
+
+def check_body(kind: str, body: Any) -> None:
+    """Raise `ReleaseError` unless the body is one that confide writes into files of that kind.
+
+    The gate asks before it charges, so that nothing is paid for that could not be read back.
+    """
+    _BODIES[kind](body, kind)
+
+
+# text -----------------------------------------------------------------------------------------------------------------
+
+
+def parse(kind: str, text: Any) -> Any:
+    """The JSON in a text, with every number, name and nesting within limits; `ReleaseError` for anything else."""
+    if not isinstance(text, str):
+        raise refuse(f"a {kind}", f"text but {type(text).__name__}")
+    if len(text) > FILE_CHARACTERS:
+        raise refuse(f"this {kind}", f"a file of at most {FILE_CHARACTERS} characters")
+    try:
+        data = json.loads(
+            text, object_pairs_hook=_once, parse_int=_integer, parse_float=_real, parse_constant=_constant
+        )
+        _check_depth(data)
+        return data
+    except ReleaseError:
+        raise
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
+        raise ReleaseError(f"this is no confide {kind}: not JSON; give the file that confide wrote") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        first = next(name for (name, _), (other, _) in pairwise(sorted(pairs, key=lambda pair: pair[0])) if name == other)
+        raise refuse("the file", f"unambiguous, for it has an entry twice, {shown(first)}")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > INTEGER_DIGITS:
+        raise refuse("a number in the file", f"an integer of at most {INTEGER_DIGITS} digits")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        _constant(text)
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise refuse("a number in the file", "finite")
+
+
+def _too_deep() -> ReleaseError:
+    return refuse("the file", f"JSON whose brackets are at most {JSON_DEPTH} deep")
+
+
+def _check_depth(data: Any) -> None:
+    """Level by level, not by recursion: the file says how deep it is."""
+    level = [data]
+    for _ in range(JSON_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, (dict, list))
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return
+    raise _too_deep()
