@@ -128,14 +128,14 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
     when the release does not agree with its own plan or its numbers are not those that its method releases.
     """
     _check_question(release, question, others)
-    with _reading(release):
+    with _reading(release, asked=True):
         method = registry.make(release.plan.method.name, **release.plan.method.parameters)
     if method.version != release.plan.method.version:
         raise PlanError(
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"
         )
-    with _reading(release):
+    with _reading(release, asked=question is not None):
         if _consistent(release):
             return method.infer(release, question)
     raise ReleaseError(
@@ -145,19 +145,23 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
 
 
 @contextmanager
-def _reading(release: Release) -> Iterator[None]:
+def _reading(release: Release, *, asked: bool) -> Iterator[None]:
     """Whatever a method trips over in a release is `ReleaseError`, with its cause: a release is public, and so is all that is read in it.
 
-    The cause stays in sight (`__cause__`), because it may be an error of the method as well as of the file.
+    The cause stays in sight (`__cause__`), because it may be an error of the method as well as of the file. asked: the caller chose
+    something as well, so that a `PlanError` may be about that.
     """
     try:
         yield
-    except (PlanError, ReleaseError, NoResult):
+    except (ReleaseError, NoResult):
         raise
     except Exception as error:
+        if asked and isinstance(error, PlanError):
+            raise
+        words = str(error) if isinstance(error, ConfideError) else type(error).__name__
         raise ReleaseError(
-            f"method {release.plan.method.name!r} cannot read this release ({type(error).__name__}): a number, name or setting in it is not "
-            "what the method releases; ask for the original file, and if this is it, report the error that stands above as one of the method"
+            f"method {release.plan.method.name!r} cannot read this release, because a number, name or setting in it is not what the method "
+            f"releases ({words}); ask for the original file, and if this is it, report the error that stands above as one of the method"
         ) from error
 
 

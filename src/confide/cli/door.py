@@ -277,13 +277,14 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
 
 def _save_table(result: Any, path: Path, alpha: float | None) -> None:
     """The table as CSV, with all digits; empty where there is no valid number."""
+    from confide.results.spreadsheet import csv_text
     from confide.results.words import WITHOUT_NUMBERS
 
     frame = result.to_frame(**_level(result.to_frame, alpha))
     if result.status in WITHOUT_NUMBERS:
         frame = frame.mask(frame.notna())
     try:
-        frame.to_csv(path, index_label="name")
+        path.write_text(csv_text(frame, index_label="name"), encoding="utf-8", newline="")
     except OSError as error:
         raise PlanError(
             f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confide.cli.session import Refused, Session, reading_only
-from confide.errors import ConfideError, PlanError, ReleaseError
+from confide.errors import PlanError, ReleaseError
 
 if TYPE_CHECKING:
     from confide.protocol import Plan, Release
@@ -197,41 +197,27 @@ def load_schema(path: Path) -> Schema:
 def load_plan(path: Path) -> Plan:
     """The plan in a file that `confide plan -o` wrote; nothing in it is believed before the gate makes it anew."""
     from confide.protocol import Plan
+    from confide.protocol.files import text_of
 
-    text = _text(path, "plan", PlanError, "confide plan MODEL --schema schema.toml --mu 1 -o plan.json")
-    with _reading(path, "plan"):
-        return Plan.from_json(text)
+    with _reading(path, "plan", "confide plan MODEL --schema schema.toml --mu 1 -o plan.json"):
+        return Plan.from_json(text_of(path, "plan"))
 
 
 def load_release(path: Path) -> Release:
     """The release in a file that `confide release -o` wrote."""
     from confide.protocol import Release
 
-    text = _text(path, "release", PlanError, "confide release plan.json DATA --ledger LEDGER -o release.json")
-    with _reading(path, "release"):
-        return Release.from_json(text)
+    with _reading(path, "release", "confide release plan.json DATA --ledger LEDGER -o release.json"):
+        return Release.load(path)
 
 
 @contextmanager
-def _reading(path: Path, kind: str) -> Iterator[None]:
-    """Whatever is wrong inside a file, it is the file that is wrong: one message, and no charge was made."""
+def _reading(path: Path, kind: str, make: str) -> Iterator[None]:
+    """Whatever is wrong inside a file, it is the file that is wrong: no charge was made."""
     try:
         yield
     except ReleaseError as error:
         raise reading_only(ReleaseError(f"{path}: {error}")) from None
-    except ConfideError as error:
-        raise type(error)(f"{path}: {error}") from None
-    except Exception:
-        raise reading_only(
-            ReleaseError(f"{path}: the {kind} in this file is incomplete or malformed; ask for the original file")
-        ) from None
-
-
-def _text(path: Path, kind: str, error: type[ConfideError], make: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise error(f"{path} is not text, so it is no {kind}; give the file that `{make}` wrote") from None
     except (OSError, ValueError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no usable file name"
-        raise error(f"the {kind} {path} cannot be read: {reason}; make one with `{make}`") from None
+        raise PlanError(f"the {kind} {path} cannot be read: {reason}; make one with `{make}`") from None

@@ -12,6 +12,7 @@ from confide.cli.files import check_places, load_schema, put, reserve
 from confide.cli.options import Delimiter, Force, Json, delimiter_of
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
+from confide.errors import SchemaError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,10 +189,23 @@ def _fits(data: Path) -> str:
 def _file(frame: pd.DataFrame, suffix: str) -> bytes:
     held = io.BytesIO()
     if suffix == ".csv":
+        _check_cells(frame)
         frame.to_csv(held, index=False)
     else:
         frame.to_parquet(held, index=False)
     return held.getvalue()
+
+
+def _check_cells(frame: pd.DataFrame) -> None:
+    """Refuse labels that a spreadsheet would run: practice records are read as they stand, so that no apostrophe can go before them."""
+    from confide.results.spreadsheet import shielded
+
+    labels = [label for name in frame for label in frame[name].unique() if isinstance(label, str)]
+    found = next((text for text in (*frame.columns, *labels) if shielded(text) != text), None)
+    if found is not None:
+        raise SchemaError(
+            f"{found!r} is a formula to a spreadsheet, and a CSV file must hold the labels as they are; write -o practice.parquet"
+        )
 
 
 def _cells(schema: Schema) -> list[tuple[str, ...]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
+from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from confide.errors import ConfideError, ReleaseError
 from confide.protocol.exact import canonical_json, digest
-from confide.protocol.reading import FILE_CHARACTERS, check_body, parse
-from confide.protocol.shapes import shown
+from confide.protocol.reading import FILE_CHARACTERS, check_body
+from confide.protocol.shapes import INTEGER_DIGITS, refuse, shown
 
 __all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]
 
@@ -19,6 +22,8 @@ _Read = TypeVar("_Read")
 #: major.minor: a newer minor may hold statements that this version does not understand, so it is refused.
 FORMAT = "2.0"
 
+#: Of brackets inside each other: releases have up to 12, and a selection among selections' candidates a few more.
+JSON_DEPTH = 64
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 
@@ -67,7 +72,9 @@ def read(kind: str, text: str, build: Callable[[dict[str, Any]], _Read]) -> _Rea
         raise
     except Exception as error:
         words = str(error) if isinstance(error, ConfideError) else type(error).__name__
-        raise ReleaseError(f"the {kind} holds what confide does not write ({words}); ask for the original file") from error
+        raise ReleaseError(
+            f"the {kind} holds what confide does not write ({words}); ask for the original file"
+        ) from error
 
 
 def text_of(path: str | Path, kind: str) -> str:
@@ -95,3 +102,73 @@ def _readable(version: object) -> bool:
         return False
     own_major, own_minor = (int(part) for part in FORMAT.split("."))
     return int(found[1]) == own_major and int(found[2]) <= own_minor
+
+
+# text -----------------------------------------------------------------------------------------------------------------
+
+
+def parse(kind: str, text: Any) -> Any:
+    """The JSON in a text, with every number, name and nesting within limits; `ReleaseError` for anything else."""
+    if not isinstance(text, str):
+        raise refuse(f"a {kind}", f"text but {type(text).__name__}")
+    if len(text) > FILE_CHARACTERS:
+        raise refuse(f"this {kind}", f"a file of at most {FILE_CHARACTERS} characters")
+    try:
+        data = json.loads(
+            text, object_pairs_hook=_once, parse_int=_integer, parse_float=_real, parse_constant=_constant
+        )
+        _check_depth(data)
+        return data
+    except ReleaseError:
+        raise
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
+        raise ReleaseError(f"this is no confide {kind}: not JSON; give the file that confide wrote") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        first = next(
+            name for (name, _), (other, _) in pairwise(sorted(pairs, key=lambda pair: pair[0])) if name == other
+        )
+        raise refuse("the file", f"unambiguous, for it has an entry twice, {shown(first)}")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > INTEGER_DIGITS:
+        raise refuse("a number in the file", f"an integer of at most {INTEGER_DIGITS} digits")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        _constant(text)
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise refuse("a number in the file", "finite")
+
+
+def _too_deep() -> ReleaseError:
+    return refuse("the file", f"JSON whose brackets are at most {JSON_DEPTH} deep")
+
+
+def _check_depth(data: Any) -> None:
+    """Level by level, not by recursion: the file says how deep it is."""
+    level = [data]
+    for _ in range(JSON_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, (dict, list))
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return
+    raise _too_deep()

@@ -23,7 +23,7 @@ from confide.protocol.events import (
     exact_cost,
     leaves,
 )
-from confide.protocol.exact import digest, pack, unpack
+from confide.protocol.exact import clean, digest, pack, unpack
 from confide.protocol.files import read, to_file
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
@@ -224,7 +224,7 @@ class Plan:
         ]
         tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
         said = (*(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
-        return "\n".join([*head, *rows, *tail, *said])
+        return "\n".join(map(clean, [*head, *rows, *tail, *said]))
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""

@@ -7,17 +7,13 @@ not be true: whether a release agrees with its plan is asked by `confide.infer`,
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
 from math import isfinite, prod
-from typing import Any, NoReturn
+from typing import Any
 
-from confide.errors import ReleaseError
 from confide.protocol.laws import LAWS
 from confide.protocol.shapes import (
     BOOLEAN,
     DIGEST,
-    FRACTION_SIZE,
     INTEGER_DIGITS,
     NAME,
     TEXT,
@@ -32,17 +28,14 @@ from confide.protocol.shapes import (
     one_of,
     record,
     refuse,
-    shown,
     whole,
     whole_text,
 )
 
-__all__ = ["FILE_CHARACTERS", "check_body", "parse"]
+__all__ = ["FILE_CHARACTERS", "check_body"]
 
 #: Of a file: a histogram of 2^20 cells takes 8 MB.
 FILE_CHARACTERS = 64 * 2**20
-#: Of brackets inside each other: releases have up to 12, and a selection among selections' candidates a few more.
-JSON_DEPTH = 64
 #: Of events inside each other: a test in a branch of a choice among rounds has 5. The fold over a tree goes over it once a level.
 EVENT_DEPTH = 16
 #: Of spends in a plan: a descent of 1,000 rounds, the most there are, has 1,001.
@@ -75,9 +68,7 @@ def _list(value: Any, where: str) -> None:
         raise refuse(where, "a list")
 
 
-_ARRAYS = record(
-    {"type": one_of("float", "integer"), "shape": each(whole(0, _COUNT), most=_DIMENSIONS), "data": _list}
-)
+_ARRAYS = record({"type": one_of("float", "integer"), "shape": each(whole(0, _COUNT), most=_DIMENSIONS), "data": _list})
 
 
 def array(value: Any, where: str) -> None:
@@ -134,6 +125,17 @@ def fact(value: Any, where: str) -> None:
         setting(value, where)
 
 
+def made(value: Any, where: str) -> None:
+    """How a synthetic table was made: facts, of which some are used when several tables are combined."""
+    _FACTS(value, where)
+    for name, shape in _USED.items():
+        if name in value:
+            shape(value[name], f"{where}.{name}")
+
+
+_FACTS = named(fact)
+_USED: dict[str, Shape] = {"file": whole(1, _COUNT), "drawn_line": BOOLEAN, "method": TEXT}
+
 # guarantees -----------------------------------------------------------------------------------------------------------
 
 
@@ -183,9 +185,7 @@ def _statements(*relations: str | None) -> Shape:
             "ApproxDP": _statement(relation, epsilon=_LEVEL, delta=_SHARE),
             "ZCDP": _statement(relation, rho=_LEVEL),
             "GDP": _statement(relation, mu=_LEVEL, delta=_SHARE),
-            "RDP": _statement(
-                relation, orders=each(_FINITE, 1, 10_000), epsilons=each(double(0.0, LEVEL), 1, 10_000)
-            ),
+            "RDP": _statement(relation, orders=each(_FINITE, 1, 10_000), epsilons=each(double(0.0, LEVEL), 1, 10_000)),
             "TradeOff": _statement(relation, curve=curve),
         },
     )
@@ -235,9 +235,7 @@ _EVENTS = kinds(
         "spend": _spend,
         "together": _event(parts=each(event, most=LEAVES)),
         "either": _event(branches=each(event, 1, LEAVES)),
-        "test": record(
-            {"event": NAME, "on": event, "then": event}, {"delta": fraction(0, below=1), "shown": BOOLEAN}
-        ),
+        "test": record({"event": NAME, "on": event, "then": event}, {"delta": fraction(0, below=1), "shown": BOOLEAN}),
         "select": _event(base=event, runs=TEXT),
         "per_path": _event(leaf=event, bound=BOUND),
         "opaque": _event(name=NAME, guarantee=BOUND, proof=TEXT),
@@ -390,7 +388,7 @@ RELEASE = record(
 SIDECAR = record(
     {
         "release": RELEASE,
-        "made": fact,
+        "made": made,
         "columns": named(one_of("text", "whole", "double")),
         "content_sha256": DIGEST,
     }
@@ -405,71 +403,3 @@ def check_body(kind: str, body: Any) -> None:
     The gate asks before it charges, so that nothing is paid for that could not be read back.
     """
     _BODIES[kind](body, kind)
-
-
-# text -----------------------------------------------------------------------------------------------------------------
-
-
-def parse(kind: str, text: Any) -> Any:
-    """The JSON in a text, with every number, name and nesting within limits; `ReleaseError` for anything else."""
-    if not isinstance(text, str):
-        raise refuse(f"a {kind}", f"text but {type(text).__name__}")
-    if len(text) > FILE_CHARACTERS:
-        raise refuse(f"this {kind}", f"a file of at most {FILE_CHARACTERS} characters")
-    try:
-        data = json.loads(
-            text, object_pairs_hook=_once, parse_int=_integer, parse_float=_real, parse_constant=_constant
-        )
-        _check_depth(data)
-        return data
-    except ReleaseError:
-        raise
-    except RecursionError:
-        raise _too_deep() from None
-    except ValueError:
-        raise ReleaseError(f"this is no confide {kind}: not JSON; give the file that confide wrote") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        first = next(name for (name, _), (other, _) in pairwise(sorted(pairs, key=lambda pair: pair[0])) if name == other)
-        raise refuse("the file", f"unambiguous, for it has an entry twice, {shown(first)}")
-    return found
-
-
-def _integer(text: str) -> int:
-    if len(text) > INTEGER_DIGITS:
-        raise refuse("a number in the file", f"an integer of at most {INTEGER_DIGITS} digits")
-    return int(text)
-
-
-def _real(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        _constant(text)
-    return number
-
-
-def _constant(text: str) -> NoReturn:
-    raise refuse("a number in the file", "finite")
-
-
-def _too_deep() -> ReleaseError:
-    return refuse("the file", f"JSON whose brackets are at most {JSON_DEPTH} deep")
-
-
-def _check_depth(data: Any) -> None:
-    """Level by level, not by recursion: the file says how deep it is."""
-    level = [data]
-    for _ in range(JSON_DEPTH):
-        level = [
-            child
-            for item in level
-            if isinstance(item, (dict, list))
-            for child in (item.values() if isinstance(item, dict) else item)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return
-    raise _too_deep()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
 from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.protocol.exact import array_from_dict, array_to_dict, digest, fraction_from_text, fraction_to_text
+from confide.protocol.exact import array_from_dict, array_to_dict, clean, digest, fraction_from_text, fraction_to_text
 from confide.protocol.files import FORMAT, read, text_of, to_file
 from confide.protocol.laws import law_named
 from confide.protocol.plan import Plan
@@ -159,4 +159,6 @@ class Release:
 
     def __str__(self) -> str:
         kind = "simulated, protects nobody" if self.simulated else str(self.charged)
-        return f"Release of {self.plan.method.name}: {self.plan.target}; {self.status}; {kind}; sha256 {self.sha256}"
+        return clean(
+            f"Release of {self.plan.method.name}: {self.plan.target}; {self.status}; {kind}; sha256 {self.sha256}"
+        )

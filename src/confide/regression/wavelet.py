@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.errors import PlanError
+from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.kernel_cells import Axis, KernelRows, KernelSums
 from confide.protocol import Allowance, Method, Plan, Question, Release
@@ -133,7 +133,9 @@ class Wavelet(Method):
     def infer(self, release: Release, question: Question | None = None) -> Curve:
         """The curve, two points for each cell. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design, level = self._design(release.plan.schema), int(release.plan.constants["level"])
+        design, level = self._design(release.plan.schema), release.plan.constants["level"]
+        if not isinstance(level, int) or not 0 <= level <= _DEEPEST:
+            raise ReleaseError(f"a release of {self.name} has a level from 0 to {_DEEPEST}; ask for the original file")
         axis, response = self._axis(design, level), design.response
         smooth = Smooth.of(axis, release["cells"])
         below, above = smooth.sums

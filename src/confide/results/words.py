@@ -1,4 +1,4 @@
-"""What a status, a flag and a relation mean, in plain words; and the cleaning of any text before it is shown.
+"""What a status, a flag and a relation mean, in plain words.
 
 The words are written once, so that the table, the notebook and the report say the same.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from confide.errors import PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
+from confide.protocol.exact import clean
 
 if TYPE_CHECKING:
     from confide.results.estimates import Estimates
@@ -80,17 +81,6 @@ def status_words(result: Estimates) -> str:
             "intervals with the assumption that they name"
         )
     return STATUS_WORDS[result.status]
-
-
-def clean(text: str) -> str:
-    r"""Text on one line that a terminal, a plot and a page show as it is; what does not print becomes an escape.
-
-    Names come from files that others wrote: control characters could repaint a terminal or turn a line around.
-
-    >>> clean("age\n\x1b[2J")
-    'age\\n\\x1b[2J'
-    """
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def flag_words(flag: str) -> str:

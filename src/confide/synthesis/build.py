@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 # How often rows are drawn anew whose terms are no numbers (a logarithm of 0), and public rows added until OLS has one solution.
 _TRIES = 20
+# Rows that a noisy number of records may ask for: 8 GB for ten columns. A file from anybody may ask for any number.
+_MOST_ROWS = 10**8
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,16 @@ class Options:
             )
         if not isinstance(self.bounded, bool):
             raise PlanError(f"bounded must be True or False, got {self.bounded!r}; leave it out for False")
+
+    def rows_for(self, records: float) -> float:
+        """How many rows are made of a noisy number of records; `PlanError` when nobody chose the number and it is beyond reason."""
+        if self.rows is not None:
+            return float(self.rows)
+        if not records <= _MOST_ROWS:
+            raise PlanError(
+                f"the release counts more than {_MOST_ROWS} records, as many rows as are made unasked; say how many: rows=1000000"
+            )
+        return records
 
     def check(self, design: Design) -> None:
         """`PlanError` for fewer rows than OLS needs."""
@@ -77,7 +89,7 @@ def build_rows(release: Release, design: Design, line: Line, options: Options, f
     noisy = read_bins(release, design)
     generator = keyed_generator(release.sha256, "rows", str(file))
     options.check(design)
-    numbers = row_numbers(noisy.counts, noisy.total if options.rows is None else float(options.rows))
+    numbers = row_numbers(noisy.counts, options.rows_for(noisy.total))
     columns = draw_columns(noisy, design, numbers, generator)
     columns, redrawn = _with_finite_terms(columns, noisy, design, numbers, generator)
     columns, matrix, added = _with_one_solution(columns, design, generator, options.rows, int(numbers.sum()))
@@ -207,8 +219,9 @@ def literal_rows(release: Release, design: Design, options: Options, file: int =
     assert noisy.labels is not None
     generator = keyed_generator(release.sha256, "rows", str(file))
     counts = np.maximum(np.rint(noisy.counts), 0.0)
+    wanted = options.rows_for(float(counts.sum()))
     if options.rows is not None and counts.sum() > 0:
-        counts = row_numbers(counts, float(options.rows)).astype(np.float64)
+        counts = row_numbers(counts, wanted).astype(np.float64)
     numbers = np.where(counts >= 2, counts, 0).astype(np.int64)
     kept = np.flatnonzero(numbers)
     row = np.repeat(kept, numbers[kept])

@@ -13,6 +13,7 @@ import pandas as pd
 
 from confide.guarantees import Guarantee
 from confide.protocol import Release
+from confide.protocol.exact import clean
 from confide.schema import Design, Schema
 from confide.synthesis.build import Rows, frame_of
 from confide.synthesis.sidecar import sidecar_of, sidecar_text, write
@@ -172,7 +173,7 @@ class SyntheticData:
     def summary(self) -> str:
         """What the table is, in words, with its guarantee; no statistic of the rows."""
         head = f"Synthetic table for {self.formula}, {self.method}"
-        return "\n".join([head, "", *(f"{label}: {words}" for label, words in self._lines())])
+        return "\n".join(map(clean, [head, "", *(f"{label}: {words}" for label, words in self._lines())]))
 
     def __str__(self) -> str:
         return self.summary()
@@ -182,7 +183,7 @@ class SyntheticData:
 
     def _repr_html_(self) -> str:
         lines = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(words)}</td></tr>"
+            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(clean(words))}</td></tr>"
             for label, words in self._lines()
         )
         return f"{self.frame.head().to_html()}<table>{lines}</table>"

@@ -24,6 +24,7 @@ from pyarrow import csv
 from confide.errors import PlanError, ReleaseError
 from confide.protocol import Release
 from confide.protocol.files import read, text_of, to_file
+from confide.results.spreadsheet import csv_text, plain, shielded
 from confide.schema import Categorical, Schema
 
 __all__ = [
@@ -127,7 +128,7 @@ def sidecar_text(sidecar: Mapping[str, Any]) -> str:
 def table_bytes(frame: pd.DataFrame, text: str, path: Path) -> bytes:
     """A table's file, Parquet or CSV by the ending of its path; a Parquet file has the sidecar's text in its metadata."""
     if path.suffix.lower() == ".csv":
-        return frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
+        return csv_text(frame, index=False).encode("utf-8")
     table = pa.Table.from_pandas(frame, preserve_index=False)
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: text}), sink)
@@ -208,10 +209,14 @@ def _rows(path: Path, kinds: Mapping[str, str]) -> pd.DataFrame:
     try:
         if path.suffix.lower() == ".parquet":
             return pd.DataFrame(pq.read_table(path).to_pandas())
-        types = {name: _TYPES[kind] for name, kind in kinds.items()}
+        types = {shielded(name): _TYPES[kind] for name, kind in kinds.items()}
         options = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         lines = csv.ParseOptions(newlines_in_values=True)
-        return pd.DataFrame(csv.read_csv(path, parse_options=lines, convert_options=options).to_pandas())
+        frame = pd.DataFrame(csv.read_csv(path, parse_options=lines, convert_options=options).to_pandas())
+        named = frame.set_axis([plain(name) for name in frame.columns], axis=1)
+        for name in named.columns[named.columns.isin([name for name, kind in kinds.items() if kind == "text"])]:
+            named[name] = named[name].map(plain)
+        return named
     except (OSError, pa.ArrowException):
         raise _reading(
             f"{str(path)!r} cannot be read as the table that was written; ask for the original file"

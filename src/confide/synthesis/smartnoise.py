@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
+from confide.results.spreadsheet import csv_text
 from confide.schema import Categorical, Design, Schema
 from confide.synthesis.features import as_column
 
@@ -78,7 +79,7 @@ class SmartNoiseTable:
         if place.suffix.lower() == ".parquet":
             self.frame.to_parquet(place, index=False)
         elif place.suffix.lower() == ".csv":
-            self.frame.to_csv(place, index=False, lineterminator="\n")
+            place.write_text(csv_text(self.frame, index=False), encoding="utf-8", newline="")
         else:
             raise PlanError(f'a table is written as .parquet or .csv, got {str(path)!r}; write save("table.parquet")')
         return (place,)
