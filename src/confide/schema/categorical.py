@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -227,7 +228,7 @@ def _level_texts(levels: object) -> tuple[str, ...]:
     if "" in texts:
         raise SchemaError(f"Categorical: a level must not be empty text, which is a missing value; {_EXAMPLE}")
     if len(set(texts)) < len(texts):
-        repeated = list(dict.fromkeys(text for at, text in enumerate(texts) if text in texts[:at]))
+        repeated = [text for text, times in Counter(texts).items() if times > 1]
         raise SchemaError(
             f"Categorical: each level must be listed once, got {_listed(repeated)} more than once; {_EXAMPLE}"
         )
