@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
+from confide.protocol.files import FORMAT
+
 # Reads one JSON text a line, prints what became of it and how much processor time it took. Errors other than ours get a "!".
 _READER = """
 import json, resource, sys, time, traceback, warnings
@@ -75,7 +77,7 @@ def signed(body: Any, kind: str = "release") -> str:
     """A file with that body and the digest that belongs to it."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f'{{"confide":"{kind}","format_version":"1.0","sha256":"{digest}","body":{text}}}'
+    return f'{{"confide":"{kind}","format_version":"{FORMAT}","sha256":"{digest}","body":{text}}}'
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
-from confide.protocol.events import Opaque, Spend, Test, hidden_tests, leaves, paths, threshold
+from confide.protocol.events import Opaque, Spend, Test, hidden_tests, is_path, leaves, threshold
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
@@ -190,7 +190,7 @@ class Meter:
     def close(self) -> None:
         """Assert that what was drawn is one branch of what was charged."""
         self._closed = True
-        if frozenset(self._drawn) not in paths(self._plan.event):
+        if not is_path(self._plan.event, frozenset(self._drawn)):
             raise ReleaseError(
                 "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
             )

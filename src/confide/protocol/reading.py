@@ -334,24 +334,6 @@ QUESTION = record(
         "loss": TEXT,
     },
 )
-
-
-def forecast(value: Any, where: str) -> None:
-    """Predicted standard errors: for several numbers of records the same names, and what they assume."""
-    _FORECAST(value, where)
-    tables = [table for key, table in value.items() if key != "assumes"]
-    if value and ("assumes" not in value or not tables or any(set(table) != set(tables[0]) for table in tables)):
-        raise refuse(where, "a forecast with the same names for each number of records")
-
-
-def _predicted(value: Any, where: str) -> None:
-    if where.endswith("['assumes']"):
-        TEXT(value, where)
-    else:
-        named(record({"float": _ANY_DOUBLE}), name=TEXT)(value, where)
-
-
-_FORECAST = named(_predicted)
 PLAN = record(
     {
         "method": record({"name": NAME, "version": NAME, "parameters": named(setting)}),
@@ -362,12 +344,10 @@ PLAN = record(
         "event": tree,
         "passes": whole(1, _PASSES),
         "n": maybe(whole(0, _COUNT)),
-        "n_nominal": maybe(whole(0, _COUNT)),
         "public_inputs": named(TEXT),
         "constants": named(setting),
         "target": TEXT,
         "covers": TEXT,
-        "forecast": forecast,
         "warnings": each(TEXT, most=1_000),
     }
 )
