@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from cli_runner import SCHEMA, good, run
 
+from confide.schema import Categorical, Schema
+
 
 @pytest.mark.parametrize("data", ["survey.csv", "survey.parquet"])
 def test_draft_names_the_columns_and_no_bounds(survey, data):
@@ -88,6 +90,13 @@ def test_sample_refuses_what_it_cannot_write(survey):
         "records": 1000,
         "seed": 1,
     }
+
+
+def test_practice_records_that_a_spreadsheet_would_run_are_no_csv(survey):
+    Path("formulas.toml").write_text(Schema({"r": Categorical(["=1+1", "b"])}).to_toml())
+    refused = run("schema", "sample", "formulas.toml", "-o", "practice.csv")
+    assert refused.code == 3 and "practice.parquet" in refused.err and not Path("practice.csv").exists()
+    good("schema", "sample", "formulas.toml", "-o", "practice.parquet")
 
 
 @pytest.mark.parametrize(

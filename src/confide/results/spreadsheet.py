@@ -7,6 +7,7 @@ back as they were. Semicolons and line breaks begin a cell as well where they se
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,9 @@ def csv_text(frame: pd.DataFrame, **options: Any) -> str:
     safe.columns = _labels(frame.columns)
     if options.get("index", True):
         safe.index = _labels(frame.index)
-    return str(safe.to_csv(lineterminator="\n", **options))
+    text = str(safe.to_csv(lineterminator="\n", **options))
+    # a carriage return ends a line to every reader, and Python's writer leaves it without quotes
+    return text if "\r" not in text else str(safe.to_csv(lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC, **options))
 
 
 def _labels(index: Any) -> Any:
