@@ -6,13 +6,16 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import pytest
+from tests.golden.golden_cases import CASES
+from tests.golden.golden_cases import SCHEMA as GOLDEN
 from tests.protocol.hostile import Reader, signed, tame, wild
+from tests.third_party import Mean
 
 import confide as cf
 from confide import registry
@@ -330,3 +333,56 @@ def test_is_path_says_what_the_list_of_paths_says() -> None:
 def test_limits_are_known() -> None:
     assert PATHS == 65_536 and EVENT_DEPTH == 16
     assert from_file("release", released("wavelet"))["status"] == "released" and FORMAT.count(".") == 1
+
+
+@dataclass(frozen=True)
+class Stumbles(Mean):
+    """A third-party method with an error of its own."""
+
+    def infer(self, release: cf.Release, question: Any = None) -> Any:
+        raise ValueError("an index that is off by one")
+
+
+def test_an_error_of_a_method_is_release_error_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._registered, "toy_mean", Stumbles)
+    data = cf.read(LINE.sample(1_000, 1), LINE)
+    release = cf.release(Stumbles("a"), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
+    with pytest.raises(cf.ReleaseError, match=r"toy_mean.*ValueError") as error:
+        cf.infer(release)
+    assert isinstance(error.value.__cause__, ValueError), "an error of the method is not hidden"
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_method_writes_what_is_read_to_the_bit(name: str) -> None:
+    method, privacy = CASES[name]
+    n = 1_500 if method.relations[0] == "substitute" else None
+    data = cf.read(GOLDEN.sample(1_500, 7), GOLDEN)
+    release = cf.release(method, data, privacy, n=n, ledger=None, noise=SimulatedNoise(11))
+    assert cf.Release.from_json(release.to_json()).to_json() == release.to_json()
+
+
+SIDECARS: dict[str, Callable[[Any], None]] = {
+    "a number of a file that is a list": _put([1], "made", "file"),
+    "a line that is text": _put("yes", "made", "drawn_line"),
+    "a fact without end": _put(float("inf"), "made", "residual_sd"),
+    "another kind of column": _put("object", "columns", "a"),
+    "columns that are a list": _put(["a"], "columns"),
+    "a digest that is none": _put("0" * 63, "content_sha256"),
+    "a release that is none": _put({}, "release"),
+    "a scale of ten million digits": _put("1e9999999", "release", "plan", "event", "parts", 0, "scale"),
+}
+
+
+@pytest.mark.parametrize("change", SIDECARS)
+def test_a_hostile_sidecar_is_release_error(change: str, tmp_path: Any) -> None:
+    done = cf.Release.from_json(released("synthetic_table"))
+    (path,) = registry.make("synthetic_table", **METHODS["synthetic_table"][0]).build(done).save(tmp_path / "t.csv")
+    beside = tmp_path / "t.csv.confide.json"
+    body = json.loads(beside.read_text(encoding="utf-8"))["body"]
+    beside.write_text(signed(body, "synthetic table"), encoding="utf-8")
+    assert cf.refit(path).status == "ok"
+    SIDECARS[change](body)
+    beside.write_text(signed(body, "synthetic table"), encoding="utf-8")
+    with pytest.raises(cf.ReleaseError) as error:
+        cf.refit(path)
+    assert error.value.exit_code == 3

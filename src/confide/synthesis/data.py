@@ -186,7 +186,10 @@ class SyntheticData:
             f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(clean(words))}</td></tr>"
             for label, words in self._lines()
         )
-        return f"{self.frame.head().to_html()}<table>{lines}</table>"
+        first = self.frame.head()
+        # pandas escapes markup; what does not print is escaped here
+        shown = first.assign(**{name: first[name].map(clean) for name in first if first[name].dtype.kind == "O"})
+        return f"{shown.rename(columns=clean).to_html()}<table>{lines}</table>"
 
     def to_frame(self) -> pd.DataFrame:
         """The rows of the first file."""
@@ -240,9 +243,10 @@ class SyntheticData:
         from confide.errors import PlanError
 
         target = Path(path)
+        name = escape(clean(self.formula))
         page = (
-            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(self.formula)}</title></head>'
-            f"<body><h1>Synthetic table for {escape(self.formula)}</h1>{self._repr_html_()}</body></html>\n"
+            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{name}</title></head>'
+            f"<body><h1>Synthetic table for {name}</h1>{self._repr_html_()}</body></html>\n"
         )
         try:
             target.write_text(page, encoding="utf-8")
