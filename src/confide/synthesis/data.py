@@ -188,7 +188,7 @@ class SyntheticData:
         )
         first = self.frame.head()
         # pandas escapes markup; what does not print is escaped here
-        shown = first.assign(**{name: first[name].map(clean) for name in first if first[name].dtype.kind == "O"})
+        shown = first.assign(**{str(name): first[name].map(clean) for name in first if first[name].dtype.kind == "O"})
         return f"{shown.rename(columns=clean).to_html()}<table>{lines}</table>"
 
     def to_frame(self) -> pd.DataFrame:
