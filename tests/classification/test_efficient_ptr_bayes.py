@@ -207,5 +207,5 @@ def test_bad_plans_are_refused() -> None:
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.GDP(1.0), n=500)
     with pytest.raises(cf.PrivacyError, match="add-remove"):
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 1e-6, relation="add-remove"), n=500)
-    warned = EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 0.1), n=500).warnings
+    warned = EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 0.1), n=500).notes
     assert any("above 1/n" in text for text in warned)

@@ -341,7 +341,7 @@ def test_bad_plans_raise() -> None:
     for asked in (cf.GDP(1.0), cf.PureDP(1.0), cf.GDP(1.0, 1e-6, relation="add-remove")):
         with pytest.raises(PrivacyError):
             EfficientPTR("y ~ a").plan(SCHEMA, asked)
-    assert any("1/n" in text for text in EfficientPTR("y ~ a").plan(SCHEMA, LEVEL, n=8_000).warnings)
+    assert any("1/n" in text for text in EfficientPTR("y ~ a").plan(SCHEMA, LEVEL, n=8_000).notes)
 
 
 def test_intervals_cover_for_a_rare_outcome() -> None:
