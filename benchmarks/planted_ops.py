@@ -204,7 +204,7 @@ class _Transposed(Posterior):
 
     def draw(self, lam: float, gamma: float, normal: Any) -> Any:
         lower = np.linalg.cholesky(self.gram + lam * np.eye(len(self.cross)))
-        return np.asarray(self.solved(lam) + np.linalg.solve(lower, normal) / sqrt(gamma))
+        return np.asarray(self.solved(lam) + np.linalg.solve(lower, normal / 2.0**56) / sqrt(gamma))
 
 
 def _covariance(kind: type[Posterior], seed: int, runs: int = 4_000) -> Finding:
@@ -212,7 +212,7 @@ def _covariance(kind: type[Posterior], seed: int, runs: int = 4_000) -> Finding:
     gram = np.array([[30.0, 25.0, 3.0], [25.0, 24.0, 1.0], [3.0, 1.0, 2.0]])
     posterior, lam, gamma = kind(gram, np.ones(3), 1.0, 1.0), 0.5, 3.0
     g = np.random.default_rng(seed)
-    drawn = np.array([posterior.draw(lam, gamma, g.standard_normal(3)) for _ in range(runs)])
+    drawn = np.array([posterior.draw(lam, gamma, g.standard_normal(3) * 2.0**56) for _ in range(runs)], dtype=float)
     root = np.linalg.cholesky(gamma * (gram + lam * np.eye(3)))
     white = (drawn - posterior.solved(lam)) @ root
     own = white.T @ white / runs

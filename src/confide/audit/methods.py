@@ -24,6 +24,7 @@ import numpy as np
 from confide.audit.extremes import extreme_pairs
 from confide.audit.functions import audit_function
 from confide.audit.known_laws import audit_exponential
+from confide.audit.lattice import lattice
 from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.pairs import Domain, Record, checked_relation
 from confide.audit.replay import Moved, Replay, replay
@@ -31,7 +32,7 @@ from confide.audit.verdict import Audit, Finding
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.protocol import Method, Plan, Spend, exact_cost, leaves
+from confide.protocol import Method, Opaque, Plan, Spend, exact_cost, leaves
 from confide.protocol.events import paths
 from confide.schema import Numeric, Schema
 
@@ -275,8 +276,11 @@ class _Session:
             seed, thorough = k + (self.seed or 0), k % 6 == 0
             worst.add(replay(self.method, own, one, other, seed=seed, wrap=self.wrap, thorough=thorough), kind)
             self._step(f"{plan.relation}: record and replay")
+        lattices = self._lattices(plan, tries)
         for leaf in leaves(plan.event):
-            if leaf.name in worst.spends and isinstance(leaf, Spend):
+            if leaf.name in lattices:
+                yield lattices[leaf.name]
+            elif leaf.name in worst.spends and isinstance(leaf, Spend):
                 yield from self._spend(leaf, *worst.spends[leaf.name], plan, worst.pairs, level)
             else:
                 yield self._missing(leaf.name, plan)
@@ -284,6 +288,17 @@ class _Session:
             yield from self._whole(plan, *worst.total, worst.pairs, level)
         found = Replay({}, tuple(worst.problems), 0).finding(f"{self.method.name} everything else", plan.relation)
         yield replace(found, note=f"{worst.pairs} pairs" + (f": {found.note}" if found.note else ""))
+
+    def _lattices(self, plan: Plan, tries: Sequence[tuple[Plan, Neighbours]]) -> dict[str, Finding]:
+        """What each opaque release shows of its noise's lattice, on the largest practice records of this plan."""
+        from confide.sources import read
+
+        if not any(isinstance(leaf, Opaque) for leaf in leaves(plan.event)):
+            return {}
+        records = max((data for own, (data, _) in tries if own is plan), key=len)
+        source = read(Domain.of(self.schema).data(records), self.schema)
+        found = lattice(self.method, plan, source, seed=self.seed or 0, wrap=self.wrap)
+        return {one.name: one.finding(self.method.name, plan.relation) for one in found}
 
     def _missing(self, name: str, plan: Plan) -> Finding:
         return Finding(

@@ -36,6 +36,10 @@ class Request:
         return f"{self.law}({self.scale}) x {self.size}, {self.words} words"
 
 
+# One scale for each number, which stands inside an opaque release alone: they may follow from records.
+_OWN = "scales of its own"
+
+
 class _Counted:
     """Words of a source, counted."""
 
@@ -85,6 +89,10 @@ class ReplayNoise:
     def discrete_laplace(self, scale: Any, size: int) -> NDArray[Any]:
         return self._additive("discrete_laplace", scale, size)
 
+    def grid_cauchy(self, scale: Any, size: int) -> NDArray[Any]:
+        """A Cauchy law stands inside an opaque release alone, where its scale follows from records; no statement is made of it here."""
+        return self._additive("grid_cauchy", scale, size)
+
     def exponential_mechanism(self, scores: Any, epsilon: Any, sensitivity: Any, lengths: Any = None) -> int:
         before = self._counted.taken
         drawn = int(self._source.exponential_mechanism(scores, epsilon, sensitivity, lengths))
@@ -123,6 +131,8 @@ class ReplayNoise:
         drawn = getattr(self._source, law)(scale, size)
         forced = [0] * int(size) if self.zero else self._force(int(size))
         values = [int(v) for v in np.asarray(drawn, dtype=object).ravel()] if forced is None else list(forced)
+        if _text(scale) == _OWN:
+            self._counted.taken = before  # how many words it takes may follow from the scales
         self.requests.append(Request(law, _text(scale), int(size), self._counted.taken - before, tuple(values)))
         given = np.empty(len(values), dtype=object)
         given[:] = values
@@ -130,9 +140,7 @@ class ReplayNoise:
 
 
 def _text(scale: Any) -> str:
-    if isinstance(scale, Sequence | np.ndarray):
-        return "[" + ", ".join(_text(one) for one in scale) + "]"
-    return str(Fraction(scale))
+    return _OWN if isinstance(scale, Sequence | np.ndarray) else str(Fraction(scale))
 
 
 class _Watched:

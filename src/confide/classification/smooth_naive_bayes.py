@@ -3,18 +3,21 @@
 Estimates the share of each class and the mean of each feature within it. The noise of a mean falls with the private size of its class,
 through a bound that changes by a factor e^b at most from one record to the next. `ClassSums` and `NaiveBayes` are more precise.
 
-Guarantee: (epsilon, 0)-DP or (epsilon, delta)-DP as asked, add-remove or substitute, proved here; float64 sampling is assumed. Features
-lie in [-1, 1] in half-widths. One record leaves, enters or changes a class of n records: its mean moves by at most g(n) = 2/max(n, 1), and
-n by at most 1. S(n) = max over k >= 0 of e^(-b k) g(n - k) bounds g, falls in n, and S(n) <= e^b S(n + 1) by its definition (Nissim,
-Raskhodnikova, Smith 2007). Released is mean + (S(n)/a) Z. For the neighbour, the density of Z is shifted by at most a and stretched by at
+Guarantee: (epsilon, 0)-DP or (epsilon, delta)-DP as asked, add-remove or substitute, proved here. Features lie in [-1, 1] in half-widths.
+One record leaves, enters or changes a class of n records: its mean moves by at most g(n) = 2/max(n, 1), and n by at most 1. S(n) = max over
+k >= 0 of e^(-b k) g(n - k) bounds g, falls in n, and S(n) <= e^b S(n + 1) by its definition (Nissim, Raskhodnikova, Smith 2007). All is in
+integers of a public step h: rint(mean/h), from exact sums, moves by at most g(n)/h + 1, which s(n) = S(n)/h + 1 bounds; s is smooth as S
+is. Released is rint(mean/h) + rint((s(n)/a) Z), that is rint(rint(mean/h) + (s(n)/a) Z) for a real Z, by exact samplers at the rational
+scale s(n)/a: no lattice but h itself, whatever the scale. For the neighbour, the density of Z is shifted by at most a and stretched by at
 most e^b:
     Cauchy Z, h = 1/(1 + z^2):  |d log h(z)/dz| = |2z|/(1 + z^2) <= 1 and |d log(e^t h(e^t z))/dt| = |1 - z^2|/(1 + z^2) <= 1, so that the
                                 loss is at most a + b. The general bound of the source asks for b = epsilon/6 and noise 6 S/epsilon here.
     Laplace Z:                  a for the shift; the stretch costs at most max(b, |z| (e^b - 1) - b) <= ln(1/delta) (e^b - 1) but with
                                 probability delta, if ln(1/delta) >= 1. It comes first, so that delta is not multiplied.
 A record is in one class: it touches p means under add-remove, 2 p where it changes its class. Losses and deltas add over them; half of
-each is for b, since S(n) = 2/n from b = ln(n)/(n - 1) on and rises steeply below. A fifth of epsilon pays for the class counts with
-Laplace noise.
+each is for b, since S(n) = 2/n from b = ln(n)/(n - 1) on and rises steeply below. A fifth of epsilon pays for the class counts, an
+ordinary draw with Laplace noise. (Counts and means that were computed in doubles from noise on a lattice of 2^-40, on a grid of 2^-30,
+named the right records at epsilon <= .003: docs/errata.md.)
 
 Interval: none. Source: Zafarani, Clifton 2020 (arXiv 2003.13955).
 """
@@ -23,8 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from math import exp, floor, log, log1p, sqrt
+from math import ceil, floor, log, log1p, log2, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,10 +36,11 @@ from numpy.typing import NDArray
 
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import ClassRows, class_pairs
+from confide.classification.laplace_rows import ClassCounts
 from confide.classification.reading import ClassStatistics, class_model
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
-from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
@@ -44,10 +49,11 @@ __all__ = ["SmoothNaiveBayes", "smooth_sensitivity"]
 
 Array = NDArray[np.float64]
 
-_COUNTS, _SMOOTHING = 1 / 5, 1 / 2
-# Normal and Laplace numbers as integers of the exact samplers: steps in one unit.
-_FINE = 1 << 40
-_GRID = Fraction(1, 1 << 30)
+_COUNTS, _SMOOTHING = Fraction(1, 5), 1 / 2
+# Noisy means in steps are kept within these: what lies beyond is as good as any other number outside [-1, 1].
+_FAR = 1 << 62
+# The least b: 1e-12 of it, by which it is rounded down, is far above the last of the 60 digits of S.
+_LEAST = 2.0**-30
 
 
 def smooth_sensitivity(n: int, b: float) -> float:
@@ -58,8 +64,15 @@ def smooth_sensitivity(n: int, b: float) -> float:
     >>> smooth_sensitivity(100, 0.5), smooth_sensitivity(3, 0.01) > 2 / 3, smooth_sensitivity(0, 1.0)
     (0.02, True, 2.0)
     """
+    return float(_smooth(n, b))
+
+
+def _smooth(n: int, b: float) -> Fraction:
+    """S(n) to 60 digits: far finer than what b was rounded down by, so that it is smooth as computed."""
     size = max(n, 1)
-    return 2 * max(1 / size, exp(-b * (size - 1)))
+    with localcontext(Context(prec=60, traps=[])):
+        falling = Fraction((-Decimal(b) * (size - 1)).exp())
+    return 2 * max(Fraction(1, size), falling)
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ class SmoothNaiveBayes(Method):
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8)})
     >>> plan = SmoothNaiveBayes("kind ~ x").plan(schema, cf.PureDP(1.0))
     >>> plan.guarantee, round(plan.constants["scale"], 2), round(plan.constants["smoothing"], 3)
-    (PureDP(1.0, relation='add-remove', assumptions=('float64 sampling',)), 2.5, 0.4)
+    (PureDP(1.0, relation='add-remove'), 2.5, 0.4)
     """
 
     formula: str
@@ -81,6 +94,7 @@ class SmoothNaiveBayes(Method):
 
     name: ClassVar[str] = "smooth_naive_bayes"
     family: ClassVar[str] = "classification"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = (
         "smooth sensitivity (Nissim, Raskhodnikova, Smith 2007) of class means, after Zafarani, Clifton 2020"
     )
@@ -100,17 +114,18 @@ class SmoothNaiveBayes(Method):
     ) -> Plan:
         """One release. Raises `PlanError` for a formula that cannot work, `PrivacyError` for another guarantee."""
         own = self._own(schema)
-        proved = Proved.of(
-            privacy, self, schema, kinds=(PureDP, ApproxDP), assumptions=("float64 sampling",), instead="take ClassSums"
-        )
+        proved = Proved.of(privacy, self, schema, kinds=(PureDP, ApproxDP), instead="take ClassSums")
+        statistics = {"counts": Total(ClassCounts(own), nonnegative=True), "sums": Total(self._rows(own))}
+        counts = proved.pure.spend("counts", statistics["counts"], _COUNTS)
+        left = proved.rest(counts)
         return Plan.of(
             self,
             schema,
             proved,
-            Opaque("model", proved.level, _PROOF),
-            {"sums": Total(self._rows(own))},
+            Together((counts, Opaque("means", left, _PROOF))),
+            statistics,
             n=n,
-            constants=_constants(proved, len(own.features)),
+            constants=_constants(left, proved.relation, len(own.features)),
             target=self._target(own),
             covers="no interval: ClassSums has intervals",
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
@@ -130,17 +145,13 @@ class SmoothNaiveBayes(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy counts and means, from exact sums in one pass. The number of draws is public."""
-        own = self._own(source.schema)
-        rows, at = self._rows(own), plan.constants
-        (total,) = source.aggregate(plan.statistic("sums"))
-        noise = meter.noise("model")
-        counts, sums = rows.decode(np.array([float(v) for v in total]))
-        size = np.maximum(counts, 1.0)[:, None]
-        spread = np.array([smooth_sensitivity(int(n), at["smoothing"]) for n in counts])[:, None] * at["scale"]
-        noisy = counts + at["count scale"] * _laplace(noise, len(counts))
-        draw = _cauchy if at["law"] == "cauchy" else _laplace
-        means = sums / size + spread * draw(noise, sums.size).reshape(sums.shape)
-        meter.opaque("model", np.concatenate([noisy, means.ravel()]), _GRID)
+        rows, at = self._rows(self._own(source.schema)), plan.constants
+        counts, total = source.aggregate(plan.statistic("counts"), plan.statistic("sums"))
+        meter.draw("counts", counts)
+        means, noise = _Means(rows, total, at), meter.noise("means")
+        drawn = noise.grid_cauchy if at["law"] == "cauchy" else noise.grid_laplace
+        noisy = [a + int(b) for a, b in zip(means.steps, drawn(means.scales, len(means.steps)), strict=True)]
+        meter.opaque("means", np.array([max(-_FAR, min(_FAR, v)) for v in noisy], dtype=object), _step(at["scale"]))
         return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
@@ -149,12 +160,10 @@ class SmoothNaiveBayes(Method):
         """Shares and means without standard errors, and predictions. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
         own = self._own(release.plan.schema)
-        values, k = release["model"].decode(), len(own.classes)
+        counts = release["counts"]
         # a mean of places in [-1, 1] lies there; Cauchy noise may leave it by any amount
-        means = np.clip(values[k:].reshape(k, -1), -1.0, 1.0)
-        found = ClassStatistics(
-            values[:k], sqrt(2) * release.plan.constants["count scale"], means, np.zeros(means.shape)
-        )
+        means = np.clip(release["means"].decode().reshape(len(own.classes), -1), -1.0, 1.0)
+        found = ClassStatistics(counts.decode(), sqrt(counts.variance), means, np.zeros(means.shape))
         words: dict[str, Any] = {"target": self._target(own), "covers": "no interval: ClassSums has intervals"}
         return class_model(self, release, own, found, sqrt(len(own.features)), intervals=False, **words)
 
@@ -164,38 +173,44 @@ class SmoothNaiveBayes(Method):
 
 
 _PROOF = (
-    "Laplace noise on counts; means with Cauchy or Laplace noise for a smooth bound of their sensitivity, shift and stretch apart: "
+    "means with Cauchy or Laplace noise for a smooth bound of their sensitivity, shift and stretch apart, exact in integers: "
     "confide.classification.smooth_naive_bayes"
 )
 
 
-def _normal(noise: Noise, size: int) -> Array:
-    return np.asarray(noise.grid_gaussian(Fraction(_FINE**2), size), dtype=np.float64) / _FINE
+def _step(scale: float) -> Fraction:
+    """h in half-widths: 2^-30, or what keeps noise of scale 2 S/a within the exact samplers, below 2^56 steps."""
+    return Fraction(2) ** max(-30, ceil(log2(scale)) - 54)
 
 
-def _laplace(noise: Noise, size: int) -> Array:
-    return np.asarray(noise.grid_laplace(Fraction(_FINE), size), dtype=np.float64) / _FINE
+class _Means:
+    """Class means in integers of h, row by row of the classes, and the exact scales of their noise, from exact sums."""
+
+    def __init__(self, rows: ClassRows, total: NDArray[Any], at: Mapping[str, Any]) -> None:
+        classes, step = len(rows.own.classes), _step(at["scale"])
+        sums, counts = total[: classes * rows.block], [int(v) for v in total[classes * rows.block :]]
+        self.steps, self.scales = list[int](), list[Fraction]()
+        for j, value in enumerate(sums):
+            n = counts[j // rows.block]
+            self.steps.append(round(Fraction(int(value), rows.steps * max(n, 1)) / step))
+            self.scales.append((_smooth(n, at["smoothing"]) / step + 1) * Fraction(at["scale"]))
 
 
-def _cauchy(noise: Noise, size: int) -> Array:
-    """The ratio of two standard normal numbers."""
-    top, bottom = _normal(noise, 2 * size).reshape(2, size)
-    return np.asarray(top / np.where(bottom == 0.0, 1 / _FINE, bottom))
-
-
-def _constants(proved: Proved, features: int) -> dict[str, Any]:
-    """law, smoothing b, scale 1/a, scale of the counts' Laplace noise; rounded to the safe side."""
-    touched = features * (2 if proved.relation == "substitute" else 1)
-    moved = 2 if proved.relation == "substitute" else 1
+def _constants(left: PureDP | ApproxDP, relation: str, features: int) -> dict[str, Any]:
+    """law, smoothing b, scale 1/a, rounded to the safe side. left: what the counts have left for the means."""
+    touched = features * (2 if relation == "substitute" else 1)
     safe = 1 + 1e-12
-    cell = proved.level.epsilon * (1 - _COUNTS) / touched / safe
+    cell = left.epsilon / touched / safe
     smoothing = cell * _SMOOTHING
-    if isinstance(proved.level, ApproxDP):
+    if isinstance(left, ApproxDP):
         # |z| (e^b - 1) - b is at most the share for |z| <= T, with b = log(1 + share/T)
-        smoothing = log1p(smoothing / max(log(touched / proved.level.delta), 1.0))
+        smoothing = log1p(smoothing / max(log(touched / left.delta), 1.0))
+    if smoothing < _LEAST:
+        raise PlanError(
+            f"epsilon = {left.epsilon:.3g} for {touched} means is too little for noise in 64 bits; ask for a larger budget or take ClassSums"
+        )
     return {
-        "law": "laplace" if isinstance(proved.level, ApproxDP) else "cauchy",
+        "law": "laplace" if isinstance(left, ApproxDP) else "cauchy",
         "smoothing": floor(smoothing * 2**60) / 2**60,
         "scale": safe / (cell * (1 - _SMOOTHING)),
-        "count scale": moved / (proved.level.epsilon * _COUNTS) * safe,
     }

@@ -147,7 +147,7 @@ def draw_bins(meter: Meter, source: Source, plan: Plan, beside: tuple[str, ...] 
         shape = (paths.depth, table.size)
         laplace = np.asarray(meter.noise("tree").grid_laplace(scale, shape[0] * shape[1]), dtype=object).reshape(shape)
         marks = private_decisions(paths, exact, laplace, scale, table.size)
-        drawn = {"tree": meter.opaque("tree", marks, Fraction(1)).decode()}
+        drawn = {"tree": meter.opaque("tree", marks.astype(np.int64), Fraction(1)).decode()}
     bins = _bins(plan, drawn)
     sums = source.aggregate(table.at(bins), *map(plan.statistic, beside))
     for name, exact in zip(("cells", *beside), sums, strict=True):

@@ -118,6 +118,11 @@ class PerturbedObjective:
         bent = np.array([float(v) for v in (gram + added)[above]]) / self.curvature.unit**2
         return np.concatenate([theta, bent])
 
+    def steps(self, drawn: Array) -> NDArray[Any]:
+        """What was drawn in whole steps: theta~ is integers of it, V a function of exact integers and their noise, rounded again."""
+        flat = np.nan_to_num(drawn, nan=0.0, posinf=0.0, neginf=0.0)
+        return np.array([round(Fraction(float(v)) / self.step) for v in flat], dtype=object)
+
 
 def _followers(epsilon: float, delta: float, relation: str, share: Fraction) -> tuple[Fraction, Fraction, float]:
     """mu_o and mu_V, exact, and a bound on the mu of both."""

@@ -14,17 +14,32 @@ neighbour; then the leverage of the record is at most B^2/(lam + lower), its res
 `confide.guarantees.posterior_pair` says exactly what the sample gives away. (A bound that holds for Z alone is not enough:
 with records (1, 1) and (1, -1), lam = 1, taking one away moves log(1 + |theta|) by log 1.5 = .405, where log(1 + 1/(1 + 2)) = .288.)
 
-The residual is released as rint(2^20 log(Y + B |theta|)/D): it moves by 2^20 steps, one for the rounding and one for float64, whose
-error is about n 2^-52 of D (the condition of H is at most n B^2/(lam + lambda), and D about B^2/(lam + lower)): far below a step up to
-10^9 records.
+The residual is released as rint(2^20 log(Y + B |theta|)/D): it moves by 2^20 steps, one for the rounding and one to spare.
+
+The sample. The exact pair is about theta* = theta + R^-1 z/sqrt(gamma), R'R = H, z a normal vector of real numbers. What can be
+computed is theta~ with z in steps of 2^-56: given z, it is off by at most |R^-1| 2^-57 sqrt(k)/sqrt(gamma), and |R^-1| is at most
+1/sqrt(lam + lower) where the certificates hold. All is computed in 120 digits from exact sums (`mechanisms.digits`), whose rounding is
+below 2^-50 of that. So |theta~ - theta*| <= eta = (1 + 2^-20) 2^-57 sqrt(k/(gamma (lam + lower))), on either neighbour. Published is
+
+    rint(theta~/h) + N(0, s^2 I) rounded,   h the power of two from eta up to 2 eta.
+
+Each theta* belongs to one z, so that given theta* and the records rint(theta~/h) is known, and on two neighbours with the same theta* it
+differs by at most 2 eta/h + sqrt(k) <= 2 + sqrt(k) steps: after the ideal sample, which is mu_c-GDP but for the slack, this is a Gaussian
+mechanism of mu_o = (2 + sqrt(k))/s, and both together are sqrt(mu_c^2 + mu_o^2)-GDP with the same slack (Dong, Roth, Su 2022, Corollary
+2). What leaves is a function of the two. With mu_o^2 = mu^2/1024 the noise added is (2 + sqrt(k)) 32 h/mu: for k = 5 and mu = .1 below
+2^-43 of 1/sqrt(gamma (lam + lower)), the sd of the sample in the direction that the bound allows to be widest.
+
+Published on a grid of 2^-50 without that noise, z on a lattice of 2^-40 shows: R is triangular, so whoever knows the other records finds
+z coordinate by coordinate under either hypothesis, and under one of them it lies on the lattice (docs/errata.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
-from math import exp, inf, log, log1p, sqrt
+from math import exp, frexp, inf, log, log1p, sqrt
 from typing import Any
 
 import numpy as np
@@ -33,17 +48,28 @@ from scipy import special
 
 from confide.guarantees.posterior_pair import largest_shift, leverage_above
 from confide.mechanisms.bounded_rows import BoundedRows, moments
+from confide.mechanisms.digits import cholesky, in_digits, numbers, solved, whole
 from confide.mechanisms.rows import BITS, Codes, leverage, round_within, scaled
 from confide.protocol import Noise, Spend
 from confide.protocol.exact import digest, pack
 
-__all__ = ["LeverageRows", "LogResidual", "Odds", "Posterior", "chosen_penalty", "quantile_of", "standard_normal"]
+__all__ = [
+    "LeverageRows",
+    "LogResidual",
+    "Odds",
+    "Posterior",
+    "apart",
+    "chosen_penalty",
+    "normal_steps",
+    "quantile_of",
+    "sample_step",
+]
 
 Array = NDArray[np.float64]
 
 _UNIT = 1 << BITS
-# Standard normal numbers as integers of the exact sampler: steps in one unit.
-_FINE = 1 << 40
+# Standard normal numbers as integers of the exact sampler, in steps of 2^-56: a number of 64 bits is within 128 sds.
+_FINE = 56
 # Penalties that are compared: a geometric grid, in units of z'z of one record.
 _PENALTIES = np.geomspace(0.5, 1e5, 48)
 # Float64 may be wrong in the last digits of a bound.
@@ -86,41 +112,72 @@ class LeverageRows(BoundedRows):
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A ridge regression on the lines start + basis phi: gram (k, k), cross (k,), B and Y, all in units of z and t.
+    """A ridge regression on the lines start + basis phi: matrix (k, k), moments (k,), B and Y, all in units of z and t.
 
-    From the exact Gram matrix of rows: `Posterior.of`. start is orthogonal to the orthonormal columns of basis, so that rows basis'u are no
-    longer than u, and a response r - u'start is at most Y + B |start|.
+    From the exact Gram matrix of rows: `Posterior.of`, whose numbers have 120 digits. start is orthogonal to the orthonormal columns of
+    basis, so that rows basis'u are no longer than u, and a response r - u'start is at most Y + B |start|.
     """
 
-    gram: Array
-    cross: Array
+    matrix: NDArray[Any]
+    moments: NDArray[Any]
     bound: float
     reach: float
 
     @classmethod
+    @in_digits
     def of(cls, rows: LeverageRows, whole: NDArray[Any], start: Array, basis: Array) -> Posterior:
         """whole: the exact Gram matrix of (m, r), shape (p + 1, p + 1)."""
-        unit = float(rows.steps)
-        full = np.array([[float(int(v)) for v in row] for row in whole])
+        unit, lines, offset = Decimal(rows.steps), numbers(basis), numbers(start)
+        full = numbers(whole)
         gram, cross = full[:-1, :-1] / unit**2, full[:-1, -1] / (unit * _UNIT)
-        inner = basis.T @ gram @ basis
-        return cls((inner + inner.T) / 2, basis.T @ (cross - gram @ start), *reach_of(rows, start))
+        inner = lines.T @ gram @ lines
+        return cls((inner + inner.T) / 2, lines.T @ (cross - gram @ offset), *reach_of(rows, start))
+
+    @property
+    def gram(self) -> Array:
+        """The matrix in doubles."""
+        return self.matrix.astype(np.float64)
+
+    @property
+    def cross(self) -> Array:
+        """The moments in doubles."""
+        return self.moments.astype(np.float64)
 
     def solved(self, lam: float) -> Array:
-        """theta at a penalty above 0."""
-        return np.asarray(np.linalg.solve(self.gram + lam * np.eye(len(self.cross)), self.cross))
+        """theta at a penalty above 0, in doubles."""
+        return self._solved(self._root(lam)).astype(np.float64)
 
     def log_residual(self, lam: float) -> float:
         """log(Y + B |theta|): no residual of a record is larger."""
-        return log(self.reach + self.bound * float(np.linalg.norm(self.solved(lam))))
+        return float(self.residual(lam))
 
-    def draw(self, lam: float, gamma: float, normal: Array) -> Array:
+    @in_digits
+    def residual(self, lam: float) -> Decimal:
+        """log(Y + B |theta|)."""
+        theta = self._solved(self._root(lam))
+        return (Decimal(self.reach) + Decimal(self.bound) * (theta @ theta).sqrt()).ln()
+
+    @in_digits
+    def draw(self, lam: float, gamma: float, normal: NDArray[Any]) -> NDArray[Any]:
         """theta + (gamma H)^(-1/2) z: with H = R'R, R upper triangular, R^-1 z has the covariance H^-1 (R'^-1 z has not).
 
-        normal: z, standard normal numbers, shape (k,).
+        normal: z in steps of 2^-56, integers, shape (k,). The result has 120 digits.
         """
-        upper = np.linalg.cholesky(self.gram + lam * np.eye(len(self.cross))).T
-        return np.asarray(self.solved(lam) + np.linalg.solve(upper, normal) / sqrt(gamma))
+        upper = self._root(lam)
+        return self._solved(upper) + solved(upper, numbers(normal)) / (Decimal(gamma).sqrt() * 2**_FINE)
+
+    @in_digits
+    def steps(self, lam: float, gamma: float, normal: NDArray[Any], step: Fraction) -> NDArray[Any]:
+        """The same, rounded to integers of a step: a power of two."""
+        return whole(self.draw(lam, gamma, normal) * step.denominator / step.numerator)
+
+    @in_digits
+    def _root(self, lam: float) -> NDArray[Any]:
+        return cholesky(numbers(self.matrix) + Decimal(lam) * numbers(np.eye(len(self.moments), dtype=int)))
+
+    @in_digits
+    def _solved(self, upper: NDArray[Any]) -> NDArray[Any]:
+        return solved(upper, solved(upper, numbers(self.moments), transposed=True))
 
 
 def reach_of(rows: LeverageRows, start: Array) -> tuple[float, float]:
@@ -128,10 +185,20 @@ def reach_of(rows: LeverageRows, start: Array) -> tuple[float, float]:
     return rows.bound, (1 + rows.bound * float(np.linalg.norm(start))) * _UP
 
 
-def standard_normal(noise: Noise, size: int) -> Array:
-    """Standard normal numbers from an exact sampler, in steps of 2^-40."""
-    drawn = noise.grid_gaussian(Fraction(_FINE**2), size)
-    return np.asarray(drawn, dtype=np.float64) / _FINE
+def normal_steps(noise: Noise, size: int) -> NDArray[Any]:
+    """Standard normal numbers from an exact sampler, as integers in steps of 2^-56."""
+    return np.asarray(noise.grid_gaussian(Fraction(4**_FINE), size))
+
+
+def sample_step(gamma: float, least: float, size: int) -> Fraction:
+    """h: the power of two from eta up to 2 eta. least: lam + lower; size: k. Proof: head of this file."""
+    eta = sqrt(size / (gamma * least)) * (1 + 2.0**-20)
+    return Fraction(2) ** (frexp(eta)[1] - _FINE - 1)
+
+
+def apart(size: int) -> Fraction:
+    """2 + sqrt(k), rounded up: how far the steps of one ideal sample are apart on two neighbours."""
+    return 2 + Fraction(sqrt(size) * _UP)
 
 
 def quantile_of(spend: Spend, failure: Fraction) -> float:
@@ -194,7 +261,11 @@ class LogResidual:
 
     def of(self, posterior: Posterior) -> NDArray[Any]:
         """The integer of a posterior."""
-        return np.array([int(np.rint(_UNIT * posterior.log_residual(self.lam) / self.range))], dtype=object)
+        return whole(numbers([self._scaled(posterior)]))
+
+    @in_digits
+    def _scaled(self, posterior: Posterior) -> Decimal:
+        return posterior.residual(self.lam) * _UNIT / Decimal(self.range)
 
     def bound(self, noisy: float, quantile: float) -> float:
         """log r from the noisy integer and the quantile of its noise: one range for the neighbour, two steps for the rounding.

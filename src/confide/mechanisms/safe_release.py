@@ -264,10 +264,10 @@ class SafeRelease(Method):
         replied = bool(noise.bernoulli(chance, 1)[0])
         # drawn in any case: time and words do not follow the data
         drawn = noise.grid_gaussian(_exact_variance(plan), plan.constants["dim"])
-        values = np.zeros(plan.constants["dim"] + 1)
+        values = np.zeros(plan.constants["dim"] + 1, dtype=object)
         if replied:
             exact = records.vector_of(self.bound, table, plan.constants["alpha"])
-            values[0], values[1:] = 1.0, [float(int(a) + int(b)) for a, b in zip(exact, drawn, strict=True)]
+            values[0], values[1:] = 1, [int(a) + int(b) for a, b in zip(exact, drawn, strict=True)]
         meter.opaque("reply", values, Fraction(1))
         if not replied:
             meter.decline()

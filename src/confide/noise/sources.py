@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.errors import PrivacyError
-from confide.noise import lattice, multivariate, sampler, selection, uniform
+from confide.noise import cauchy, lattice, multivariate, sampler, selection, uniform
 from confide.noise.laws import Scales, described, exact_rational, whole
 from confide.noise.opendp import OpenDPSamplers
 from confide.noise.words import SecureWords, SimulatedWords, Words
@@ -69,6 +69,21 @@ class _GridNoise:
         """
         size = whole(size, "size", "grid_laplace(scale, 100)")
         return sampler.grid_laplace(self._stream, Scales.read(scale, size, squared=False), size)
+
+    def grid_cauchy(self, scale: object, size: int) -> npt.NDArray[np.object_]:
+        """A Cauchy number of this scale rounded to the nearest integer, `size` independent draws, Python integers, in grid steps.
+
+        scale: of the Cauchy before rounding, whose quartiles are -scale and scale; one rational or a sequence of `size`. There is no variance.
+        Guarantee: none by itself; an integer moved by D with a draw of scale s has log-likelihood ratios of at most D/s, and scales s
+        and e^b s differ by at most b: the noise of smooth sensitivity. Rounding is post-processing.
+        Errors: PrivacyError as `grid_laplace`.
+        Source: Devroye 1986, chapter II.4; Nissim, Raskhodnikova, Smith 2007 (its use).
+
+        >>> SimulatedNoise(7).grid_cauchy(1000, 3).dtype
+        dtype('O')
+        """
+        size = whole(size, "size", "grid_cauchy(scale, 100)")
+        return cauchy.grid_cauchy(self._stream, Scales.read(scale, size, squared=False), size)
 
     def discrete_gaussian(self, sigma2: object, size: int) -> npt.NDArray[np.int64]:
         """P(k) proportional to e^(-k^2 / (2 sigma2)) on the integers, `size` independent draws, int64, in grid steps.

@@ -139,17 +139,34 @@ class Allowance:
             norm = "l1"
             sensitivity = statistic.sensitivity_l1(self.relation) * self.rows_per_unit
             scale = (sensitivity / allowed) ** 2  # s^2, so that one comparison serves both
-        if scale >= _COARSE**2:
+        step = self._step(name, law, scale)
+        sensitivity /= step
+        scale = round_up(sensitivity**2 / allowed if gaussian else sensitivity / allowed)
+        return Spend(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)
+
+    def hiding(self, name: str, apart: Fraction, share: Fraction, shape: tuple[int, ...]) -> Spend:
+        """Gaussian noise that the meter adds last to an opaque release (`Opaque.hiding`), with `share` of the amount.
+
+        apart: how far its integers are apart at most, in the Euclidean norm, on two neighbours whose ideal numbers agree.
+        """
+        if not isinstance(self.level, GDP):
+            raise PlanError(f"what hides {name!r} is Gaussian; say native = 'GDP' in the method")
+        allowed = self._share(name, share)
+        step = self._step(name, "grid_gaussian", apart**2 / allowed)
+        scale = round_up((apart / step) ** 2 / allowed)
+        return Spend(name, "grid_gaussian", apart / step, "l2", scale, step, shape)
+
+    def _step(self, name: str, law: str, squared: Fraction) -> Fraction:
+        """The size of a released step in the statistic's integers, fine against noise of that squared scale."""
+        if squared >= _COARSE**2:
             raise PlanError(
                 f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^56 steps in {name!r}; "
                 "use fewer grid steps, fewer rows per unit or a larger budget"
             )
         step = Fraction(1)
-        while law.startswith("grid") and scale < _FINE**2 * step**2:
+        while law.startswith("grid") and squared < _FINE**2 * step**2:
             step /= 2
-        sensitivity /= step
-        scale = round_up(sensitivity**2 / allowed if gaussian else sensitivity / allowed)
-        return Spend(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)
+        return step
 
     def choice(self, name: str, candidates: int, sensitivity: Fraction, share: Fraction, *, map: str = "") -> Spend:
         """A private choice among candidates whose integer scores one record moves by at most `sensitivity`."""

@@ -17,7 +17,8 @@ from typing import Any
 from scipy import special
 
 from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
-from confide.guarantees import GDP, ZCDP, Guarantee, PureDP, compose, guarantee_from_dict
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, compose, guarantee_from_dict
+from confide.guarantees.rounding import float_up
 from confide.protocol.exact import fraction_from_text, fraction_to_text
 from confide.protocol.laws import ADDITIVE, law_named
 
@@ -169,11 +170,18 @@ class PerPath:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A release whose guarantee is proved elsewhere, in `proof`."""
+    """A release whose guarantee is proved elsewhere, in `proof`.
+
+    hiding: noise that the meter adds to it last, to integers. Numbers that are computed in rounded arithmetic, or from noise on a
+    lattice, are not those that the proof is about: they differ by a distance that is bounded. `guarantee` is then of the ideal
+    numbers, and `hiding`, whose sensitivity bounds how far the integers of two neighbours are apart where the ideal numbers agree,
+    is what the integers cost given the ideal numbers; the two are composed.
+    """
 
     name: str
     guarantee: Guarantee
     proof: str
+    hiding: Spend | None = None
 
 
 Event = Spend | Together | Either | Test | Select | PerPath | Opaque
@@ -286,6 +294,8 @@ def exact_cost(event: Event) -> Cost | None:
     match event:
         case Spend():
             return event.exact_cost
+        case Opaque(name, guarantee, proof, Spend() as hiding):
+            return exact_cost(Together((Opaque(name, guarantee, proof), hiding)))
         case Opaque(_, GDP(mu, delta), _):
             return Cost(GDP, Fraction(mu) ** 2, Fraction(delta))
         case Together(parts):
@@ -357,10 +367,12 @@ def fold(event: Event, relation: str) -> Guarantee:
     if exact is not None:
         return exact.guarantee(relation)
     match event:
+        case Opaque(name, guarantee, proof, Spend() as hiding):
+            return fold(Together((Opaque(name, guarantee, proof), hiding)), relation)
         case Opaque(_, guarantee, _) | PerPath(_, guarantee):
             return guarantee.resolve(relation)
         case Together(parts):
-            return compose(*_alike([fold(part, relation) for part in parts]))
+            return _together([fold(part, relation) for part in parts])
         case Test(on, then, delta, shown):
             if delta or not shown:
                 raise PlanError(
@@ -379,6 +391,17 @@ def fold(event: Event, relation: str) -> Guarantee:
             raise PlanError(
                 f"no proved bound for the event {type(event).__name__}; wrap it as Opaque(name, guarantee, proof)"
             )
+
+
+def _together(bounds: list[Guarantee]) -> Guarantee:
+    """Both at once; an (epsilon, 0) adds its epsilon to an (epsilon, delta)."""
+    pure, approx = ([bound for bound in bounds if isinstance(bound, kind)] for kind in (PureDP, ApproxDP))
+    if not (pure and approx and len(pure) + len(approx) == len(bounds)):
+        return compose(*_alike(bounds))
+    more, both = compose(*pure), compose(*approx)
+    assert isinstance(more, PureDP) and isinstance(both, ApproxDP)
+    assumed = tuple(dict.fromkeys((*both.assumptions, *more.assumptions)))
+    return replace(both, epsilon=float_up(Fraction(more.epsilon) + Fraction(both.epsilon)), assumptions=assumed)
 
 
 def _alike(bounds: list[Guarantee]) -> list[Guarantee]:
@@ -425,8 +448,9 @@ def event_to_dict(event: Event) -> dict[str, Any]:
             return {"event": "select", "base": event_to_dict(base), "runs": runs}
         case PerPath(leaf, bound):
             return {"event": "per_path", "leaf": event_to_dict(leaf), "bound": bound.to_dict()}
-        case Opaque(name, guarantee, proof):
-            return {"event": "opaque", "name": name, "guarantee": guarantee.to_dict(), "proof": proof}
+        case Opaque(name, guarantee, proof, hiding):
+            own = {"event": "opaque", "name": name, "guarantee": guarantee.to_dict(), "proof": proof}
+            return own if hiding is None else {**own, "hiding": event_to_dict(hiding)}
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:
@@ -461,7 +485,10 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     if kind == "per_path":
         return PerPath(event_from_dict(data["leaf"]), guarantee_from_dict(data["bound"]))
     if kind == "opaque":
-        return Opaque(data["name"], guarantee_from_dict(data["guarantee"]), data["proof"])
+        hiding = event_from_dict(data["hiding"]) if "hiding" in data else None
+        if hiding is not None and not isinstance(hiding, Spend):
+            raise ReleaseError("what hides an opaque release is a spend; the file was altered")
+        return Opaque(data["name"], guarantee_from_dict(data["guarantee"]), data["proof"], hiding)
     raise ReleaseError(
         f"unknown event {kind!r} in the file; the kinds are spend, together, either, test, select, per_path, opaque"
     )

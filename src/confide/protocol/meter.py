@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from confide.protocol.method import Method
 
 __all__ = ["Meter", "seal"]
+
+# A grid of at least this part of the noise's standard deviation: noise from integers of 2^-40 and sums of doubles are finer by far.
+_COARSE = Fraction(1, 1 << 20)
 
 
 class Meter:
@@ -118,22 +121,46 @@ class Meter:
             raise ReleaseError(f"{name!r} was not drawn yet; draw it first")
         return self._drawn[name]
 
-    def opaque(self, name: str, value: NDArray[np.float64], step: Fraction) -> Noisy:
-        """A noisy result that is proved elsewhere (`Opaque` in the plan), rounded to a public grid of that step, a power of two.
+    def opaque(self, name: str, value: NDArray[Any], grid: Fraction, noise_sd: float | None = None) -> Noisy:
+        """A noisy result that is proved elsewhere (`Opaque` in the plan), in steps of a public grid, a power of two.
 
-        value: drawn by the method itself, from this meter's noise; what is not finite becomes 0. Nothing is added here.
+        value: drawn by the method itself, from this meter's noise. Integers are the steps themselves: exact, their noise too; where the
+        plan hides them, its noise is added here. Floats are rounded to the grid, and what is not finite becomes 0; they state the
+        standard deviation of their noise, and a grid below 2^-20 of it is refused: between the steps of the noise, or in the last
+        bits of the doubles, the records would show.
         """
+        leaf = self._opaque(name)
+        flat = np.asarray(value).ravel()
+        if flat.dtype == object or flat.dtype.kind == "i":
+            if noise_sd is not None:
+                raise ReleaseError(
+                    f"{name!r} is whole numbers, which state no noise; leave noise_sd out, or hand floats"
+                )
+            steps = [int(v) for v in flat]
+        else:
+            steps = _rounded(name, flat, grid, noise_sd, leaf.hiding)
+        values = np.array(steps, dtype=object).reshape(np.shape(value))
+        if leaf.hiding is not None:
+            values, grid = self._hidden(leaf, leaf.hiding, values), grid * leaf.hiding.step
+        self._drawn[name] = Noisy(values, grid, "opaque", Fraction(0), "none")
+        return self._drawn[name]
+
+    def _hidden(self, leaf: Opaque, hiding: Spend, values: NDArray[Any]) -> NDArray[Any]:
+        if values.shape != hiding.shape:
+            raise ReleaseError(f"{leaf.name!r} was planned with shape {hiding.shape}, got another")
+        return np.asarray(values * int(1 / hiding.step) + self._independent(hiding))
+
+    def _opaque(self, name: str) -> Opaque:
+        """The planned opaque release that is still to be drawn."""
         if self._closed:
             raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
-        if not isinstance(self._spends.get(name), Opaque):
+        leaf = self._spends.get(name)
+        if not isinstance(leaf, Opaque):
             known = ", ".join(leaf.name for leaf in self._spends.values() if isinstance(leaf, Opaque))
             raise ReleaseError(f"the plan has no opaque release {name!r}; it has: {known or 'none'}")
         if name in self._drawn:
             raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
-        flat = np.nan_to_num(np.asarray(value, dtype=np.float64).ravel(), nan=0.0, posinf=0.0, neginf=0.0)
-        values = np.array([round(Fraction(float(v)) / step) for v in flat], dtype=object).reshape(np.shape(value))
-        self._drawn[name] = Noisy(values, step, "opaque", Fraction(0), "none")
-        return self._drawn[name]
+        return leaf
 
     def noise(self, name: str) -> Noise:
         """Noise for the opaque release `name` of the plan, and for releases that run inside it; that one's proof covers them.
@@ -223,6 +250,26 @@ def seal(method: Method, source: Source, plan: Plan, noise: Noise) -> Release:
         public={str(name): np.asarray(values) for name, values in public.items()},
         simulated=noise.simulated,
     )
+
+
+def _rounded(
+    name: str, values: NDArray[np.float64], grid: Fraction, noise_sd: float | None, hiding: Spend | None
+) -> list[int]:
+    """Floats on a grid that does not show how they were made."""
+    if hiding is not None:
+        raise ReleaseError(f"{name!r} is hidden by noise on whole numbers, got floats; round them to the grid first")
+    if noise_sd is None or not 0 < noise_sd < inf:
+        raise ReleaseError(
+            f"{name!r} must state the standard deviation of its noise, a number above 0, got {noise_sd!r}; write "
+            f"meter.opaque({name!r}, value, grid, noise_sd), or hand whole numbers of exact noise"
+        )
+    if grid < _COARSE * Fraction(noise_sd):
+        raise ReleaseError(
+            f"the grid of {name!r} is {float(grid):.3g}, below 2^-20 of its noise's standard deviation {noise_sd:.3g}, where the lattice "
+            f"of the noise would show; take a grid of at least {float(_COARSE) * noise_sd:.3g}"
+        )
+    flat = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    return [round(Fraction(float(v)) / grid) for v in flat]
 
 
 class _Inner:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
-from confide.errors import NoConversion, PrivacyError
+from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
-from confide.protocol.allowance import checked_privacy
+from confide.guarantees.rounding import float_up
+from confide.protocol.allowance import Allowance, checked_privacy
 from confide.protocol.events import Event, fold
 
 __all__ = ["Proved"]
@@ -15,7 +17,7 @@ __all__ = ["Proved"]
 
 @dataclass(frozen=True)
 class Proved:
-    """A request, and the level at which a release is proved as a whole: the request's own, with what the proof assumes.
+    """A request, and the level at which a release is proved: the request's own, with what the proof assumes.
 
     Made by `Proved.of(privacy, method, schema)`, for single records under central trust.
     """
@@ -82,7 +84,25 @@ class Proved:
         assert isinstance(self.level, ApproxDP)
         return self.level
 
+    @property
+    def pure(self) -> Allowance:
+        """Its epsilon, to be shared out among ordinary draws; what they leave is `rest`."""
+        labels: dict[str, Any] = {"relation": self.relation, "assumptions": self.level.assumptions}
+        return Allowance(self.requested, PureDP(self.level.epsilon, **labels), 1)
+
+    def rest(self, *events: Event) -> PureDP | ApproxDP:
+        """The level that is left after draws of pure guarantees, its epsilon rounded down."""
+        spent = [fold(event, self.relation) for event in events]
+        left = Fraction(self.level.epsilon) - sum(Fraction(one.epsilon) for one in spent if isinstance(one, PureDP))
+        return replace(self.level, epsilon=-float_up(-left))
+
     def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
-        """The proved statement, which is that of the event."""
-        assert fold(event, self.relation) == self.level
+        """The proved statement; the events cost no more. Raises `PlanError` when they do, which would be an error of the method."""
+        folded = fold(event, self.relation)
+        if type(folded) is not type(self.level) or not _within(folded, self.level):
+            raise PlanError("the events of this plan do not fit its request; their parts must add up to at most that")
         return (self.level,)
+
+
+def _within(folded: Any, level: PureDP | ApproxDP) -> bool:
+    return bool(folded.epsilon <= level.epsilon and getattr(folded, "delta", 0.0) <= getattr(level, "delta", 0.0))

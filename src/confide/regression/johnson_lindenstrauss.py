@@ -17,7 +17,8 @@ S c/(2 (1 + c)) - r log(1 + c)/2, rising in S. So, with F the distribution funct
 It rises with c: adding N(0, q) to each number turns c into c/(1 + q), by post-processing. Hence the c that is found for (epsilon, delta)
 makes w^2 = B^2/c, and the bound is attained where there are no other records. No test of the records' eigenvalues is made. What
 follows is in floats: the normal numbers are integers of an exact sampler over 2^40, the rest is float64, which the statement says as
-an assumption. Rounding W to a public grid is post-processing.
+an assumption. Rounding W to a public grid, no finer than 2^-20 of the least sd of an entry, is post-processing: the sums of r products
+of normal numbers lie on a lattice of 2^-80, and doubles err by about |A'A|/w^2 sqrt(r) 2^-33 of that grid.
 Sources: Blocki, Blum, Datta, Sheffet 2012; Sheffet 2017 (w^2 = 8 B^2/epsilon (sqrt(2 r ln(8/delta)) + 2 ln(8/delta)), 15 to 27 times as
 much, and a test on the least eigenvalue); Lev, Srinivasan, Shenfeld, Ligett, Sekhari, Wilson 2025 (Renyi analysis).
 
@@ -29,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, log, log1p, nextafter, sqrt
+from math import exp, frexp, log, log1p, nextafter, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,7 +54,7 @@ Array = NDArray[np.float64]
 _ROWS = 10_000
 # Standard normal numbers as integers of the exact sampler: steps in one unit.
 _FINE = 1 << 40
-# The released Gram matrix is rounded to 2^-20 of its noise's size or finer.
+# The released Gram matrix is rounded to about 2^-20 of its noise's size, never finer (`Meter.opaque`).
 _GRID = 20
 # What the distribution functions may be wrong by, relative.
 _ACCURACY = 1e-6
@@ -120,6 +121,7 @@ class JohnsonLindenstrauss(Method):
 
     name: ClassVar[str] = "johnson_lindenstrauss"
     family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = "Gaussian sketch (Blocki et al. 2012; Sheffet 2017), exact calibration without a test"
     relations: ClassVar[tuple[str, ...]] = ("add-remove",)
     native: ClassVar[str] = "ApproxDP"
@@ -184,7 +186,9 @@ class JohnsonLindenstrauss(Method):
         drawn = meter.noise("sketch").grid_gaussian(Fraction(_FINE**2), self.rows * len(whole))
         normal = np.asarray(drawn, dtype=np.float64).reshape(self.rows, len(whole)) / _FINE
         sketch = root @ (normal.T @ normal) @ root.T
-        meter.opaque("sketch", (sketch + sketch.T) / 2, _step(ridge, self.rows))
+        # an entry of a Wishart matrix of r rows has a variance of at least r w^4, as M >= w^2 I
+        noise_sd = ridge * sqrt(self.rows)
+        meter.opaque("sketch", (sketch + sketch.T) / 2, _step(noise_sd), noise_sd)
         return {}
 
     # infer ----------------------------------------------------------------------------------------------------------
@@ -242,6 +246,6 @@ _PROOF = (
 _WEAK = "the noise outweighs the records in some direction, where a ridge stays in; ask for fewer terms, more records or a larger budget"
 
 
-def _step(ridge: float, rows: int) -> Fraction:
-    """The grid of the released Gram matrix: a power of two near 2^-20 of the sd of its noise."""
-    return Fraction(2) ** max(int(np.floor(np.log2(ridge * sqrt(rows)))) - _GRID, 0)
+def _step(noise_sd: float) -> Fraction:
+    """The grid of the released Gram matrix: a power of two from 2^-20 of its noise's least sd up to twice that, or 1."""
+    return Fraction(2) ** max(frexp(noise_sd)[1] - _GRID, 0)

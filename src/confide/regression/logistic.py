@@ -263,7 +263,8 @@ class Logistic(Method):
             assert isinstance(level, ApproxDP)
             perturbed = self._perturbed(design, level)
             (rows,) = source.aggregate(Collected(perturbed.labelled))
-            meter.opaque("logistic", perturbed.draw(rows, meter.noise("logistic")), perturbed.step)
+            drawn = perturbed.draw(rows, meter.noise("logistic"))
+            meter.opaque("logistic", perturbed.steps(drawn), perturbed.step)
         else:
             minimiser = plan.statistic("minimiser")
             assert isinstance(minimiser, RoundedMinimiser)

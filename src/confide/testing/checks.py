@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from confide import gate, registry
+from confide.audit.lattice import lattice
 from confide.audit.replay import replay
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, Guarantee
@@ -221,6 +222,16 @@ def _shows_nothing_else(case: Case) -> None:
                 _expect(moved.within, f"{name}: two neighbours under {relation} differ by more than its sensitivity")
 
 
+def _shows_no_lattice(case: Case) -> None:
+    """No opaque release is published finer than the lattice of its own noise."""
+    source = read(case.schema.sample(40, 7), case.schema)
+    for relation in case.method.relations:
+        asked = dataclasses.replace(case.privacy, relation=relation)
+        plan = gate.plan(case.method, case.schema, asked, n=40 if relation == "substitute" else None)
+        for shown in lattice(case.method, plan, source, seed=9):
+            _expect(shown.ok, f"under {relation} {shown}")
+
+
 def _exchanged(frame: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
     """The records with the first one exchanged."""
     return pd.concat([record.astype(object), frame.iloc[1:]], ignore_index=True)
@@ -303,6 +314,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     _maps_one_record,
     _bounds_hold,
     _shows_nothing_else,
+    _shows_no_lattice,
     _data_never_raise,
     coverage,
 )

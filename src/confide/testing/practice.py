@@ -34,7 +34,7 @@ class ZeroNoise:
         """Zeros, whatever the variance."""
         return np.zeros(size, dtype=np.int64)
 
-    discrete_gaussian = grid_laplace = discrete_laplace = grid_gaussian
+    discrete_gaussian = grid_laplace = discrete_laplace = grid_cauchy = grid_gaussian
 
     def bernoulli(self, p: Fraction, size: int) -> NDArray[np.bool_]:
         """True where it is at least as likely as not."""
