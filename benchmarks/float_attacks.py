@@ -2,6 +2,9 @@
 
     python -m benchmarks float_attacks
 
+Releases that are computed in doubles inside an opaque event, and those that were, get two attacks more: the least step of each integer of
+noise must not show in what is published (`confide.audit.lattice`), and the last digit of what is published must not tell neighbours apart.
+
 Each attack fixes an event in advance, runs both neighbours, and bounds from below the epsilon that the two rates imply
 (Clopper-Pearson at 99.9 %, at the claim's own delta). It succeeds when that is above the claim. An attack that never
 succeeds anywhere would prove nothing: the control must fall where it is marked so.
@@ -20,10 +23,24 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
+from benchmarks.planted_lattice import OldSampling
 from benchmarks.rival import python_of_diffprivlib
+from confide.audit.lattice import lattice
 
 RUNS = 500
 SCHEMA = cf.Schema({"y": cf.Numeric(0, 1)})
+_WIDE = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
+_LABELS = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
+#: Opaque releases of real numbers: every method whose assumptions name float64, and those whose sampling was once in doubles.
+OPAQUE: dict[str, tuple[Any, cf.Schema, Any]] = {
+    "johnson_lindenstrauss": (cf.regression.JohnsonLindenstrauss("y ~ a + b"), _WIDE, cf.ApproxDP(1.0, 1e-6)),
+    "logistic": (cf.regression.Logistic("y ~ a"), _LABELS, cf.ApproxDP(1.0, 1e-6)),
+    "posterior_sampling": (cf.regression.PosteriorSampling("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
+    "adaops": (cf.regression.AdaOPS("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
+    "smooth_naive_bayes": (cf.classification.SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1.0)),
+    "smooth_naive_bayes at 0.001": (cf.classification.SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1e-3)),
+}
+_OPAQUE_RUNS = 200
 METHOD = cf.regression.SSP("y ~ 1", cov="classical", clipping_check=False)
 CLAIM = cf.GDP(1.0)
 
@@ -133,9 +150,49 @@ def run() -> list[dict[str, Any]]:
             row["passed"] = row["passed"] and found > 1.0
         rows.append(row)
         print(json.dumps(row), flush=True)
+    for name, (method, schema, privacy) in OPAQUE.items():
+        rows += opaque(name, method, schema, privacy)
+        print(json.dumps(rows[-1]), flush=True)
+    rows.append(_control())
+    print(json.dumps(rows[-1]), flush=True)
     rows.append(_orders())
     print(json.dumps(rows[-1]), flush=True)
     return rows
+
+
+def opaque(name: str, method: Any, schema: cf.Schema, privacy: Any, runs: int = _OPAQUE_RUNS) -> list[dict[str, Any]]:
+    """The lattice of the noise, and the last digit of each published integer on 40 records and on 41."""
+    records = schema.sample(41, 5)
+    plan = cf.plan(method, schema, privacy)
+    sources = [cf.read(data, schema) for data in (records.iloc[1:], records)]
+    shown = lattice(method, plan, sources[1], seed=1)
+    rows: list[dict[str, Any]] = [
+        {"check": f"{name}: lattice of {one.name!r}", "passed": one.ok, "jump": one.jump, "allowed": one.allowed}
+        for one in shown
+    ]
+    odd = []
+    for side, source in enumerate(sources):
+        ends = []
+        for run in range(runs):
+            noise = cf.noise.SimulatedNoise(side).spawn(run)
+            release = cf.release(method, source, privacy, ledger=None, noise=noise)
+            ends.append([int(v) & 1 for one in shown for v in release[one.name].values.ravel()])
+        odd.append(np.array(ends).sum(axis=0))
+    lower = max(epsilon_from(float(a), float(b), runs, 1e-3) for a, b in zip(*odd, strict=True))
+    claim = privacy.to_approx(delta=1e-3).epsilon if isinstance(privacy, cf.GDP) else privacy.epsilon
+    # the last digit is as good as a fair coin: nothing at all may be learnt from it, whatever the claim is
+    rows.append(
+        {"check": f"{name}: last digits", "passed": bool(shown) and lower <= min(claim, 0.05), "epsilon_lower": lower}
+    )
+    return rows
+
+
+def _control() -> dict[str, Any]:
+    """The sampling that posterior samples had: the attack on the lattice must see it."""
+    method = OldSampling("y ~ a + b")
+    plan = cf.plan(method, _WIDE, cf.GDP(1.0, 1e-6))
+    (shown,) = lattice(method, plan, cf.read(_WIDE.sample(41, 5), _WIDE))
+    return {"check": "control: noise of 2^-40 under a grid of 2^-50", "passed": not shown.ok, "jump": shown.jump}
 
 
 def _orders() -> dict[str, Any]:

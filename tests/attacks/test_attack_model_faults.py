@@ -157,10 +157,12 @@ def test_what_the_laplace_law_of_smooth_bayes_spends() -> None:
     """The constants follow from epsilon, delta and the means that a record touches: one or, where it changes its class, two for each."""
     schema = cf.Schema({"k": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1), "z": cf.Numeric(0, 1)})
     for relation, moved in (("add-remove", 1), ("substitute", 2)):
-        made = cf.plan(SmoothNaiveBayes("k ~ x + z"), schema, cf.ApproxDP(2.0, 1e-5, relation=relation)).constants
+        plan = cf.plan(SmoothNaiveBayes("k ~ x + z"), schema, cf.ApproxDP(2.0, 1e-5, relation=relation))
+        made, counts = plan.constants, plan.spend("counts")
         touched = 2 * moved
         far = log(touched / 1e-5)
-        spent = moved / made["count scale"] + touched * (1 / made["scale"] + made["smoothing"] * far)
+        assert counts.sensitivity * counts.step == moved
+        spent = float(counts.exact_cost.amount) + touched * (1 / made["scale"] + made["smoothing"] * far)
         assert 0.9 * 2.0 < spent <= 2.0 * (1 + 1e-9)
 
 

@@ -25,14 +25,15 @@ Array = np.ndarray
 def _smooth_delta(epsilon: float, delta: float, n: int) -> float:
     """The exact delta of SmoothNaiveBayes with one feature: a class of n records at -1, one of which is at 1 and leaves; P without it."""
     schema = cf.Schema({"k": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
-    at = cf.plan(SmoothNaiveBayes("k ~ x"), schema, cf.ApproxDP(epsilon, delta)).constants
+    plan = cf.plan(SmoothNaiveBayes("k ~ x"), schema, cf.ApproxDP(epsilon, delta))
+    at, counts = plan.constants, plan.spend("counts")
     assert at["law"] == "laplace"
     wide, narrow = (smooth_sensitivity(m, at["smoothing"]) * at["scale"] for m in (n - 1, n))
     z = np.linspace(-60, 60, 400_001)
     x = -1 + wide * z
     loss = -np.abs(z) - log(2 * wide) + np.abs(x - (2 - n) / n) / narrow + log(2 * narrow)
     # Laplace counts, whose means are 1 apart: their hockey-stick divergence at what the mean has left
-    left, e = epsilon - loss, 1 / at["count scale"]
+    left, e = epsilon - loss, float(counts.exact_cost.amount)
     rest = np.where(
         left >= e, 0.0, np.where(left <= -e, -np.expm1(np.minimum(left, 0)), -np.expm1(np.minimum((left - e) / 2, 0)))
     )

@@ -8,9 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.float_attacks import OPAQUE, opaque
+
 import confide as cf
 from confide.audit import replay
 from confide.noise import SimulatedNoise
+from tests.golden.golden_cases import _BOX, CASES
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 METHOD = cf.regression.SSP("y ~ a")
@@ -69,6 +72,23 @@ def test_outputs_lie_on_the_lattice_of_the_noise_whatever_the_records() -> None:
     odd = [np.mean(ends[k]) for k in (0, 1)]
     # 120 fair coins: beyond 4.9 sds once in 10^6
     assert all(abs(share - 0.5) < 0.224 for share in odd)
+
+
+@pytest.mark.parametrize("name", OPAQUE)
+def test_opaque_releases_of_real_numbers_show_no_lattice_and_no_last_digit(name: str) -> None:
+    rows = opaque(name, *OPAQUE[name], runs=60)
+    assert len(rows) >= 2 and all(row["passed"] for row in rows), rows
+
+
+def test_every_method_that_assumes_float64_is_attacked() -> None:
+    for name, (method, privacy) in CASES.items():
+        plan = cf.plan(method, _BOX, privacy, n=1500 if method.relations[0] == "substitute" else None)
+        if any("float64" in text for one in plan.guarantees for text in one.assumptions) and _is_opaque(plan):
+            assert method.name in OPAQUE, name
+
+
+def _is_opaque(plan: cf.protocol.Plan) -> bool:
+    return any(isinstance(leaf, cf.protocol.Opaque) for leaf in cf.protocol.leaves(plan.event))
 
 
 def test_order_and_batches_of_values_whose_float_sum_depends_on_order() -> None:

@@ -228,16 +228,19 @@ def test_the_shipped_noise_of_the_smooth_method_has_the_law_of_its_proof() -> No
         pd.DataFrame({"kind": list(kinds), "x": [1.0, 1.0, 1.0, -1.0, -1.0, -1.0]}) for kinds in ("aaabbb", "aabbbb")
     ]
     frames[1]["x"] = [1.0, 1.0, -1.0, -1.0, -1.0, -1.0]
-    at, known = plan.constants, (np.array([3, 3]), np.array([2, 4]))
+    at, known, step = plan.constants, (np.array([3, 3]), np.array([2, 4])), 2.0**-30
+    spend = plan.spend("counts")
+    count_scale = float(spend.scale * spend.step)
 
     def log_density(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        scales = np.array([smooth_sensitivity(int(n), at["smoothing"]) * at["scale"] for n in counts])
+        scales = np.array([(smooth_sensitivity(int(n), at["smoothing"]) + step) * at["scale"] for n in counts])
         tails = -np.log(scales) - np.log1p(((values[:, 2:] - np.array([1.0, -1.0])) / scales) ** 2)
-        return -np.abs(values[:, :2] - counts).sum(axis=1) / at["count scale"] + tails.sum(axis=1)
+        return -np.abs(values[:, :2] - counts).sum(axis=1) / count_scale + tails.sum(axis=1)
 
     for own, other in ((0, 1), (1, 0)):
         source = cf.read(frames[own], schema)
-        values = np.array([seal(method, source, plan, SimulatedNoise(s))["model"].decode() for s in range(400)])
+        made = [seal(method, source, plan, SimulatedNoise(s)) for s in range(400)]
+        values = np.array([np.concatenate([one["counts"].decode(), one["means"].decode()]) for one in made])
         ratio = log_density(values, known[own]) - log_density(values, known[other])
         assert np.abs(ratio).max() <= 1.0
         assert np.exp(-ratio).mean() == pytest.approx(1.0, abs=3.3 * np.exp(-ratio).std() / 20)

@@ -220,7 +220,7 @@ def test_releases_inside_an_opaque_one_need_it_open() -> None:
         inner = meter.noise("whole")
         with Meter(plan, inner) as own:
             assert not own.test("safety", np.array([0], dtype=object))
-        meter.opaque("whole", np.zeros(1), Fraction(1))
+        meter.opaque("whole", np.zeros(1, dtype=np.int64), Fraction(1))
         with pytest.raises(ReleaseError, match="still to be drawn"):
             meter.noise("whole")
     with pytest.raises(ReleaseError, match="its noise ended with it"):

@@ -222,15 +222,41 @@ def test_the_meter_lets_out_what_the_plan_calls_opaque_and_nothing_else() -> Non
     value = np.array([[1.26, np.nan], [np.inf, -3.1]])
     with Meter(plan, SimulatedNoise(1)) as meter:
         with pytest.raises(ReleaseError, match="sketch"):
-            meter.opaque("moments", value, Fraction(1))
-        noisy = meter.opaque("sketch", value, Fraction(1, 2))
+            meter.opaque("moments", value, Fraction(1), 1.0)
+        noisy = meter.opaque("sketch", value, Fraction(1, 2), 2.0)
         with pytest.raises(ReleaseError, match="twice"):
-            meter.opaque("sketch", value, Fraction(1))
+            meter.opaque("sketch", value, Fraction(1), 1.0)
         with pytest.raises(ReleaseError, match="this kind"):
             meter.draw("sketch", np.zeros((2, 2), dtype=object))
     assert noisy.decode().tolist() == [[1.5, 0.0], [0.0, -3.0]] and np.isnan(noisy.variance)
     with pytest.raises(ReleaseError, match="closed"):
-        meter.opaque("sketch", value, Fraction(1))
+        meter.opaque("sketch", value, Fraction(1), 1.0)
+
+
+def test_the_grid_of_a_sketch_is_no_finer_than_its_noise_allows() -> None:
+    """2^-20 of the least sd of an entry, w^2 sqrt(r), to twice that; and the published integers are those of exact arithmetic."""
+    from fractions import Fraction
+
+    g = np.random.default_rng(4)
+    frame = pd.DataFrame(g.uniform(-1, 1, (2_000, 3)), columns=["a", "b", "y"])
+    for rows in (20, 100, 3_000):
+        method = JohnsonLindenstrauss("y ~ a + b", rows=rows)
+        source, plan = cf.read(frame, SCHEMA), cf.plan(method, SCHEMA, ASKED)
+        release = cf.release(method, source, ASKED, ledger=None, noise=SimulatedNoise(3))
+        own = method._map(method._design(SCHEMA))
+        least = Fraction(own.l2_squared / plan.constants["ratio"]) * Fraction(np.sqrt(rows))
+        assert least / 2**20 <= release["sketch"].step <= least / 2**19
+    # the same sketch in exact rationals: a Cholesky factor in 120 digits, whole normal numbers
+    from confide.mechanisms.digits import cholesky, numbers
+
+    (gram,) = source.aggregate(plan.statistic("moments"))
+    ridge = own.l2_squared / plan.constants["ratio"]
+    root = cholesky(numbers(gram) + numbers([ridge])[0] * numbers(np.eye(len(gram), dtype=int))).T
+    drawn = SimulatedNoise(3).grid_gaussian(Fraction(2**80), 3_000 * len(gram)).astype(object).reshape(3_000, -1)
+    exact = root @ numbers(drawn.T @ drawn) @ root.T / numbers([2**80])[0]
+    step = float(release["sketch"].step)
+    away = np.array([[float(v) for v in row] for row in exact]) / step - release["sketch"].values.astype(float)
+    assert abs(away).max() <= 0.5 + 2.0**-10
 
 
 def test_the_published_sketch_runs_in_both_branches() -> None:

@@ -128,7 +128,8 @@ def test_candidates_that_may_fail_get_their_slack() -> None:
     method = Select(tried)
     plan = method.plan(SCHEMA, ASKED)
     assert plan.constants["base_slack"] == pytest.approx(1e-7 / 12)
-    assert "float64 sampling" in plan.guarantee.assumptions
+    known = [cf.regression.PosteriorSampling("y ~ a", preset="balanced", most_records=n) for n in (500, 500)]
+    assert "at most 500 records" in Select(known).plan(SCHEMA, ASKED).guarantee.assumptions
     inner = method._inner(0, SCHEMA, plan.constants["base_mu"], plan.constants["base_slack"], "add-remove")
     assert (inner.guarantee.mu, inner.guarantee.delta) == (plan.constants["base_mu"], plan.constants["base_slack"])
     with pytest.raises(PrivacyError, match="add-remove"):

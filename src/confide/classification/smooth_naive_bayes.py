@@ -207,7 +207,7 @@ def _constants(left: PureDP | ApproxDP, relation: str, features: int) -> dict[st
         smoothing = log1p(smoothing / max(log(touched / left.delta), 1.0))
     if smoothing < _LEAST:
         raise PlanError(
-            f"epsilon = {left.epsilon:.3g} for {touched} means is too little for noise in 64 bits; ask for a larger budget or take ClassSums"
+            f"epsilon = {left.epsilon:.3g} for {touched} means is too little for noise in 64 bits; ask for more or take ClassSums"
         )
     return {
         "law": "laplace" if isinstance(left, ApproxDP) else "cauchy",

@@ -73,7 +73,8 @@ class _GridNoise:
     def grid_cauchy(self, scale: object, size: int) -> npt.NDArray[np.object_]:
         """A Cauchy number of this scale rounded to the nearest integer, `size` independent draws, Python integers, in grid steps.
 
-        scale: of the Cauchy before rounding, whose quartiles are -scale and scale; one rational or a sequence of `size`. There is no variance.
+        scale: of the Cauchy before rounding, whose quartiles are -scale and scale; one rational or a sequence of `size`. It has no
+        variance.
         Guarantee: none by itself; an integer moved by D with a draw of scale s has log-likelihood ratios of at most D/s, and scales s
         and e^b s differ by at most b: the noise of smooth sensitivity. Rounding is post-processing.
         Errors: PrivacyError as `grid_laplace`.

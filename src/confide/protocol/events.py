@@ -486,8 +486,10 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
         return PerPath(event_from_dict(data["leaf"]), guarantee_from_dict(data["bound"]))
     if kind == "opaque":
         hiding = event_from_dict(data["hiding"]) if "hiding" in data else None
-        if hiding is not None and not isinstance(hiding, Spend):
-            raise ReleaseError("what hides an opaque release is a spend; the file was altered")
+        if hiding is not None and not (
+            isinstance(hiding, Spend) and hiding.law in ADDITIVE and hiding.norm in ("l1", "l2")
+        ):
+            raise ReleaseError("what hides an opaque release is a spend of independent noise; the file was altered")
         return Opaque(data["name"], guarantee_from_dict(data["guarantee"]), data["proof"], hiding)
     raise ReleaseError(
         f"unknown event {kind!r} in the file; the kinds are spend, together, either, test, select, per_path, opaque"
