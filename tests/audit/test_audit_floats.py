@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
 from benchmarks.float_attacks import OPAQUE, opaque
+from tests.golden.golden_cases import CASES
+from tests.golden.golden_cases import SCHEMA as BOX
 
 import confide as cf
 from confide.audit import replay
 from confide.noise import SimulatedNoise
-from tests.golden.golden_cases import _BOX, CASES
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 METHOD = cf.regression.SSP("y ~ a")
@@ -82,7 +82,7 @@ def test_opaque_releases_of_real_numbers_show_no_lattice_and_no_last_digit(name:
 
 def test_every_method_that_assumes_float64_is_attacked() -> None:
     for name, (method, privacy) in CASES.items():
-        plan = cf.plan(method, _BOX, privacy, n=1500 if method.relations[0] == "substitute" else None)
+        plan = cf.plan(method, BOX, privacy, n=1500 if method.relations[0] == "substitute" else None)
         if any("float64" in text for one in plan.guarantees for text in one.assumptions) and _is_opaque(plan):
             assert method.name in OPAQUE, name
 

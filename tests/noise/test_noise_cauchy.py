@@ -23,7 +23,7 @@ def test_small_scales_have_the_law_of_a_rounded_cauchy(scale: Fraction) -> None:
     assert stats.chisquare(seen, expected).statistic < stats.chi2.isf(1e-6, 26)
 
 
-@pytest.mark.parametrize("scale", [10**6, 2**56, Fraction(10**30, 3**20)])
+@pytest.mark.parametrize("scale", [10**6, 2**56, Fraction(10**25, 3**20)])
 def test_large_scales_have_the_law_of_a_cauchy(scale: Fraction) -> None:
     draws = SimulatedNoise(2).grid_cauchy(scale, 10_000)
     assert stats.kstest([float(v / scale) for v in draws], "cauchy").pvalue > 1e-6

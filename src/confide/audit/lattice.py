@@ -104,10 +104,10 @@ class _Attack:
     def __init__(
         self, method: Method, plan: Plan, source: Source, seed: int, wrap: Callable[[Any], Any] | None
     ) -> None:
-        self._run = lambda noise: run(method, source, plan, noise)
+        self._target = (method, source, plan)
         self._plan, self._seed, self._wrap = plan, seed, wrap
         noise = ReplayNoise(seed, wrap=wrap)
-        one = self._run(noise)
+        one = run(*self._target, noise)
         self.first = {} if one.release is None else one.release.statistics
         self.requests = one.requests
         self._public = self._paid(one.release.statistics if one.release is not None else {})
@@ -134,7 +134,7 @@ class _Attack:
         values = list(request.values)
         values[index] = value
         forced: list[Sequence[int] | None] = [None] * place + [values]
-        one = self._run(ReplayNoise(self._seed, forced, wrap=self._wrap))
+        one = run(*self._target, ReplayNoise(self._seed, forced, wrap=self._wrap))
         if one.release is None or name not in one.release.statistics:
             return None
         found = one.release.statistics[name].values.ravel()

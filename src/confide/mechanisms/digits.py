@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 __all__ = ["DIGITS", "cholesky", "in_digits", "numbers", "solved", "whole"]
 
 Numbers = NDArray[np.object_]
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DIGITS = 120
 _CONTEXT = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])

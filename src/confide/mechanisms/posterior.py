@@ -155,7 +155,8 @@ class Posterior:
     def residual(self, lam: float) -> Decimal:
         """log(Y + B |theta|)."""
         theta = self._solved(self._root(lam))
-        return (Decimal(self.reach) + Decimal(self.bound) * (theta @ theta).sqrt()).ln()
+        length: Decimal = (theta @ theta).sqrt()
+        return (Decimal(self.reach) + Decimal(self.bound) * length).ln()
 
     @in_digits
     def draw(self, lam: float, gamma: float, normal: NDArray[Any]) -> NDArray[Any]:
@@ -164,12 +165,13 @@ class Posterior:
         normal: z in steps of 2^-56, integers, shape (k,). The result has 120 digits.
         """
         upper = self._root(lam)
-        return self._solved(upper) + solved(upper, numbers(normal)) / (Decimal(gamma).sqrt() * 2**_FINE)
+        away = solved(upper, numbers(normal)) / (Decimal(gamma).sqrt() * 2**_FINE)
+        return np.asarray(self._solved(upper) + away, dtype=object)
 
     @in_digits
     def steps(self, lam: float, gamma: float, normal: NDArray[Any], step: Fraction) -> NDArray[Any]:
         """The same, rounded to integers of a step: a power of two."""
-        return whole(self.draw(lam, gamma, normal) * step.denominator / step.numerator)
+        return whole(numbers(self.draw(lam, gamma, normal)) * step.denominator / step.numerator)
 
     @in_digits
     def _root(self, lam: float) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -30,7 +30,7 @@ class ZeroNoise:
     def rekey(self) -> None:
         """Nothing to do: there is no stream."""
 
-    def grid_gaussian(self, sigma2: Fraction, size: int) -> NDArray[np.int64]:
+    def grid_gaussian(self, sigma2: Fraction | Sequence[Fraction], size: int) -> NDArray[np.int64]:
         """Zeros, whatever the variance."""
         return np.zeros(size, dtype=np.int64)
 

@@ -68,7 +68,9 @@ def posterior_sample(
     if shift == 0 or log_r > 300:
         return None
     gamma = (shift * exp(-max(log_r, 0.0))) ** 2 * (1 + lev) / lev
-    return np.asarray(posterior.draw(lam, gamma, rng.standard_normal(x.shape[1]) * 2.0**56), dtype=np.float64)
+    return np.asarray(
+        posterior.draw(lam, gamma, np.asarray(rng.standard_normal(x.shape[1])) * 2.0**56), dtype=np.float64
+    )
 
 
 @dataclass(frozen=True, eq=False)
