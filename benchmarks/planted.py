@@ -13,6 +13,7 @@ from benchmarks.planted_classes import CLASSES
 from benchmarks.planted_eptr_ols import EPTR_OLS
 from benchmarks.planted_kernel import KERNEL
 from benchmarks.planted_kinds import Fault
+from benchmarks.planted_lattice import LATTICES
 from benchmarks.planted_logistic import LOGISTIC
 from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
 from benchmarks.planted_moments import MOMENTS
@@ -47,7 +48,8 @@ FAULTS: list[Fault] = [
     *KERNEL,
     *SELECT_FAULTS,
     *LOGISTIC,
+    *LATTICES,
 ]
 
 #: Faults that the tests of their own method run.
-ELSEWHERE = (*CLASSES, *EPTR_OLS, *OPS_FAULTS, *LOGISTIC, *KERNEL, *SELECT_FAULTS)
+ELSEWHERE = (*CLASSES, *EPTR_OLS, *OPS_FAULTS, *LOGISTIC, *KERNEL, *SELECT_FAULTS, *LATTICES)

@@ -13,6 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
+from benchmarks.planted_kinds import Fault
+from confide.audit.lattice import lattice
+from confide.audit.verdict import Audit
 from confide.mechanisms.bounded_rows import moments
 from confide.mechanisms.digits import in_digits, numbers
 from confide.mechanisms.posterior import Posterior, normal_steps, sample_step
@@ -20,7 +23,16 @@ from confide.protocol import Opaque, Plan, Test
 from confide.regression.adaops import AdaOPS
 from confide.regression.posterior_sampling import PosteriorMethod, PosteriorSampling
 
-__all__ = ["CoarseSampling", "OldAdaOPS", "OldSampling", "count_named", "off_lattice", "old_counts", "sample_named"]
+__all__ = [
+    "LATTICES",
+    "CoarseSampling",
+    "OldAdaOPS",
+    "OldSampling",
+    "count_named",
+    "off_lattice",
+    "old_counts",
+    "sample_named",
+]
 
 _OLD, _OLD_GRID = 40, Fraction(1, 1 << 50)
 _COUNT_GRID = Fraction(1, 1 << 30)
@@ -136,3 +148,40 @@ def count_named(values: Any, step: Fraction, scale: float, pair: tuple[Any, Any]
         place = [(int(v) * step - int(n)) / lattice for v, n in zip(values, counts, strict=True)]
         found.append(sum(abs(float(p - round(p))) for p in place))
     return int(np.argmin(found))
+
+
+# the faults, for the registry -----------------------------------------------------------------------------------------
+
+_SCHEMA = cf.Schema({"x": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
+
+
+def _planted(name: str, what: str, faulty: Any, clean: Any) -> Fault:
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        method = faulty if wrong else clean
+        plan = cf.plan(method, _SCHEMA, cf.GDP(1.0, 1e-6))
+        shown = lattice(method, plan, cf.read(_SCHEMA.sample(40, seed), _SCHEMA), seed=seed)
+        return Audit(tuple(one.finding(method.name, plan.relation) for one in shown))
+
+    return Fault(name, what, "lattice", build)
+
+
+LATTICES = [
+    _planted(
+        "z on a lattice of 2^-40",
+        "a posterior sample in doubles on a grid of 2^-50, as versions 1 of PosteriorSampling and AdaOPS published it",
+        OldSampling("y ~ x"),
+        PosteriorSampling("y ~ x"),
+    ),
+    _planted(
+        "z on a lattice of 2^-30",
+        "z of a posterior sample in steps of 2^-30, hidden by noise that is made for steps of 2^-56",
+        CoarseSampling("y ~ x"),
+        CoarseSampling("y ~ x", bits=56),
+    ),
+    _planted(
+        "z cut to a lattice of 2^-30",
+        "the same, from fine integers that are rounded down",
+        CoarseSampling("y ~ x", cut=True),
+        AdaOPS("y ~ x"),
+    ),
+]

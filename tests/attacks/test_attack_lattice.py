@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.planted_kinds import Fault
 from benchmarks.planted_lattice import (
+    LATTICES,
     CoarseSampling,
     OldAdaOPS,
     OldSampling,
@@ -92,6 +94,12 @@ def test_means_lie_on_their_grid_alone() -> None:
         ends += [int(v) % 8 for v in release["means"].values]
     # 400 draws on 8 residues: beyond this once in 10^6
     assert stats.chisquare(np.bincount(ends, minlength=8)).statistic < stats.chi2.isf(1e-6, 7)
+
+
+@pytest.mark.parametrize("fault", LATTICES, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
+    assert not fault.caught(0).ok
+    assert fault.passed(0).ok
 
 
 @pytest.mark.parametrize(
