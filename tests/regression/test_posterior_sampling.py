@@ -235,6 +235,18 @@ def test_the_release_is_a_sample_of_the_posterior_it_says(monkeypatch: pytest.Mo
     assert 250 * float((drawn.mean(axis=0) ** 2).sum()) < stats.chi2.isf(0.001, 3)
 
 
+@pytest.mark.parametrize(("n", "mu"), [(300, 0.1), (2_000, 1.0)])
+def test_what_hides_the_sample_is_nothing_beside_it(n: int, mu: float) -> None:
+    """The noise that the meter adds against the sample's sd in its narrowest direction; its share of mu^2."""
+    method, frame = PosteriorSampling("y ~ a + b"), records(n, 3)
+    release = released(frame, method, privacy=cf.GDP(mu, 1e-6))
+    hiding = next(leaf for leaf in leaves(release.plan.event) if isinstance(leaf, Opaque)).hiding
+    assert hiding is not None and hiding.mu_squared <= Fraction(mu) ** 2 / 1024
+    public = {name: float(value[0]) for name, value in release.public.items()}
+    widest = float(np.linalg.eigvalsh(posterior(frame, method).gram)[-1]) + public["penalty"]
+    assert sqrt(hiding.scale) * float(release["line"].step) < 2.0**-43 / sqrt(public["precision"] * widest)
+
+
 def test_the_precision_follows_from_the_released_bounds() -> None:
     """gamma is what the exact pair allows at the released leverage and residual, and no more."""
     method = PosteriorSampling("y ~ a + b")

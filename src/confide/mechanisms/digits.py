@@ -44,10 +44,9 @@ def in_digits(function: Callable[P, T]) -> Callable[P, T]:
 
 def numbers(values: Any) -> Numbers:
     """Ints, doubles and decimals at their exact value, in an object array of the same shape."""
-    given = np.asarray(values)
-    flat = given.ravel().tolist()
-    out = np.empty(len(flat), dtype=object)
-    out[:] = [Decimal(value) for value in flat]
+    given = np.asarray(values, dtype=object)  # ints beyond 64 bits in a list would become doubles
+    out = np.empty(given.size, dtype=object)
+    out[:] = [Decimal(value.item() if isinstance(value, np.generic) else value) for value in given.ravel()]
     return out.reshape(given.shape)
 
 
