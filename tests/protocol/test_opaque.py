@@ -85,6 +85,22 @@ def test_files_of_events_keep_what_hides_and_need_nothing_without() -> None:
             event_from_dict(bad)
 
 
+def test_a_release_with_hidden_numbers_reads_back_and_a_changed_one_does_not() -> None:
+    method = cf.regression.PosteriorSampling("y ~ a")
+    source = cf.read(SCHEMA.sample(50, 1), SCHEMA)
+    release = cf.release(method, source, cf.GDP(1.0, 1e-6), ledger=None, noise=SimulatedNoise(1))
+    text = release.to_json()
+    assert cf.Release.from_json(text) == release and '"hiding":{' in text
+    for old, new in (
+        ('"law":"grid_gaussian"', '"law":"exponential"'),
+        ('"norm":"l2"', '"norm":"frobenius"'),
+        ('"map":""', '"map":1'),
+    ):
+        place = text.index('"hiding":{')
+        with pytest.raises(ReleaseError):
+            cf.Release.from_json(text[:place] + text[place:].replace(old, new, 1))
+
+
 def test_a_pure_spend_beside_an_approximate_release_adds_its_epsilon() -> None:
     proved = Proved.of(
         ApproxDP(1.0, 1e-6), cf.classification.SmoothNaiveBayes("y ~ a"), SCHEMA, kinds=(PureDP, ApproxDP)

@@ -282,7 +282,8 @@ def _run_lines(run: tuple[Event, ...], total: Cost | None, indent: str) -> list[
         name = first.name if len(run) == 1 else f"{first.name} to {last.name[len(_unnumbered(last).name) :]}"
         return [_spend_line(first, indent + name, len(run), total)]
     if isinstance(first, Opaque):
-        return [f"{indent + first.name:<18}{first.guarantee!s}"]
+        own = f"{indent + first.name:<18}{first.guarantee!s}"
+        return [own] if first.hiding is None else [own, _spend_line(first.hiding, f"{indent}  hidden by", 1, total)]
     return (
         _event_lines(first, total, indent)
         if isinstance(first, (Either, Together, Test))

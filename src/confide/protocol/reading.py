@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import isfinite, prod
 from typing import Any
 
-from confide.protocol.laws import LAWS
+from confide.protocol.laws import ADDITIVE, LAWS
 from confide.protocol.shapes import (
     BOOLEAN,
     DIGEST,
@@ -215,20 +215,26 @@ def _norm_of_law(value: dict[str, Any], where: str) -> None:
         raise refuse(where, f"a sensitivity in the norm of its law {value['law']}")
 
 
+def _hiding(value: Any, where: str) -> None:
+    _HIDING(value, where)
+    _norm_of_law(value, where)
+
+
 def _event(**fields: Shape) -> Shape:
     return record({"event": NAME, **fields})
 
 
-_SPEND = _event(
-    name=NAME,
-    law=one_of(*LAWS),
-    sensitivity=fraction(0),
-    norm=NAME,
-    scale=_STEP,
-    step=_STEP,
-    shape=each(whole(0, 2**40), most=_DIMENSIONS),
-    map=TEXT,
-)
+_NUMBERS = {
+    "name": NAME,
+    "sensitivity": fraction(0),
+    "scale": _STEP,
+    "step": _STEP,
+    "shape": each(whole(0, 2**40), most=_DIMENSIONS),
+    "map": TEXT,
+}
+_SPEND = _event(law=one_of(*LAWS), norm=NAME, **_NUMBERS)
+# what the meter adds last to an opaque release: independent noise
+_HIDING = record({"event": one_of("spend"), "law": one_of(*ADDITIVE), "norm": one_of("l1", "l2"), **_NUMBERS})
 _EVENTS = kinds(
     "event",
     {
@@ -238,7 +244,7 @@ _EVENTS = kinds(
         "test": record({"event": NAME, "on": event, "then": event}, {"delta": fraction(0, below=1), "shown": BOOLEAN}),
         "select": _event(base=event, runs=TEXT),
         "per_path": _event(leaf=event, bound=BOUND),
-        "opaque": _event(name=NAME, guarantee=BOUND, proof=TEXT),
+        "opaque": record({"event": NAME, "name": NAME, "guarantee": BOUND, "proof": TEXT}, {"hiding": _hiding}),
     },
 )
 
@@ -255,7 +261,8 @@ def tree(value: Any, where: str) -> None:
     known: dict[str, dict[str, Any]] = {}
     if any(known.setdefault(leaf["name"], leaf) != leaf for leaf in leaves):
         raise refuse(where, "a plan in which a name means one spend")
-    digits = [leaf[key] for leaf in leaves for key in ("sensitivity", "scale", "step") if key in leaf]
+    paid = [*leaves, *(leaf["hiding"] for leaf in leaves if "hiding" in leaf)]
+    digits = [leaf[key] for leaf in paid for key in ("sensitivity", "scale", "step") if key in leaf]
     if sum(map(len, digits)) > EVENT_DIGITS or sum(map(len, set(digits))) > DIFFERENT_DIGITS:
         raise refuse(where, f"a plan whose numbers have {EVENT_DIGITS} digits, the different ones {DIFFERENT_DIGITS}")
 

@@ -17,8 +17,8 @@ S c/(2 (1 + c)) - r log(1 + c)/2, rising in S. So, with F the distribution funct
 It rises with c: adding N(0, q) to each number turns c into c/(1 + q), by post-processing. Hence the c that is found for (epsilon, delta)
 makes w^2 = B^2/c, and the bound is attained where there are no other records. No test of the records' eigenvalues is made. What
 follows is in floats: the normal numbers are integers of an exact sampler over 2^40, the rest is float64, which the statement says as
-an assumption. Rounding W to a public grid, no finer than 2^-20 of the least sd of an entry, is post-processing: the sums of r products
-of normal numbers lie on a lattice of 2^-80, and doubles err by about |A'A|/w^2 sqrt(r) 2^-33 of that grid.
+an assumption. Rounding W to a public grid, no finer than 2^-20 of the least sd of an entry, is post-processing: the lattice of
+the normal numbers moves an entry by about 2^-21 |A'A|/w^2 of that grid, doubles by about 2^-33 sqrt(r) |A'A|/w^2 of it.
 Sources: Blocki, Blum, Datta, Sheffet 2012; Sheffet 2017 (w^2 = 8 B^2/epsilon (sqrt(2 r ln(8/delta)) + 2 ln(8/delta)), 15 to 27 times as
 much, and a test on the least eigenvalue); Lev, Srinivasan, Shenfeld, Ligett, Sekhari, Wilson 2025 (Renyi analysis).
 

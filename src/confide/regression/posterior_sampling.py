@@ -67,8 +67,8 @@ Array = NDArray[np.float64]
 _QUARTER = Fraction(1, 4)
 # The share of mu^2 of the noise that hides how the sample was computed.
 _HIDING = Fraction(1, 1 << 10)
-# exp of more than this is no bound that anything could be drawn from.
-_HUGE = 300.0
+# exp of more than this is no bound that anything could be drawn from: steps and numbers of a file would be beyond 10^100.
+_HUGE = 200.0
 _NO_REPLY = (
     "at this penalty no posterior sample is within the privacy that is left, or the bound on residuals is too large to be used; leave the "
     "penalty to the method, or ask for a larger budget"
