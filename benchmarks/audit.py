@@ -36,7 +36,7 @@ def faults() -> list[Row]:
     for fault in FAULTS:
         start = time.perf_counter()
         wrong, clean = fault.caught(RUNS), fault.passed(RUNS)
-        worst = (wrong.broken or tuple(wrong))[0]
+        worst = (wrong.violated or tuple(wrong))[0]
         twin = max((f for f in clean if f.quantity == worst.quantity), key=lambda f: f.lower_bound, default=clean[0])
         passed = not wrong.ok and clean.ok
         rows.append(
@@ -83,7 +83,7 @@ def methods() -> list[Row]:
                     "claim": _claim(one),
                     "share_of_claim": reached,
                     "draws": one.draws,
-                    "passed": not one.broken and (reached is None or reached >= TIGHT),
+                    "passed": not one.violated and (reached is None or reached >= TIGHT),
                 }
             )
             _say(rows[-1])
@@ -142,7 +142,7 @@ def _law_row(found: Finding, number: float) -> Row:
         "claim": _claim(found),
         "share_of_claim": share,
         "draws": found.draws,
-        "passed": not found.broken and share >= TIGHT,
+        "passed": not found.violated and share >= TIGHT,
     }
     _say(row)
     return row

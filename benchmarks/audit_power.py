@@ -64,7 +64,7 @@ def attack(case: str, generator: np.random.Generator, runs: int, confidence: flo
 
 def measure(at: dict[str, Any], generator: np.random.Generator) -> dict[str, float]:
     found = attack(at["case"], generator, at["runs"], at["confidence"])
-    return {"lower": found.lower_bound, "broken": float(found.broken)}
+    return {"lower": found.lower_bound, "violated": float(found.violated)}
 
 
 def run() -> list[dict[str, Any]]:
@@ -80,26 +80,26 @@ def run() -> list[dict[str, Any]]:
     )  # fmt: skip
     rows = []
     for case, cell in run_study(power, "out/bench/cells").groupby("case"):
-        lowest, broken = float(cell["lower"].min()), int(cell["broken"].sum())
+        lowest, violated = float(cell["lower"].min()), int(cell["violated"].sum())
         short = case in SHORT
         rows.append(
             {
                 "check": f"power: {case}",
                 "lowest": lowest,
                 "mean": float(cell["lower"].mean()),
-                "broken": broken,
+                "violated": violated,
                 "seeds": len(cell),
-                "passed": broken == len(cell) if short else lowest >= 0.8 and broken == 0,
+                "passed": violated == len(cell) if short else lowest >= 0.8 and violated == 0,
             }
         )
         print(json.dumps(rows[-1]), flush=True)
     for case, cell in run_study(alarms, "out/bench/cells").groupby("case"):
-        broken, audits = int(cell["broken"].sum()), len(cell)
-        least = float(stats.beta.ppf(0.001, broken, audits - broken + 1)) if broken else 0.0
+        violated, audits = int(cell["violated"].sum()), len(cell)
+        least = float(stats.beta.ppf(0.001, violated, audits - violated + 1)) if violated else 0.0
         rows.append(
             {
                 "check": f"false alarms: {case}",
-                "broken": broken,
+                "violated": violated,
                 "audits": audits,
                 "level": 0.05,
                 "passed": least <= 0.05,

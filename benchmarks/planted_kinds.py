@@ -52,7 +52,7 @@ def replayed(method: Any, level: Any, schema: Any, pair: tuple[Any, Any], seed: 
             quantity="ratio",
             claim=1.0,
             lower_bound=moved.ratio,
-            verdict="holds" if moved.within else "broken",
+            verdict="holds" if moved.within else "violated",
             attack="exact difference",
             relation=plan.relation,
             note="",

@@ -57,7 +57,7 @@ def _curve(name: str, claimed: Callable[[float, float, float], float]) -> Findin
 
 
 def _said(name: str, value: float, most: float) -> Finding:
-    verdict = "broken" if value > most else "holds"
+    verdict = "violated" if value > most else "holds"
     return Finding(
         name=name,
         quantity="ratio",

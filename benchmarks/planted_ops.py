@@ -185,7 +185,7 @@ def frequency(fault: str, what: str, seed: int, runs: int = 300) -> Finding:
         quantity="gap",
         claim=0.05,
         lower_bound=low,
-        verdict="broken" if low > 0.05 else "holds",
+        verdict="violated" if low > 0.05 else "holds",
         attack="frequency of a failed certificate",
         relation="add-remove",
         note=f"{bad} of {runs}",
@@ -222,7 +222,7 @@ def _covariance(kind: type[Posterior], seed: int, runs: int = 4_000) -> Finding:
         quantity="gap",
         claim=float(stats.chi2.isf(1e-6, 6)),
         lower_bound=statistic,
-        verdict="broken" if statistic > stats.chi2.isf(1e-6, 6) else "holds",
+        verdict="violated" if statistic > stats.chi2.isf(1e-6, 6) else "holds",
         attack="likelihood ratio",
         relation="add-remove",
     )
@@ -237,7 +237,7 @@ def _pair(shift: float, leverage: float, mu: float, slack: float) -> Finding:
         quantity="delta",
         claim=slack,
         lower_bound=float(max(over)) + slack,
-        verdict="broken" if max(over) > 0 else "holds",
+        verdict="violated" if max(over) > 0 else "holds",
         attack="exact curve",
         relation="add-remove",
     )
@@ -326,7 +326,7 @@ def _at(gamma: float) -> Finding:
         quantity="delta",
         claim=1e-6,
         lower_bound=found,
-        verdict="broken" if found > 1e-6 else "holds",
+        verdict="violated" if found > 1e-6 else "holds",
         attack="exact curve",
         relation="add-remove",
     )

@@ -152,7 +152,7 @@ def _law(name: str, what: str, faulty: Any, clean: Any) -> Fault:
             quantity="ratio",
             claim=1.0,
             lower_bound=ratio,
-            verdict="broken" if ratio > 1 + 1e-9 else "holds",
+            verdict="violated" if ratio > 1 + 1e-9 else "holds",
             attack="exact divergence",
             relation="substitute",
         )

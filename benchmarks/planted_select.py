@@ -37,7 +37,7 @@ def _finding(name: str, claim: float, found: float, attack: str) -> Finding:
         quantity="delta",
         claim=claim,
         lower_bound=found,
-        verdict="broken" if found > claim else "holds",
+        verdict="violated" if found > claim else "holds",
         attack=attack,
         relation="add-remove",
     )

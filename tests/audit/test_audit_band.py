@@ -66,7 +66,7 @@ def test_audit_band_verdicts() -> None:
         assert found.compare(claim).verdict == "holds", claim
     for claim in (GDP(0.9), ApproxDP(0.5, 0.01), PureDP(1.0), GDP(0.9, 0.01)):
         refuted = found.compare(claim)
-        assert refuted.broken and 0 < refuted.lower_bound < 1 and refuted.quantity == "gap"
+        assert refuted.violated and 0 < refuted.lower_bound < 1 and refuted.quantity == "gap"
     assert 0.9 < found.mu <= 1
 
 
@@ -75,7 +75,7 @@ def test_audit_band_of_a_learnt_test_in_many_dimensions() -> None:
     found = trade_off_band(
         lambda x, n: x + rng.laplace(size=(n, 4)), np.zeros(4), np.full(4, 0.5), vectorised=True, runs=50_000
     )
-    assert found.compare(PureDP(2.0)).verdict == "holds" and found.compare(PureDP(1.0)).broken
+    assert found.compare(PureDP(2.0)).verdict == "holds" and found.compare(PureDP(1.0)).violated
 
 
 def test_audit_band_plots() -> None:

@@ -106,7 +106,7 @@ def test_audit_bounds_catch(name: str) -> None:
     bound = mu_lower_bound if kind == "mu" else epsilon_lower_bound
     runs = MILLION if "97" in name else 50_000
     found = bound(mechanism, data, neighbour, runs=runs, vectorised=True, claim=claim, confidence=0.999)
-    assert found.broken, found
+    assert found.violated, found
 
 
 def test_audit_bounds_lattice_of_floats_only_on_request() -> None:
@@ -115,8 +115,8 @@ def test_audit_bounds_lattice_of_floats_only_on_request() -> None:
     def noisy(x: float, runs: int) -> Any:
         return x + rng.laplace(size=runs)
 
-    assert not epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorised=True, claim=1.0).broken
-    assert epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorised=True, claim=1.0, bits=True).broken
+    assert not epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorised=True, claim=1.0).violated
+    assert epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorised=True, claim=1.0, bits=True).violated
 
 
 def test_audit_bounds_grid_noise_has_no_lattice_to_read() -> None:
@@ -150,8 +150,8 @@ def test_audit_bounds_read_any_outcome() -> None:
         lambda x: (rng.normal(), True) if x else (rng.normal(), False),
     ]
     for outcome in outcomes:
-        assert epsilon_lower_bound(outcome, 0, 1, runs=3000, claim=1.0).broken, outcome
-        assert not epsilon_lower_bound(outcome, 0, 0, runs=3000, claim=0.05, confidence=0.999).broken
+        assert epsilon_lower_bound(outcome, 0, 1, runs=3000, claim=1.0).violated, outcome
+        assert not epsilon_lower_bound(outcome, 0, 0, runs=3000, claim=0.05, confidence=0.999).violated
 
 
 def test_audit_bounds_vectorised_forms() -> None:
@@ -162,7 +162,7 @@ def test_audit_bounds_vectorised_forms() -> None:
             raise RuntimeError("only on the neighbour")
         return rng.normal(size=runs)
 
-    assert epsilon_lower_bound(sometimes, 0, 1, runs=1000, vectorised=True, claim=1.0).broken
+    assert epsilon_lower_bound(sometimes, 0, 1, runs=1000, vectorised=True, claim=1.0).violated
     found = mu_lower_bound(
         lambda x, n: {"a": rng.normal(size=(n, 2)), "b": x + rng.normal(size=n)}, 0.0, 2.0, runs=20_000, vectorised=True
     )
@@ -198,7 +198,7 @@ def test_audit_bounds_false_alarms_of_true_claims(claim: Any) -> None:
         return x + (rng.laplace(size=runs) / 3 if trimmed else rng.normal(size=runs))
 
     alarms = sum(
-        mu_lower_bound(mechanism, 0.0, 1.0, runs=4_000, vectorised=True, claim=claim, confidence=0.95).broken
+        mu_lower_bound(mechanism, 0.0, 1.0, runs=4_000, vectorised=True, claim=claim, confidence=0.95).violated
         for _ in range(40)
     )
     assert alarms <= 11
@@ -229,7 +229,7 @@ def test_audit_bounds_catch_an_auditor_that_evaluates_on_its_training_runs() -> 
         beta = upper_rate((scores[1] <= cut).sum(), 200, 0.025)
         alarms += below_curve(float(alpha), float(beta), curve_of(GDP(0.01)))
     honest = sum(
-        mu_lower_bound(gaussian(i, 50), 0.0, 0.0, runs=400, vectorised=True, claim=0.01, confidence=0.95).broken
+        mu_lower_bound(gaussian(i, 50), 0.0, 0.0, runs=400, vectorised=True, claim=0.01, confidence=0.95).violated
         for i in range(20)
     )
     assert alarms >= 15 and honest <= 7
@@ -252,7 +252,7 @@ def test_audit_bounds_reproduce_with_a_seeded_mechanism() -> None:
 
 def test_audit_bounds_delta_follows_the_claim() -> None:
     found = epsilon_lower_bound(gaussian(2), 0.0, 1.0, runs=20_000, vectorised=True, claim=ApproxDP(1.0, 0.05))
-    assert found.delta == 0.05 and found.broken
+    assert found.delta == 0.05 and found.violated
 
 
 def test_audit_bounds_refuse() -> None:

@@ -47,7 +47,7 @@ def test_audit_known_laws_discrete_gaussian_lacks_the_tabled_delta(sigma: int) -
         knots = exact_knots("discrete_gaussian", scale=sigma**2, shift=mu * sigma)
         assert float(f"{knots.gap(GDP(mu)):.1e}") == lacking
         found = audit_law("discrete_gaussian", scale=sigma**2, shift=mu * sigma, claim=GDP(mu))
-        assert found.broken and found.lower_bound > mu
+        assert found.violated and found.lower_bound > mu
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_audit_known_laws_catch() -> None:
         audit_law("grid_gaussian", scale=1, shift=1, claim=PureDP(5.0)),
         audit_law("grid_laplace", scale=3, shift=3, claim=0.9, quantity="epsilon"),
     ]
-    assert all(found.broken and found.confidence == 1 and found.draws == 0 for found in faults), faults
+    assert all(found.violated and found.confidence == 1 and found.draws == 0 for found in faults), faults
     assert faults[0].lower_bound == pytest.approx(gaussian_epsilon(1e-3, 1 / sqrt(classical)), rel=1e-6)
 
 
@@ -151,14 +151,14 @@ def test_audit_known_laws_exponential() -> None:
     worst = audit_exponential(np.zeros(1001), np.append(-np.ones(1000), 1.0), epsilon=1.0, sensitivity=1.0)
     assert worst.verdict == "holds" and 0.95 < worst.lower_bound <= 1
     assert audit_exponential(np.zeros(1001), np.append(-np.ones(1000), 1.0), epsilon=1.0, sensitivity=0.5,
-                             claim=PureDP(1.0)).broken  # fmt: skip
+                             claim=PureDP(1.0)).violated  # fmt: skip
     with_lengths = audit_exponential([0.0, 0.0], [1.0, 0.0], epsilon=1.0, sensitivity=1.0, lengths=[1e-3, 1])
     assert 0.49 < with_lengths.lower_bound < 0.5
 
 
 def test_audit_known_laws_probabilities() -> None:
     found = audit_probabilities([0.5, 0.5, 0.0], [0.5, 0.4, 0.1], claim=PureDP(5.0))
-    assert found.broken and found.lower_bound == inf
+    assert found.violated and found.lower_bound == inf
     assert audit_probabilities([0.5, 0.5, 0.0], [0.5, 0.4, 0.1], claim=ApproxDP(0.3, 0.1)).verdict == "holds"
     assert audit_probabilities([1.0], [1.0], claim=GDP(0.001)).lower_bound == 0
 
@@ -206,16 +206,16 @@ def _draws(law: str, scale: float, factor: float, size: int, seed: int) -> Any:
 @pytest.mark.parametrize("factor", [0.97, 1.0, 1.03])
 def test_audit_known_laws_noise_scale(law: str, scale: float, factor: float) -> None:
     found = noise_scale_test(_draws(law, scale, factor, 10**6, 5), law, scale=scale)
-    assert found.broken == (factor != 1)
+    assert found.violated == (factor != 1)
     assert found.lower_bound <= 1 / factor < found.lower_bound * 1.02
 
 
 def test_audit_known_laws_noise_of_other_shape() -> None:
     rng = np.random.default_rng(4)
     laplace = rng.laplace(size=10**5) / sqrt(2)
-    assert noise_scale_test(laplace, "gaussian", scale=1.0).broken
-    assert noise_scale_test(rng.normal(size=10**5) + 0.02, "gaussian", scale=1.0).broken
-    assert noise_scale_test(np.rint(rng.normal(size=10**5) * 2 - 0.5), "grid_gaussian", scale=4.0).broken
+    assert noise_scale_test(laplace, "gaussian", scale=1.0).violated
+    assert noise_scale_test(rng.normal(size=10**5) + 0.02, "gaussian", scale=1.0).violated
+    assert noise_scale_test(np.rint(rng.normal(size=10**5) * 2 - 0.5), "grid_gaussian", scale=4.0).violated
     with pytest.raises(PrivacyError):
         noise_scale_test(rng.normal(size=10), "gaussian", scale=1.0)
     with pytest.raises(PrivacyError):
@@ -225,7 +225,7 @@ def test_audit_known_laws_noise_of_other_shape() -> None:
 def test_audit_known_laws_noise_scale_false_alarms() -> None:
     rng = np.random.default_rng(6)
     alarms = sum(
-        noise_scale_test(np.rint(rng.normal(size=1000) * 3), "grid_gaussian", scale=9, false_alarm=0.05).broken
+        noise_scale_test(np.rint(rng.normal(size=1000) * 3), "grid_gaussian", scale=9, false_alarm=0.05).violated
         for _ in range(100)
     )
     assert alarms <= 18  # more have probability 4e-7 at the nominal rate
@@ -234,7 +234,7 @@ def test_audit_known_laws_noise_scale_false_alarms() -> None:
 def test_the_worse_order_of_an_asymmetric_pair_is_printed() -> None:
     """Two candidates against one: the second order of the pair needs more epsilon than the first."""
     found = audit_exponential([0, 2, 0], [2, 0, 2], epsilon=1, sensitivity=1, claim=PureDP(1.0))
-    assert found.verdict == "broken"
+    assert found.verdict == "violated"
     weights = [np.exp([0, 1, 0]), np.exp([1, 0, 1])]
     one, other = (w / w.sum() for w in weights)
     assert found.lower_bound == pytest.approx(np.abs(np.log(one / other)).max(), rel=1e-9)
@@ -249,4 +249,4 @@ def test_a_million_outcomes_raise_no_false_alarm() -> None:
     assert found.verdict == "holds"
     assert audit_exponential(
         scores, scores + np.where(points < 350_000, 4, -4), epsilon=0.0726269, sensitivity=1
-    ).broken
+    ).violated

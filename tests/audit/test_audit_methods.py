@@ -116,13 +116,13 @@ def test_rows_per_unit_move_together() -> None:
 )
 def test_a_fault_is_broken_in_its_own_row(fault: str, where: str) -> None:
     found = audit(Toy(fault=fault), SCHEMA, relation="add-remove", runs=0)
-    assert f"toy {where}" in {row.name for row in found.broken}
+    assert f"toy {where}" in {row.name for row in found.violated}
 
 
 def test_the_sampled_row_runs_at_the_scale_that_was_asked_for() -> None:
     found = audit(Toy(fault="half noise"), SCHEMA, relation="add-remove", runs=20_000, seed=2)
     sampled = [row for row in found if row.attack.startswith("sampler")]
-    assert sampled and all(row.broken and row.lower_bound > 1.5 for row in sampled)
+    assert sampled and all(row.violated and row.lower_bound > 1.5 for row in sampled)
 
 
 class Weak:
@@ -140,7 +140,7 @@ class Weak:
 
 def test_a_weak_sampler_is_found_by_its_draws_alone() -> None:
     found = audit(Mean("a"), XY, relation="add-remove", runs=20_000, seed=3, wrap=Weak)
-    assert {row.attack.split(",")[0] for row in found.broken} == {"sampler"}
+    assert {row.attack.split(",")[0] for row in found.violated} == {"sampler"}
 
 
 def test_functions() -> None:

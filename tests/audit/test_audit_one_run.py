@@ -31,16 +31,16 @@ def test_audit_one_run_is_near_the_truth() -> None:
 
 def test_audit_one_run_catches() -> None:
     halved = one_run_audit(noisy_sum(2, 0.5), dimension=DIMENSION, claim=GDP(1.0), seed=4)
-    assert [finding.verdict for finding in halved] == ["broken", "holds"]
+    assert [finding.verdict for finding in halved] == ["violated", "holds"]
     tiny = one_run_audit(noisy_sum(2, 0.1), dimension=DIMENSION, claim=GDP(0.5), seed=5)
-    assert [finding.verdict for finding in tiny] == ["broken", "broken"]
+    assert [finding.verdict for finding in tiny] == ["violated", "violated"]
     for claim in (PureDP(1.0), ApproxDP(1.0, 1e-6), 0.5):
         found = one_run_audit(noisy_sum(2, 0.1), dimension=DIMENSION, claim=claim, seed=6)
-        assert all(finding.broken for finding in found), found
+        assert all(finding.violated for finding in found), found
     double = one_run_audit(
         noisy_sum(7), dimension=DIMENSION, norm=2.0, claim=GDP(1.0), seed=7
     )  # a clip that is not there
-    assert double[0].broken and 1.6 < double[0].lower_bound < 2.1
+    assert double[0].violated and 1.6 < double[0].lower_bound < 2.1
 
 
 def test_audit_one_run_law_of_the_statistic() -> None:

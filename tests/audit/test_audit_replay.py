@@ -128,7 +128,7 @@ def test_what_is_found_is_said(fault: str, says: str) -> None:
     found = replayed(Toy(fault=fault), frame, pd.concat([frame, frame.iloc[:1]]), SCHEMA)
     assert any(says in problem for problem in found.problems), found.problems
     row = found.finding("toy", "add-remove")
-    assert row.broken and says in row.note
+    assert row.violated and says in row.note
 
 
 def test_messages_name_no_value_of_a_release() -> None:

@@ -39,7 +39,7 @@ def test_a_right_bound_holds_and_is_nearly_attained() -> None:
 )
 def test_gamma_that_moves_too_fast_or_is_negative(wrong: Any, steps: float | None) -> None:
     report = falsify_safety_bound(wrong, mean, 2.0, (-1, 1), n=12, restarts=4)
-    assert report.broken and (steps is None or report.steps == steps)
+    assert report.violated and (steps is None or report.steps == steps)
     assert "gamma" in str(report)
 
 
@@ -98,7 +98,7 @@ def test_data_that_are_never_safe_leave_the_estimate_untested() -> None:
 def test_the_rounding_of_gamma_is_found() -> None:
     """A statistic in floats whose steps exceed 1 by rounding, magnified: gamma = count x (1 + 1e-6)."""
     report = falsify_safety_bound(lambda x: gamma(x) * (1 + 1e-6), mean, 1.0, (-1, 1), n=12, restarts=4)
-    assert report.broken and report.steps == pytest.approx(1 + 1e-6)
+    assert report.violated and report.steps == pytest.approx(1 + 1e-6)
 
 
 @pytest.mark.parametrize("bound", [0, -1, math.inf, True, "x"])

@@ -23,8 +23,8 @@ def whole(x: Any) -> Any:
 
 def test_three_lines_are_enough() -> None:
     report = falsify_sensitivity(lambda x: np.clip(x, 0, 1).sum(), (0, 1), 1)
-    assert report.broken and math.isinf(report.ratio)
-    assert "broken" in str(report) and "nan" in str(report)
+    assert report.violated and math.isinf(report.ratio)
+    assert "violated" in str(report) and "nan" in str(report)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
@@ -40,7 +40,7 @@ def test_exact_worst_ratio_of_sums(relation: str) -> None:
 def test_norms(norm: str, ratio: float) -> None:
     report = falsify_sensitivity(lambda x: [len(x)] * 3, (0, 1), 1, norm=norm)
     assert report.exact and report.ratio == pytest.approx(ratio)
-    assert report.broken == (ratio > 1)
+    assert report.violated == (ratio > 1)
 
 
 def test_integers_are_compared_exactly() -> None:
@@ -50,8 +50,8 @@ def test_integers_are_compared_exactly() -> None:
         return big * len(x)
 
     assert falsify_sensitivity(counted, (0, 1), big).verdict == "holds"
-    assert falsify_sensitivity(counted, (0, 1), Fraction(big) - Fraction(1, 10**6)).verdict == "broken"
-    assert falsify_sensitivity(lambda x: [len(x)] * 2, (0, 1), Fraction(14142135623, 10**10)).verdict == "broken"
+    assert falsify_sensitivity(counted, (0, 1), Fraction(big) - Fraction(1, 10**6)).verdict == "violated"
+    assert falsify_sensitivity(lambda x: [len(x)] * 2, (0, 1), Fraction(14142135623, 10**10)).verdict == "violated"
     assert falsify_sensitivity(lambda x: [len(x)] * 2, (0, 1), Fraction(14142135624, 10**10)).verdict == "holds"
 
 
@@ -59,17 +59,17 @@ def test_int64_overflow_needs_more_than_one_record() -> None:
     def total(x: Any) -> int:
         return int(np.clip(np.nan_to_num(x), 0, 2.0**62).astype(np.int64).sum())
 
-    assert falsify_sensitivity(total, (0, 2**62), 2**62).broken
+    assert falsify_sensitivity(total, (0, 2**62), 2**62).violated
     assert not falsify_sensitivity(
         lambda x: sum(int(v) for v in np.clip(np.nan_to_num(x), 0, 2.0**62)), (0, 2**62), 2**62
-    ).broken
+    ).violated
 
 
 def test_order_of_a_float_sum_and_how_to_say_that_order_is_public() -> None:
     report = falsify_sensitivity(lambda x: float(whole(x).sum()), (0, 1), 1)
-    assert report.broken and report.kind == "reordering" and report.finding().attack == "reordering"
-    assert not falsify_sensitivity(lambda x: float(whole(x).sum()), (0, 1), 1, ordered=True).broken
-    assert not falsify_sensitivity(lambda x: math.fsum(whole(x)), (0, 1), 1).broken
+    assert report.violated and report.kind == "reordering" and report.finding().attack == "reordering"
+    assert not falsify_sensitivity(lambda x: float(whole(x).sum()), (0, 1), 1, ordered=True).violated
+    assert not falsify_sensitivity(lambda x: math.fsum(whole(x)), (0, 1), 1).violated
 
 
 def test_fixed_n_is_kept_under_substitute() -> None:
@@ -79,22 +79,22 @@ def test_fixed_n_is_kept_under_substitute() -> None:
         sizes.add(len(x))
         return math.fsum(whole(x)) / len(x)
 
-    assert not falsify_sensitivity(mean, (0, 1), 1 / 20, relation="substitute", n=20).broken
+    assert not falsify_sensitivity(mean, (0, 1), 1 / 20, relation="substitute", n=20).violated
     assert sizes == {20}
-    broken = falsify_sensitivity(
+    violated = falsify_sensitivity(
         lambda x: float(np.clip(np.nanmean(x), 0, 1)), (0, 1), 1 / 20, relation="substitute", n=20
     )
-    assert broken.broken and broken.ratio > 5
+    assert broken.violated and broken.ratio > 5
 
 
 def test_frames_from_a_schema_with_unknown_labels() -> None:
     def by_region(frame: pd.DataFrame) -> dict[str, int]:
         return {str(level): int((frame["region"] == level).sum()) for level in ("N", "S")}
 
-    assert not falsify_sensitivity(by_region, SCHEMA, 1, restarts=3).broken
+    assert not falsify_sensitivity(by_region, SCHEMA, 1, restarts=3).violated
     assert falsify_sensitivity(by_region, SCHEMA, 1, relation="substitute", restarts=3).ratio == pytest.approx(2**0.5)
     # a table whose rows are the labels that occur tells which labels occur
-    assert falsify_sensitivity(lambda frame: frame["region"].value_counts().to_numpy(), SCHEMA, 1, restarts=3).broken
+    assert falsify_sensitivity(lambda frame: frame["region"].value_counts().to_numpy(), SCHEMA, 1, restarts=3).violated
 
 
 def test_an_error_on_one_side_refutes_and_on_both_does_not() -> None:
@@ -106,13 +106,13 @@ def test_an_error_on_one_side_refutes_and_on_both_does_not() -> None:
     def hopeless(x: Any) -> float:
         raise ValueError("always")
 
-    assert falsify_sensitivity(picky, (0, 1), 1).broken
-    assert not falsify_sensitivity(hopeless, (0, 1), 1).broken
+    assert falsify_sensitivity(picky, (0, 1), 1).violated
+    assert not falsify_sensitivity(hopeless, (0, 1), 1).violated
 
 
 def test_within_the_domain_alone_when_asked() -> None:
-    assert falsify_sensitivity(lambda x: math.fsum(x), (0, 1), 1).broken
-    assert not falsify_sensitivity(lambda x: math.fsum(x), (0, 1), 1, hostile=False).broken
+    assert falsify_sensitivity(lambda x: math.fsum(x), (0, 1), 1).violated
+    assert not falsify_sensitivity(lambda x: math.fsum(x), (0, 1), 1, hostile=False).violated
 
 
 def test_ascent_finds_what_no_corner_shows() -> None:
@@ -122,14 +122,14 @@ def test_ascent_finds_what_no_corner_shows() -> None:
         y = whole(x)
         return math.fsum(np.maximum(0, 1 - 2.5 * np.abs(y - 0.3)))
 
-    assert falsify_sensitivity(peak, (0, 1), 0.99, seed=4).broken
+    assert falsify_sensitivity(peak, (0, 1), 0.99, seed=4).violated
 
 
 def test_reproducible_and_readable() -> None:
     reports = [falsify_sensitivity(lambda x: 2 * math.fsum(whole(x)), (0, 1), 1, seed=5) for _ in range(2)]
     assert str(reports[0]) == str(reports[1])
     row = reports[0].finding()
-    assert (row.quantity, row.claim, row.verdict) == ("ratio", 1.0, "broken")
+    assert (row.quantity, row.claim, row.verdict) == ("ratio", 1.0, "violated")
     assert row.lower_bound == pytest.approx(2.0)
 
 
@@ -180,6 +180,6 @@ def test_a_free_number_of_records_is_said_under_substitute() -> None:
     report = falsify_sensitivity(
         lambda x: float(np.nan_to_num(np.clip(x, 0, 10)).mean()), (0, 10), 0.5, relation="substitute"
     )
-    assert report.broken
+    assert report.violated
     assert "the number of records was free, from 1 on" in str(report)
     assert "np.float64" not in str(report)

@@ -74,7 +74,7 @@ def test_methods_and_functions_of_ones_own(here: Path, name: str, code: int) -> 
     words = ["audit", f"my_own_audit:{name}", "--runs", "0"]
     done = run(*words)
     assert done.code == code, done.out + done.err
-    assert ("BROKEN" in done.out) == (code == 1)
+    assert ("VIOLATED" in done.out) == (code == 1)
     assert run(*words, "--json").json["ok"] == (code == 0)
 
 

@@ -206,4 +206,4 @@ def test_the_search_looks_at_neighbours_without_a_safety() -> None:
             positive = prepared[prepared[:, 0] > 0, 0]
             return np.array([positive.mean() if len(positive) > 6 else 100.0])
 
-    assert cf.audit.falsify_safety_bound(Jump(), [(-1, 1)], n=12, restarts=6).verdict == "broken"
+    assert cf.audit.falsify_safety_bound(Jump(), [(-1, 1)], n=12, restarts=6).verdict == "violated"

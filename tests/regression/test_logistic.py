@@ -281,7 +281,7 @@ def test_a_real_release_tells_a_record_apart_as_well_as_claimed(factor: float, c
     found = cf.audit.epsilon_lower_bound(
         attacked, one[:, :0], one, runs=1_000, claim=claim, vectorised=True, confidence=1 - 1e-6
     )
-    assert (found.verdict == "broken") is caught
+    assert (found.verdict == "violated") is caught
 
 
 def test_what_is_added_to_theta_hides_what_the_solver_leaves() -> None:

@@ -209,7 +209,7 @@ def test_the_sign_that_is_printed_is_caught_at_its_own_claim() -> None:
     found = cf.audit.epsilon_lower_bound(
         lambda x, k: attacked(g, x, k), *PAIR, runs=12_000, claim=claim, vectorised=True, confidence=1 - 1e-6
     )
-    assert found.verdict == "broken" and found.lower_bound > 3
+    assert found.verdict == "violated" and found.lower_bound > 3
 
 
 # the sample ----------------------------------------------------------------------------------------------------------

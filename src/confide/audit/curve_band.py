@@ -62,7 +62,7 @@ class CurveBand:
         return float(mu_of_errors(self.alpha_high, self.beta_high).max())
 
     def compare(self, claim: Any, *, quantity: str = "mu", relation: str | None = None) -> Finding:
-        """The verdict on a claim (guarantee, curve, or number of `quantity`): broken where the band lies below its curve.
+        """The verdict on a claim (guarantee, curve, or number of `quantity`): violated where the band lies below its curve.
 
         lower_bound: by how much the claimed curve is too high at least, at the worst point: the delta that it lacks.
         """
@@ -76,7 +76,7 @@ class CurveBand:
             quantity="gap",
             claim=claim,
             lower_bound=float(gaps[worst]),
-            verdict="broken" if gaps[worst] > 0 else "holds",
+            verdict="violated" if gaps[worst] > 0 else "holds",
             attack=f"{self.attack}, {len(gaps)} thresholds at once",
             confidence=self.confidence,
             draws=self.draws,
@@ -139,7 +139,7 @@ def trade_off_band(
     >>> rng = np.random.default_rng(1)
     >>> band = trade_off_band(lambda x, runs: x + rng.normal(size=runs), 0.0, 1.0, vectorised=True)
     >>> band.compare(1.0).verdict, band.compare(0.9).verdict, 0.9 < band.mu < 1
-    ('holds', 'broken', True)
+    ('holds', 'violated', True)
     """
     confidence = share(confidence, "confidence", "confidence=0.99", zero=False)
     if count(points, "points", "points=50") > 10_000:

@@ -47,7 +47,7 @@ def audit_function(
         )
     remarks = [
         *_unlike(data, neighbour),
-        *([] if vectorised or not any(f.broken for f in found) else _noiseless(target, data)),
+        *([] if vectorised or not any(f.violated for f in found) else _noiseless(target, data)),
     ]
     if remarks:
         found = [replace(f, note="; ".join([*filter(None, [f.note]), *remarks])) for f in found]
@@ -55,7 +55,7 @@ def audit_function(
 
 
 def _unlike(data: Any, neighbour: Any) -> list[str]:
-    """A remark where two arrays of one length differ in several records: no neighbours, so that a claim may seem broken."""
+    """A remark where two arrays of one length differ in several records: no neighbours, so that a claim may seem violated."""
     if (
         not all(isinstance(one, np.ndarray) for one in (data, neighbour))
         or data.shape != neighbour.shape

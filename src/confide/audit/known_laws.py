@@ -10,7 +10,7 @@ decides the claim, up to rounding of floats (`ROUNDING`). From the knots also fo
     mu             = max_k (Phi^-1(1 - alpha_k) - Phi^-1(beta_k))
 
 For additive noise with a log-concave law on the integers, moved by D steps, the thresholds are half-lines {X >= k}, and
-only tails are needed. Where there are more knots than `MOST`, as many are taken in even steps: every finding "broken" stays exact, and
+only tails are needed. Where there are more knots than `MOST`, as many are taken in even steps: every finding "violated" stays exact, and
 "holds" is about those knots. The continuous laws "gaussian" and "laplace" are read at `MOST` thresholds in the same sense.
 """
 
@@ -104,14 +104,14 @@ def audit_law(
     sigma^2 for the Gaussian laws, s for the Laplace laws, in (squared) steps, as in a `Spend`. shift: steps; or one per
     independent coordinate (then scale is one number or one per coordinate). claim: a guarantee, a curve, or a
     number of `quantity` ("mu" or "epsilon"). Several coordinates are read through one integer-weighted sum of cells of the
-    coordinates, near the best statistic: a post-processing, so that "broken" is exact. Errors: PrivacyError for a law or numbers that
+    coordinates, near the best statistic: a post-processing, so that "violated" is exact. Errors: PrivacyError for a law or numbers that
     are not allowed.
 
     >>> audit_law("grid_gaussian", scale=4, shift=2, claim=GDP(1.0)).verdict
     'holds'
     >>> found = audit_law("discrete_gaussian", scale=4, shift=2, claim=GDP(1.0))
     >>> found.verdict, round(found.lower_bound, 5)
-    ('broken', 1.01064)
+    ('violated', 1.01064)
     """
     knots = exact_knots(law, scale=scale, shift=shift)
     several = np.ndim(shift) > 0 and len(shift) > 1
@@ -155,7 +155,7 @@ def audit_exponential(
     Source: McSherry, Talwar 2007.
 
     >>> audit_exponential([2, 0, 0, 0], [0, 2, 2, 2], epsilon=1.0, sensitivity=1.0).verdict  # the scores moved by 2, not by 1
-    'broken'
+    'violated'
     """
     rate = level(epsilon, "epsilon", "epsilon=1.0") / (2 * level(sensitivity, "sensitivity", "sensitivity=1.0"))
     laws = []
@@ -193,7 +193,7 @@ def _finding(
     number = claimed.mu if is_mu or (asked == "mu" and isinstance(claimed, GDP)) else inf
     number = claimed.epsilon if asked == "epsilon" and isinstance(claimed, PureDP) and at == 0 else number
     beyond = asked != "gap" and bound - number > 1e-9 * number + knots.rounding if number < inf else False
-    verdict = "untested" if claim is None else "broken" if gap > knots.rounding or beyond else "holds"
+    verdict = "untested" if claim is None else "violated" if gap > knots.rounding or beyond else "holds"
     return Finding(
         name=name,
         quantity=asked,
@@ -203,7 +203,7 @@ def _finding(
         attack=attack,
         relation=relation if relation is not None else getattr(claim, "relation", None),
         delta=at,
-        note=f"the claimed curve is {gap:.3g} above the exact one" if verdict == "broken" else "",
+        note=f"the claimed curve is {gap:.3g} above the exact one" if verdict == "violated" else "",
     )
 
 

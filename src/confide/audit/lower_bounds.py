@@ -67,20 +67,20 @@ def epsilon_lower_bound(
     mechanism: data -> any outcome (number, vector, matrix, dict, text, None; what it raises is an outcome too), drawing its
     own noise anew in each run; vectorised: (data, runs) -> an array whose first axis is the runs, or a dict of such
     arrays. data, neighbour: whatever the mechanism takes. delta: additive part; None is the claim's own for ApproxDP, else
-    0. runs: on each of the two. confidence: the bound exceeds the truth, or a true claim is called broken, with probability
+    0. runs: on each of the two. confidence: the bound exceeds the truth, or a true claim is called violated, with probability
     at most 1 - confidence. claim: a guarantee, a curve, or a number epsilon. test: a score of an outcome (of an array of
     outcomes when vectorised), large on `neighbour`, in place of learnt attacks. bits: attack the last binary digits of
     floats too. That breaks nearly every mechanism that adds float64 noise to a real number (Mironov 2012), and is a true
     finding; without it floats stand for the real numbers they are meant to be.
 
-    Returns a `Finding`; "broken" when the two errors lie below the claim's trade-off curve. Errors: PrivacyError for
+    Returns a `Finding`; "violated" when the two errors lie below the claim's trade-off curve. Errors: PrivacyError for
     parameters out of range, and for an array that does not hold one outcome per run.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> found = epsilon_lower_bound(lambda x, runs: x + rng.laplace(size=runs), 0.0, 1.0, vectorised=True, claim=0.5)
     >>> found.verdict, 0.9 < found.lower_bound < 1
-    ('broken', True)
+    ('violated', True)
     """
     if delta is None:
         delta = claim.delta if isinstance(claim, ApproxDP) else 0.0
@@ -247,14 +247,16 @@ def _audit(question: _Question, runs: Runs, confidence: float, name: str, relati
         chosen.append(best_attack(scored, _margin(curve, runs.rest), runs.rest, level, CURVE_THRESHOLDS))
     alphas, betas = _rates(runs, chosen, level)
     bound = float(question.bound(alphas[:1], betas[:1])[0])
-    broken = [curve is not None and below_curve(float(a), float(b), curve) for a, b in zip(alphas, betas, strict=True)]
-    shown = broken.index(True) if True in broken else 0
+    violated = [
+        curve is not None and below_curve(float(a), float(b), curve) for a, b in zip(alphas, betas, strict=True)
+    ]
+    shown = violated.index(True) if True in violated else 0
     return Finding(
         name=name,
         quantity=question.quantity,
         claim=question.claim,
         lower_bound=bound,
-        verdict="untested" if curve is None else "broken" if any(broken) else "holds",
+        verdict="untested" if curve is None else "violated" if any(violated) else "holds",
         attack=chosen[shown].attack.name,
         confidence=confidence,
         draws=2 * int(runs.runs),

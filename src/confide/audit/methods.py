@@ -75,7 +75,7 @@ def audit(
     `epsilon_lower_bound`. A claim in GDP or ZCDP bounds mu, one in PureDP or ApproxDP epsilon, no claim both.
 
     runs: draws of each sampled row on each neighbour, 0 for none. confidence: probability that no sampled row of a table whose
-    claims all hold is called broken. progress: called as progress(done, of, what). seed: simulated noise that repeats, for
+    claims all hold is called violated. progress: called as progress(done, of, what). seed: simulated noise that repeats, for
     tests; None draws from the shipped secure source.
 
     Nothing is charged and no record is read: data are made from the schema. Errors: PrivacyError for parameters out of range.
@@ -329,9 +329,9 @@ class _Session:
                 name=name,
                 relation=plan.relation,
             )
-            broken = exact.broken or not moved.within
+            violated = exact.violated or not moved.within
             yield replace(
-                exact, verdict="broken" if broken else "holds", note=f"{_note(pairs, moved.ratio)}; {_CHOICE}"
+                exact, verdict="violated" if violated else "holds", note=f"{_note(pairs, moved.ratio)}; {_CHOICE}"
             )
             return
         yield Finding(
@@ -339,7 +339,7 @@ class _Session:
             quantity=_quantity(type(claim)),
             claim=claim,
             lower_bound=_number(type(claim), moved.cost),
-            verdict="holds" if moved.within else "broken",
+            verdict="holds" if moved.within else "violated",
             attack="exact difference",
             relation=plan.relation,
             note=_note(pairs, moved.ratio),
@@ -359,7 +359,7 @@ class _Session:
             quantity=_quantity(kind),
             claim=claim,
             lower_bound=_number(kind, cost),
-            verdict="broken" if cost > total.amount else "holds",
+            verdict="violated" if cost > total.amount else "holds",
             attack="exact difference",
             relation=plan.relation,
             note=f"worst of {pairs} pairs",

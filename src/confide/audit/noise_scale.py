@@ -33,7 +33,7 @@ def noise_scale_test(
     """Test draws of noise (a release less the exact statistic) against their law and scale: is the noise too small, or of other shape?
 
     draws: integers, any shape, for the integer laws, in steps; real for "gaussian" and "laplace". law, scale: as
-    `audit_law` (sigma^2 or s). false_alarm: probability of "broken" for draws that follow the law.
+    `audit_law` (sigma^2 or s). false_alarm: probability of "violated" for draws that follow the law.
 
     Counts of |draw| beyond thresholds, and of signs, are binomial with exactly known rates; each must lie within its Clopper-Pearson
     interval, the false alarms shared out equally. lower_bound: claimed over actual standard deviation at least, the
@@ -45,7 +45,7 @@ def noise_scale_test(
     >>> noise_scale_test(SimulatedNoise(1).grid_gaussian(10**6, 100_000), "grid_gaussian", scale=10**6).verdict
     'holds'
     >>> noise_scale_test(SimulatedNoise(1).grid_gaussian(940_900, 100_000), "grid_gaussian", scale=10**6).verdict
-    'broken'
+    'violated'
     """
     x = np.asarray(draws, dtype=np.float64).ravel()
     false_alarm = share(false_alarm, "false_alarm", "false_alarm=1e-6", zero=False)
@@ -76,7 +76,7 @@ def noise_scale_test(
         quantity="ratio",
         claim=1.0,
         lower_bound=ratio,
-        verdict="broken" if wrong else "holds",
+        verdict="violated" if wrong else "holds",
         attack=f"counts beyond {len(thresholds)} thresholds and signs",
         confidence=1 - false_alarm,
         draws=len(x),

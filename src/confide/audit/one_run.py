@@ -230,7 +230,7 @@ def one_run_audit(
     >>> noise = np.random.default_rng(2)
     >>> audit = one_run_audit(lambda rows: rows.sum(axis=0) + noise.normal(size=1500), dimension=1500, claim=GDP(0.5), seed=1)
     >>> [finding.verdict for finding in audit]
-    ['broken', 'holds']
+    ['violated', 'holds']
     """
     r = max(2, canaries // 5) if guesses is None else count(guesses, "guesses", "guesses=200")
     if r > canaries:
@@ -244,7 +244,7 @@ def one_run_audit(
     gaussian = Finding(
         quantity="mu",
         lower_bound=mu,
-        verdict="untested" if claim is None else "broken" if _above_gaussian(claim, mu) else "holds",
+        verdict="untested" if claim is None else "violated" if _above_gaussian(claim, mu) else "holds",
         attack=f"one run, {canaries} canaries, sum of signals",
         note=ASSUMED,
         **labels,
@@ -267,7 +267,7 @@ def _guessed(correct: int, guesses: int, m: int, claim: Any, labels: dict[str, A
     return Finding(
         quantity="epsilon" if counted else "mu",
         lower_bound=bound,
-        verdict="untested" if claim is None else "broken" if chance <= 1 - confidence else "holds",
+        verdict="untested" if claim is None else "violated" if chance <= 1 - confidence else "holds",
         attack=f"one run, {correct} of {guesses} guesses right",
         delta=delta,
         **labels,

@@ -96,7 +96,7 @@ class Replay:
             quantity="gap",
             claim=0.0,
             lower_bound=float(len(self.problems)),
-            verdict="broken" if self.problems else "holds",
+            verdict="violated" if self.problems else "holds",
             attack="record and replay",
             relation=relation,
             note="; ".join(self.problems),

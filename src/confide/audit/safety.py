@@ -64,9 +64,9 @@ class SafetyReport:
     problems: tuple[str, ...] = ()
 
     @property
-    def broken(self) -> bool:
+    def violated(self) -> bool:
         """Whether one of the promises is refuted."""
-        return self.verdict == "broken"
+        return self.verdict == "violated"
 
     def findings(self) -> Audit:
         """The same as two rows of an `Audit`."""
@@ -77,7 +77,7 @@ class SafetyReport:
             quantity="gap",
             claim=0.0,
             lower_bound=float(len(self.problems)),
-            verdict="broken" if self.problems else "holds",
+            verdict="violated" if self.problems else "holds",
             attack="neighbour search",
             relation=self.relation,
             note="; ".join(self.problems),
@@ -89,7 +89,7 @@ class SafetyReport:
                     quantity="ratio",
                     claim=1.0,
                     lower_bound=value,
-                    verdict="broken" if value > limit else "holds" if tested else "untested",
+                    verdict="violated" if value > limit else "holds" if tested else "untested",
                     attack="neighbour search",
                     relation=self.relation,
                     note=f"{self.tried} pairs tried, {self.safe} with a safe side",
@@ -173,7 +173,7 @@ def falsify_safety_bound(
     >>> falsify_safety_bound(count, share, 1 / 2, (-1, 1), n=12, hostile=False).verdict
     'holds'
     >>> falsify_safety_bound(count, share, 1 / 12, (-1, 1), n=12, hostile=False).verdict
-    'broken'
+    'violated'
     """
     if isinstance(gamma, SafetyBound):
         return _whole(gamma, estimate if domain is None else domain, relation, n, restarts, seed)
@@ -206,13 +206,13 @@ def falsify_safety_bound(
     second = search(where, measure, apart, relation=relation, n=n, restarts=restarts, seed=seed + 1)
     ratio = second.value if hits["safe"] else 0.0
     ratio = 0.0 if ratio < 2 * _FOOTHOLD else ratio
-    broken = first.value > 1 + _TOLERANCE or ratio > 1 + _TOLERANCE
+    violated = first.value > 1 + _TOLERANCE or ratio > 1 + _TOLERANCE
     return SafetyReport(
         steps=first.value,
         ratio=ratio,
         bound=alpha,
         relation=relation,
-        verdict="broken" if broken else "holds" if hits["safe"] else "untested",
+        verdict="violated" if violated else "holds" if hits["safe"] else "untested",
         tried=first.tried + second.tried,
         safe=hits["safe"],
         pair_steps=(where.data(first.data), where.data(first.neighbour)),
@@ -234,13 +234,13 @@ def _whole(bound: SafetyBound, domain: Any, relation: str, n: int | None, restar
     attacked = checked_bound(attacked)
     alpha = float(attacked.alpha)
     found = attack_bound(attacked, Domain(axes), n=size, restarts=restarts, seed=seed, alpha=alpha)
-    broken = found.steps > 1 + _TOLERANCE or found.ratio > 1 + _TOLERANCE or bool(found.problems)
+    violated = found.steps > 1 + _TOLERANCE or found.ratio > 1 + _TOLERANCE or bool(found.problems)
     return SafetyReport(
         steps=found.steps,
         ratio=found.ratio,
         bound=alpha,
         relation=relation,
-        verdict="broken" if broken else "holds" if found.safe else "untested",
+        verdict="violated" if violated else "holds" if found.safe else "untested",
         tried=found.tried,
         safe=found.safe,
         pair_steps=found.pair_steps,

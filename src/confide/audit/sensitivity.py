@@ -58,9 +58,9 @@ class SensitivityReport:
     size: int | None = None
 
     @property
-    def broken(self) -> bool:
+    def violated(self) -> bool:
         """Whether the bound is refuted."""
-        return self.verdict == "broken"
+        return self.verdict == "violated"
 
     def finding(self) -> Finding:
         """The same as a row of an `Audit`: quantity "ratio", claim 1."""
@@ -69,7 +69,7 @@ class SensitivityReport:
             quantity="ratio",
             claim=1.0,
             lower_bound=self.ratio,
-            verdict="broken" if self.broken else "holds",
+            verdict="violated" if self.violated else "holds",
             attack="neighbour search" if self.kind == "neighbours" else "reordering",
             relation=self.relation,
             note=f"{self.tried} pairs tried" + (", exact integers" if self.exact else ""),
@@ -80,9 +80,9 @@ class SensitivityReport:
             f"sensitivity of {self.name} in {self.norm} under {self.relation}: {self.verdict}",
             f"claimed {self.bound:.6g}, the largest change found is {self.ratio:.6g} times that, {self.tried} pairs tried",
         ]
-        if self.broken and self.relation == "substitute" and self.size is None:
+        if self.violated and self.relation == "substitute" and self.size is None:
             lines.append("the number of records was free, from 1 on; where it is public and fixed, give it: n=100")
-        if self.broken:
+        if self.violated:
             lines += [
                 "the same records in another order:" if self.kind == "reordering" else "the worst neighbours:",
                 *(f"  {shown(data)} -> {shown(said)}" for data, said in zip(self.pair, self.answers, strict=True)),
@@ -120,7 +120,7 @@ def falsify_sensitivity(
     'holds'
     >>> report = falsify_sensitivity(lambda x: np.clip(x, 0, 1).max(initial=0) * 3, (0, 1), 1)
     >>> report.verdict, report.ratio >= 3
-    ('broken', True)
+    ('violated', True)
     """
     if norm not in NORMS:
         raise PrivacyError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
@@ -141,21 +141,21 @@ def falsify_sensitivity(
     data, neighbour, value, kind = found.data, found.neighbour, found.value, "neighbours"
     said = measure(where.data(data)), measure(where.data(neighbour))
     whole = said[0].whole and said[1].whole
-    broken = _exceeds(said, norm, exact) if whole else value > 1 + tolerance
+    violated = _exceeds(said, norm, exact) if whole else value > 1 + tolerance
     tried = found.tried
-    if not broken and not ordered:
+    if not violated and not ordered:
         mixed, count = _order(where, measure, n, seed)
         tried += count
         if mixed is not None:
             data, neighbour = mixed
             said = measure(where.data(data)), measure(where.data(neighbour))
-            broken, kind, value = True, "reordering", max(value, gap(*said))
+            violated, kind, value = True, "reordering", max(value, gap(*said))
     return SensitivityReport(
         ratio=value,
         bound=float(exact),
         norm=norm,
         relation=relation,
-        verdict="broken" if broken else "holds",
+        verdict="violated" if violated else "holds",
         tried=tried,
         pair=(where.data(data), where.data(neighbour)),
         answers=(_said(said[0]), _said(said[1])),

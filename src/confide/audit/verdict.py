@@ -1,8 +1,12 @@
-"""What an audit found: one `Finding` per question, an `Audit` as their table, and claims read as trade-off curves.
+"""What an audit found: one `Finding` per question, an `Audit` as their table and verdict, and claims read as trade-off curves.
+
+Three words. "violated": an attack refutes the claim. "holds": attacks that could have refuted it did not; nothing is proved. "untested":
+no attack could have, and `note` says why. A spend of a plan holds where every question that was put to it holds; an audit holds where
+every spend does. One refuted claim makes the whole "violated"; else one untested spend makes it "untested".
 
 Every claim, whatever its type, is tested as a trade-off curve f: a mechanism that keeps the claim lets no test on two
 neighbours have a false-alarm rate alpha and a miss rate beta with beta < f(alpha). A sampled audit knows both rates up to
-one-sided bounds; it says "broken" only when the whole region below these bounds lies under f, so that it is wrong about a
+one-sided bounds; it says "violated" only when the whole region below these bounds lies under f, so that it is wrong about a
 mechanism that keeps its claim with probability at most 1 - confidence.
 """
 
@@ -24,12 +28,12 @@ from confide.guarantees.validation import real
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Audit", "Curve", "Finding", "Verdict", "below_curve", "curve_of", "said"]
+__all__ = ["Audit", "Curve", "Finding", "State", "Verdict", "below_curve", "curve_of", "said"]
 
-Verdict: TypeAlias = Literal["holds", "broken", "untested"]
+Verdict: TypeAlias = Literal["holds", "violated", "untested"]
 Curve: TypeAlias = Callable[[float], float]
 
-VERDICTS = ("holds", "broken", "untested")
+VERDICTS = ("holds", "violated", "untested")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +42,15 @@ class Finding:
 
     name: what was audited. quantity: what `lower_bound` counts ("epsilon", "mu", "ratio", "gap"). claim: a guarantee, a curve, a
     number of `quantity`, or None. lower_bound: what the mechanism spends at least. verdict: "holds" when nothing was
-    found against the claim, "broken" when it is refuted, "untested" without a claim. confidence: 1 - the
-    probability of "broken" (or of a lower bound above the truth) for a mechanism that keeps its claim; 1.0 for exact
+    found against the claim, "violated" when it is refuted, "untested" where nothing was asked (why, says the note). confidence: 1 - the
+    probability of "violated" (or of a lower bound above the truth) for a mechanism that keeps its claim; 1.0 for exact
     audits. draws: runs of the mechanism, both neighbours together; 0 for exact audits. attack: how the neighbours were told
     apart. delta: the additive part at which an epsilon was bounded. alpha, beta: upper bounds on the false-alarm and the miss rate of the
     test. note: assumptions of the bound, in plain words.
 
     Errors: PrivacyError for a verdict that is none of the three, or a confidence outside (0, 1].
 
-    >>> Finding(name="sum", quantity="mu", claim=1.0, lower_bound=2.0, verdict="broken", attack="threshold").broken
+    >>> Finding(name="sum", quantity="mu", claim=1.0, lower_bound=2.0, verdict="violated", attack="threshold").violated
     True
     """
 
@@ -63,6 +67,7 @@ class Finding:
     alpha: float = nan
     beta: float = nan
     note: str = ""
+    spend: str = ""
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -71,14 +76,14 @@ class Finding:
             raise PrivacyError(f"confidence must be above 0 and at most 1, got {self.confidence!r}; for instance 0.99")
 
     @property
-    def broken(self) -> bool:
+    def violated(self) -> bool:
         """Whether the claim is refuted."""
-        return self.verdict == "broken"
+        return self.verdict == "violated"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe: the claim as its text, numbers that are not finite as "inf", "-inf" or None.
 
-        >>> Finding(name="a", quantity="mu", claim=GDP(1.0), lower_bound=2.0, verdict="broken", attack="atom").to_dict()["claim"]
+        >>> Finding(name="a", quantity="mu", claim=GDP(1.0), lower_bound=2.0, verdict="violated", attack="atom").to_dict()["claim"]
         'GDP(mu=1, relation open)'
         """
         return {key: _plain(value) for key, value in _shown(self).items()}
@@ -88,13 +93,37 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class State:
+    """What is known of one spend under one relation: verdict, and why it is not "holds"."""
+
+    spend: str
+    relation: str | None
+    verdict: Verdict
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {"spend": self.spend, "relation": self.relation, "verdict": self.verdict, "reason": self.reason}
+
+    def __str__(self) -> str:
+        where = f"{self.spend}, {self.relation}" if self.relation else self.spend
+        return f"{where}: {self.verdict}" + (f", {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True)
 class Audit:
     """Findings as a table: text, JSON, pandas frame, HTML in a notebook. Audits add up with `+`.
 
+    `verdict` is "holds", "violated" or "untested" for the whole, `states` says it for each spend, with the reason; `ok` is true for "holds"
+    alone.
+
     >>> ok = Finding(name="sum", quantity="mu", claim=GDP(1.0), lower_bound=0.97, verdict="holds", attack="threshold", draws=2000)
     >>> audit = Audit((ok,), title="sums") + Audit((ok,))
-    >>> audit.ok, len(audit)
-    (True, 2)
+    >>> audit.ok, audit.verdict, len(audit)
+    (True, 'holds', 2)
+    >>> never = Finding(name="tail", quantity="mu", claim=None, lower_bound=0.0, verdict="untested", attack="none", note="no pair")
+    >>> (audit + (never,)).ok, str((audit + (never,)).untested[0])
+    (False, 'tail: untested, no pair')
     """
 
     findings: tuple[Finding, ...]
@@ -105,13 +134,34 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether no claim was refuted."""
-        return not self.broken
+        """Whether every spend was attacked and no claim was refuted; `verdict` tells what is missing."""
+        return self.verdict == "holds"
 
     @property
-    def broken(self) -> tuple[Finding, ...]:
+    def verdict(self) -> Verdict:
+        """Of the whole: "violated" with one refuted claim, else "untested" with one untested spend (or none at all), else "holds"."""
+        found = {state.verdict for state in self.states}
+        return "violated" if "violated" in found else "holds" if found == {"holds"} else "untested"
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """One for each spend and relation, in the order of the table; questions of one name are one question put in several ways."""
+        asked: dict[tuple[str, str | None], dict[str, list[Finding]]] = {}
+        for one in self.findings:
+            asked.setdefault((one.spend or one.name, one.relation), {}).setdefault(one.name, []).append(one)
+        return tuple(
+            _state(spend, relation, list(questions.values())) for (spend, relation), questions in asked.items()
+        )
+
+    @property
+    def untested(self) -> tuple[State, ...]:
+        """The spends that no attack could have refuted, with the reasons."""
+        return tuple(state for state in self.states if state.verdict == "untested")
+
+    @property
+    def violated(self) -> tuple[Finding, ...]:
         """The findings that refute their claims."""
-        return tuple(finding for finding in self.findings if finding.broken)
+        return tuple(finding for finding in self.findings if finding.violated)
 
     def __add__(self, other: Audit | Iterable[Finding]) -> Audit:
         return Audit((*self.findings, *other), self.title or getattr(other, "title", ""))
@@ -134,11 +184,24 @@ class Audit:
         ]
         lines.insert(1, "-" * max(len(line) for line in lines))
         notes = dict.fromkeys(f"{finding.name}: {finding.note}" for finding in self.findings if finding.note)
-        return "\n".join([*([self.title] if self.title else []), *lines, *notes])
+        return "\n".join([*([self.title] if self.title else []), *lines, *notes, *self.summary()])
+
+    def summary(self) -> list[str]:
+        """The verdict in one line, and a line for each spend that is violated or untested."""
+        states = self.states
+        counts = [(word, sum(state.verdict == word for state in states)) for word in VERDICTS]
+        of = ", ".join(f"{count} {word}" for word, count in counts if count) or "nothing was asked"
+        return [f"verdict: {self.verdict} ({of})", *(str(state) for state in states if state.verdict != "holds")]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe: title, ok, findings."""
-        return {"title": self.title, "ok": self.ok, "findings": [finding.to_dict() for finding in self.findings]}
+        """JSON-safe: title, verdict, ok, states (one for each spend), findings."""
+        return {
+            "title": self.title,
+            "verdict": self.verdict,
+            "ok": self.ok,
+            "states": [state.to_dict() for state in self.states],
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
 
     def json(self) -> str:
         """The same as JSON text; strict JSON, no NaN."""
@@ -161,6 +224,18 @@ class Audit:
 
     def __str__(self) -> str:
         return self.text()
+
+
+def _state(spend: str, relation: str | None, questions: list[list[Finding]]) -> State:
+    """A spend holds where each question holds in one of its ways, and no way refutes it."""
+    refuted = [one for ways in questions for one in ways if one.violated]
+    if refuted:
+        return State(spend, relation, "violated", "; ".join(dict.fromkeys(one.attack for one in refuted)))
+    missing = [ways for ways in questions if all(one.verdict == "untested" for one in ways)]
+    if missing:
+        reasons = dict.fromkeys(one.note or "no claim was made" for ways in missing for one in ways)
+        return State(spend, relation, "untested", "; ".join(reasons))
+    return State(spend, relation, "holds")
 
 
 _HEADS = ("audited", "relation", "claim", "lower bound", "confidence", "draws", "attack", "verdict")

@@ -195,10 +195,10 @@ def _show(session: Session, found: Audit) -> None:
     table(session, _HEADS, [_cells(finding) for finding in found], right=("draws",))
     for note in dict.fromkeys(f"{one.name}, {one.relation or '-'}: {one.note}" for one in found if one.note):
         session.say(note)
-    broken = found.broken
+    violated = found.violated
     if broken:
         names = ", ".join(dict.fromkeys(f"{one.name} ({one.attack})" for one in broken))
-        session.say(f"BROKEN: {len(broken)} of {len(found)} rows: {names}")
+        session.say(f"VIOLATED: {len(broken)} of {len(found)} rows: {names}")
     else:
         session.say(f"all {len(found)} rows hold: no attack spent more than was claimed")
 
