@@ -103,7 +103,7 @@ def _audited(kind: type[Select]) -> Callable[[bool, int, int], Audit]:
             frame = SCHEMA.sample(3, seed + k)
             records, neighbour = cf.read(frame, SCHEMA), cf.read(frame.iloc[1:], SCHEMA)
             problems += replay(method, plan, records, neighbour, seed=seed + k, thorough=False).problems
-        return Audit((Replay({}, tuple(dict.fromkeys(problems)), 16).finding("select", "add-remove"),))
+        return Audit((Replay({}, tuple(dict.fromkeys(problems))).finding("select", "add-remove"),))
 
     return build
 

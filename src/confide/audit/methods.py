@@ -286,7 +286,7 @@ class _Session:
                 yield self._missing(leaf.name, plan)
         if worst.total is not None and exact_cost(plan.event) is not None:
             yield from self._whole(plan, *worst.total, worst.pairs, level)
-        found = Replay({}, tuple(worst.problems), 0).finding(f"{self.method.name} everything else", plan.relation)
+        found = Replay({}, tuple(worst.problems)).finding(f"{self.method.name} everything else", plan.relation)
         yield replace(found, note=f"{worst.pairs} pairs" + (f": {found.note}" if found.note else ""))
 
     def _lattices(self, plan: Plan, tries: Sequence[tuple[Plan, Neighbours]]) -> dict[str, Finding]:

@@ -7,7 +7,7 @@ seals the release from what it drew (`seal`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil, inf
 from types import TracebackType
@@ -230,13 +230,16 @@ class Meter:
         return self._noise
 
 
-def seal(method: Method, source: Source, plan: Plan, noise: Noise) -> Release:
+def seal(
+    method: Method, source: Source, plan: Plan, noise: Noise, make: Callable[[Plan, Noise], Meter] = Meter
+) -> Release:
     """The private part of one plan: make the meter, hand it to `method.draw`, seal what it drew. No charge is made here.
 
-    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations.
+    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations. make: a meter
+    that is watched, for the audit.
     Raises `ReleaseError` when the method draws what is no branch of its plan or returns anything but public numbers.
     """
-    with Meter(plan, noise) as meter:
+    with make(plan, noise) as meter:
         public = method.draw(source, plan, meter)
     if not isinstance(public, Mapping):
         raise ReleaseError(
