@@ -278,7 +278,8 @@ def test_audit_bounds_table() -> None:
         name="<b>", quantity="epsilon", claim=None, lower_bound=inf, verdict="untested", attack="kind", delta=0.1
     )
     table = Audit((ok,), title="Audit") + Audit((bad,))
-    assert table.ok and len(table) == 2 and table[0] is ok and "mu >= 0.9" in table.text()
+    assert table.verdict == "untested" and not table.ok and Audit((ok,)).ok
+    assert len(table) == 2 and table[0] is ok and "mu >= 0.9" in table.text()
     body = json.loads(table.json())
     assert body["findings"][1]["lower_bound"] == "inf" and body["findings"][1]["alpha"] is None
     assert list(table.frame()["verdict"]) == ["holds", "untested"] and isnan(table.frame()["alpha"][0])

@@ -15,7 +15,7 @@ from tests.third_party import Mean
 
 import confide as cf
 from confide.audit import audit
-from confide.audit.methods import neighbours
+from confide.audit.neighbourhoods import neighbours
 from confide.errors import PrivacyError
 from confide.guarantees import PureDP
 from confide.mechanisms import ColumnMoments, Quantile
@@ -45,7 +45,7 @@ def test_ssp_holds_and_its_moments_are_tight(recenter: Any) -> None:
 def test_the_worst_pairs_of_ssp_attain_its_sensitivity(
     formula: str, recenter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.audit.methods.extreme_pairs", lambda *_: [])
+    monkeypatch.setattr("confide.audit.neighbourhoods.extreme_pairs", lambda *_: [])
     for row in audit(SSP(formula, recenter=recenter), XY, runs=0):
         if row.name == "ssp moments":
             assert 0.96 < row.lower_bound / row.claim.mu <= 1, (row.relation, row.lower_bound)

@@ -4,8 +4,9 @@ Everything else is held still. All spends of the plan repeat one transcript (`co
 public numbers that change with its noise, are all that two neighbours can differ in; its own guarantee is then the claim.
 
 1. Where to look. Each pair of neighbours is run a few times with the same words on both, which shows how far the release moves, in units
-   of its own spread; from the worst pairs the record that changes climbs, one coordinate at a time. Certificates (`Test`, shown) are then driven to the ends of what they may say without being wrong: the noise is
-   taken just below the quantile that their failure probability allows, in either direction.
+   of its own spread; from the worst pairs the record that changes climbs, one coordinate at a time. Certificates (`Test`, shown) are then
+   driven to the ends of what they may say without being wrong: the noise is taken just below the quantile that their failure
+   probability allows, in either direction.
 2. How to tell. On the worst pair and transcript the release runs many times. Scores compete: the best direction (the mean shift at equal
    words, known almost without noise, over the covariance; Fisher 1936), every attack of `confide.audit.attacks`, and the method's own
    log-likelihood ratio where it offers one.
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from confide.audit.lower_bounds import mu_lower_bound
 from confide.audit.pairs import Domain, Record
 from confide.audit.recording import ReplayNoise, steered
+from confide.audit.replay import opaque_names
 from confide.audit.verdict import Finding
 from confide.guarantees import GDP, ApproxDP, PureDP, gaussian_mu
 from confide.protocol import Noisy, Opaque, Plan, Source, Spend, Test, seal, threshold
@@ -123,7 +125,8 @@ class Held:
             release, _, _ = made.drawn(0, seed)
         except Exception:
             return None
-        spends = {name: noisy for name, noisy in release.statistics.items() if noisy.law != "opaque"}
+        hidden = opaque_names(setting.plan)
+        spends = {name: noisy for name, noisy in release.statistics.items() if name not in hidden}
         return replace(made, transcript=spends)
 
     def drawn(self, which: int, seed: int) -> tuple[Any, dict[str, Noisy], ReplayNoise]:

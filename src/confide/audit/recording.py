@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Noise, Noisy, Plan, Release, Source, Statistic, seal
+from confide.protocol import meter as metering
 
 __all__ = ["Answers", "ReplayNoise", "Request", "Run", "answers", "run", "steered"]
 
@@ -64,21 +65,27 @@ class _Counted:
 
 
 class ReplayNoise:
-    """Seeded noise that records every request and the name it is for; `force` replaces the answers for a name. It protects nobody.
+    """Seeded noise that records every request and the name it is for; `forced` replaces the first answers. It protects nobody.
 
-    forced: name -> one list of integers per request for it, in their order. wrap: puts a sampler under test in place of the seeded one.
+    forced: one list of integers per request in their order (None leaves a request its own noise). named: the same for the requests of a
+    name, before any others. wrap: puts a sampler under test in place of the seeded one.
     """
 
     simulated = True
 
     def __init__(
-        self, seed: int, forced: Mapping[str, Answers] | None = None, wrap: Callable[[Any], Any] | None = None
+        self,
+        seed: int,
+        forced: Sequence[Sequence[int] | None] = (),
+        wrap: Callable[[Any], Any] | None = None,
+        named: Mapping[str, Answers] | None = None,
     ) -> None:
         source: Any = SimulatedNoise(seed)
         self._counted = _Counted(source._words)
         source._words = self._counted
         self._source: Any = source if wrap is None else wrap(source)
-        self._forced = {name: list(answers) for name, answers in (forced or {}).items()}
+        self._forced = list(forced)
+        self._named = {name: list(answers) for name, answers in (named or {}).items()}
         self._owner = ""
         self.requests: list[Request] = []
         self.zero = False
@@ -91,8 +98,8 @@ class ReplayNoise:
         self._owner = name
 
     def force(self, name: str, answers: Answers) -> None:
-        """What the next requests for a name are given; None takes it back."""
-        self._forced[name] = list(answers)
+        """What the next requests for a name are given."""
+        self._named[name] = list(answers)
 
     def grid_gaussian(self, sigma2: Any, size: int) -> NDArray[Any]:
         return self._additive("grid_gaussian", sigma2, size)
@@ -141,10 +148,12 @@ class ReplayNoise:
         return drawn
 
     def _force(self, size: int) -> Sequence[int] | None:
-        answers = self._forced.get(self._owner)
-        if not answers or len(answers[0]) != size:
-            return None
-        return answers.pop(0)
+        answers = self._named.get(self._owner)
+        if answers and len(answers[0]) == size:
+            return answers.pop(0)
+        place = len(self.requests)
+        forced = self._forced[place] if place < len(self._forced) else None
+        return forced if forced is not None and len(forced) == size else None
 
     def _additive(self, law: str, scale: Any, size: int) -> NDArray[Any]:
         before = self._counted.taken
@@ -203,7 +212,7 @@ def steered(
     """
 
     def make(plan: Plan, given: Noise) -> Meter:
-        meter: Any = Meter(plan, given)
+        meter: Any = metering.Meter(plan, given)  # looked up when called, as the gate does
 
         # looked up when called: a planted fault may have given the meter another class by then
         def draw(name: str, integers: NDArray[Any]) -> Noisy:

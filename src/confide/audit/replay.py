@@ -45,7 +45,7 @@ from confide.protocol import (
     threshold,
 )
 
-__all__ = ["Moved", "Replay", "replay"]
+__all__ = ["Moved", "Replay", "opaque_names", "replay"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def replay(
     lifted = {test.on.name: [[_beyond(test)]] for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
 
     def once(records: Source, transcript: Mapping[str, Noisy] | None = None, words: int = seed) -> Run:
-        return run(method, records, plan, ReplayNoise(words, lifted, wrap=wrap), transcript)
+        return run(method, records, plan, ReplayNoise(words, wrap=wrap, named=lifted), transcript)
 
     first = once(source)
     problems = [f"the same records and words: {text}" for text in _differences(first, once(source))] if thorough else []
@@ -153,8 +153,8 @@ def replay(
         return Replay({}, tuple(dict.fromkeys(problems + spoilt)))
     second = once(neighbour, first.release.statistics)
     loose: frozenset[str] = frozenset()
-    if any(isinstance(leaf, Opaque) for leaf in leaves(plan.event)):
-        spends = {name: noisy for name, noisy in first.release.statistics.items() if noisy.law != "opaque"}
+    if opaque_names(plan):
+        spends = {name: noisy for name, noisy in first.release.statistics.items() if name not in opaque_names(plan)}
         others = [once(source, spends, seed + shift) for shift in _OTHER_WORDS]
         loose = _loose(first, others)
     return _compared(plan, first, second, problems, loose)
@@ -162,6 +162,11 @@ def replay(
 
 # other seeds for the noise of opaque releases, far from those of other pairs
 _OTHER_WORDS = (1_000_003, 2_000_003)
+
+
+def opaque_names(plan: Plan) -> frozenset[str]:
+    """The releases of a plan whose guarantee is proved elsewhere."""
+    return frozenset(leaf.name for leaf in leaves(plan.event) if isinstance(leaf, Opaque))
 
 
 def _loose(first: Run, others: Sequence[Run]) -> frozenset[str]:
@@ -183,12 +188,12 @@ def _compared(plan: Plan, first: Run, second: Run, problems: list[str], loose: f
     """What differs at one transcript, and how far each statistic moved."""
     assert first.release is not None
     drawn = frozenset(first.release.statistics)
-    own = _behind(first, first.release)
+    own = _behind(first, first.release, plan)
     fatal, _ = _accounted(second, plan)
     if second.release is None or fatal:
         problems = [*problems, *(f"the same transcript: {text}" for text in [*_differences(first, second), *fatal])]
         return Replay({}, tuple(dict.fromkeys(problems)), drawn=drawn)
-    behind = _behind(second, second.release)
+    behind = _behind(second, second.release, plan)
     moved = {
         name: _moved(plan.spend(name), behind[name] - own[name], _requests_of(first, name))
         for name in own
@@ -233,7 +238,7 @@ def _accounted(one: Run, plan: Plan) -> tuple[list[str], list[str]]:
     for name, noisy in one.release.statistics.items():
         own = asked.pop(name, [])
         spend = _spend(plan, name)
-        if noisy.law == "opaque":
+        if name in opaque_names(plan):
             continue
         if spend is None or (noisy.law, noisy.scale, noisy.step) != (spend.law, spend.scale, spend.step):
             return [f"{name!r} left with a law, scale or step that the plan does not declare"], wrong
@@ -283,11 +288,11 @@ def _beyond(test: Test) -> int:
     return 2 * threshold(test.on, test.delta)
 
 
-def _behind(one: Run, release: Release) -> dict[str, NDArray[Any]]:
+def _behind(one: Run, release: Release, plan: Plan) -> dict[str, NDArray[Any]]:
     """The exact integers behind each released sum, in released steps: what left, less its noise."""
     asked, found = _by_owner(one), {}
     for name, noisy in release.statistics.items():
-        if noisy.law in ("exponential", "opaque"):
+        if noisy.law == "exponential" or name in opaque_names(plan):
             continue
         own, values = asked[name], one.own.get(name, noisy).values
         noise = np.zeros(noisy.shape, dtype=object)
@@ -312,7 +317,7 @@ def _entered(
     bare = run(method, source, plan, silent)
     if bare.release is None:
         return []  # a method may give no reply without noise; the transcripts decide
-    for name, behind in list(_behind(first, first.release).items())[:1]:
+    for name, behind in list(_behind(first, first.release, plan).items())[:1]:
         if name in _hidden(plan):
             return []  # without noise it does not pass
         if name not in bare.release.statistics or not np.array_equal(bare.release.statistics[name].values, behind):

@@ -36,7 +36,8 @@ confide infer release.json --report report.html
 
 Exit codes: 0 done (also when the mechanism gives no reply), 1 a check failed,
 2 usage, 3 schema or plan, 4 budget (nothing was drawn), 5 ledger busy,
-6 failed after the charge, which stays; 130 interrupted.
+6 failed after the charge, which stays; 7 an audit in which nothing failed
+and something was not tested; 130 interrupted.
 
 With --json every command prints one strict JSON document on stdout and
 nothing else; an error too, as "error" (its class), "message", "exit_code".

@@ -231,15 +231,15 @@ class Meter:
 
 
 def seal(
-    method: Method, source: Source, plan: Plan, noise: Noise, make: Callable[[Plan, Noise], Meter] = Meter
+    method: Method, source: Source, plan: Plan, noise: Noise, make: Callable[[Plan, Noise], Meter] | None = None
 ) -> Release:
     """The private part of one plan: make the meter, hand it to `method.draw`, seal what it drew. No charge is made here.
 
-    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations. make: a meter
-    that is watched, for the audit.
+    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations. make: gives a
+    meter that is watched, for the audit.
     Raises `ReleaseError` when the method draws what is no branch of its plan or returns anything but public numbers.
     """
-    with make(plan, noise) as meter:
+    with (make or Meter)(plan, noise) as meter:
         public = method.draw(source, plan, meter)
     if not isinstance(public, Mapping):
         raise ReleaseError(
