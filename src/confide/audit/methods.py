@@ -36,7 +36,7 @@ _GRID = 257  # points of a practice column, for a method that chooses among them
 # What is asked where nothing is: the first that the method can plan. With opaque releases a larger budget: their attacks are runs
 # of the whole release, and a thousand runs tell laws apart that differ by more than about half a standard deviation.
 _USUAL: tuple[Guarantee, ...] = (GDP(1.0), PureDP(1.0))
-_LARGER: tuple[Guarantee, ...] = (GDP(3.0), GDP(3.0, 0.05), PureDP(4.0), ApproxDP(4.0, 0.05))
+_LARGER: tuple[Guarantee, ...] = (GDP(2.0), GDP(2.0, 0.05), PureDP(2.0), ApproxDP(2.0, 0.1))
 
 
 def audit(

@@ -11,8 +11,8 @@ public numbers that change with its noise, are all that two neighbours can diffe
    words, known almost without noise, over the covariance; Fisher 1936), every attack of `confide.audit.attacks`, and the method's own
    log-likelihood ratio where it offers one.
 3. What it says. Error rates are counted on runs that nothing was learnt from, with the bounds of Clopper and Pearson, so that a true claim
-   is called violated with probability at most 1 - confidence. A lower bound of less than half of the claim says little: a fault that
-   doubles what is spent would not show. The release is then "untested", and the note says what was reached. Both are read as mu: a claim
+   is called violated with probability at most 1 - confidence. A lower bound of less than two thirds of the claim says little: a fault
+   that spends half as much again would not show. The release is then "untested", and the note says what was reached. Both are read as mu: a claim
    (epsilon, delta) as the mu of the Gaussian mechanism that meets it exactly.
 
 A method offers its own ratio by a verb `attacks(plan)`: leaf -> density, where density(source)(outcome) is the log of the density (up to
@@ -29,7 +29,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.lower_bounds import mu_lower_bound
+from confide.audit.lower_bounds import mu_lower_bound, mu_of_errors, upper_rate
 from confide.audit.pairs import Domain, Record
 from confide.audit.recording import ReplayNoise, steered
 from confide.audit.replay import opaque_names
@@ -53,8 +53,8 @@ _PILOT, _TAUGHT = 5, 150
 _KEPT = 3
 # Places of one coordinate, and times that all coordinates are tried.
 _PLACES, _SWEEPS = 9, 2
-# Of the claim, below which a lower bound says too little.
-_POWER = 0.5
+# Of the claim, below which a lower bound says too little; and what so many runs must be able to show.
+_POWER, _ROOM = 2 / 3, 5 / 4
 # Standardised values are cut here: a few wild ones must not hide a shift.
 _CUT = 4.0
 
@@ -360,13 +360,22 @@ def _row(
         relation=plan.relation,
         test=None if score is None else float,
     )
-    reached = found.lower_bound / _as_mu(claim)
+    promised = _as_mu(claim)
+    reached, most = found.lower_bound / promised, _most_shown(len(drawn[0]), level)
     said = f"{reached:.2f} of the claim reached on the worst of {pairs} pairs"
     how = f"end to end, {found.attack if score is None else what}"
-    if found.violated or reached >= _POWER:
+    if found.violated or (reached >= _POWER and most >= promised * _ROOM):
         return replace(found, attack=how, note=said)
-    why = f"{said}: a fault that doubles what is spent would not show; audit at a larger budget, or with more runs"
+    why = f"{said}: a fault that spends half as much again would not show; audit at another budget, or with more runs"
+    if most < promised * _ROOM:
+        why = f"so many runs show mu >= {most:.2g} at most, too little beside the claim; audit at a smaller budget, or with more runs"
     return replace(found, verdict="untested", attack=how, note=why)
+
+
+def _most_shown(runs: int, level: float) -> float:
+    """The lower bound where no run is told wrong: about half of the runs are counted, at a quarter of the level each."""
+    rate = upper_rate(0, runs - runs // 2, (1 - level) / 4)
+    return float(mu_of_errors(rate, rate))
 
 
 def _as_mu(claim: Any) -> float:
