@@ -17,6 +17,7 @@ NAMES = (
     "ledger",
     "audit",
     "audit_power",
+    "audit_states",
     "float_attacks",
     "quantile",
     "binagg",

@@ -101,12 +101,12 @@ class Counted(JohnsonLindenstrauss):
 
 
 @dataclass(frozen=True)
-class Doubled(PosteriorSampling):
-    """The eigenvalue's integer counts twice, under the noise of once."""
+class Tripled(PosteriorSampling):
+    """The eigenvalue's integer counts three times, under the noise of once."""
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         drawn = meter.draw
-        meter.draw = lambda name, integers: drawn(name, integers * (2 if name == "eigenvalue" else 1))  # type: ignore[method-assign]
+        meter.draw = lambda name, integers: drawn(name, integers * (3 if name == "eigenvalue" else 1))  # type: ignore[method-assign]
         return super().draw(source, plan, meter)
 
 
@@ -206,13 +206,13 @@ OPAQUE_FAULTS = [
         [([], [(1.0, 1.0)]), (_MANY, [*_MANY, (1.0, 1.0)])],
     ),
     opaque(
-        "eigenvalue counted twice beside a sample",
-        "an ordinary spend of an opaque method moves by twice its sensitivity",
-        Doubled("y ~ 0 + a"),
+        "eigenvalue counted thrice beside a sample",
+        "an ordinary spend of an opaque method moves beyond its sensitivity",
+        Tripled("y ~ 0 + a"),
         PosteriorSampling("y ~ 0 + a"),
         _LINE,
         _RELEASED,
-        [([], [(1.0, 1.0)])],
+        [(_MANY, [*_MANY, (1.0, 1.0)])],
     ),
     opaque(
         "sketch without its ridge",
@@ -233,18 +233,18 @@ OPAQUE_FAULTS = [
         [([], [(0.577, 1.0)])],
     ),
     opaque(
-        "tilt at a third",
-        "the tilt of the logistic objective is divided by three",
-        weak(Logistic, Fraction(1, 3), first=True)("y ~ a"),
+        "tilt at a tenth",
+        "the tilt of the logistic objective is divided by ten",
+        weak(Logistic, Fraction(1, 10), first=True)("y ~ a"),
         Logistic("y ~ a"),
         _BINARY,
         _LARGE,
         [([(1.0, 0.0)] * 200, [*[(1.0, 0.0)] * 200, (1.0, 1.0)])],
     ),
     opaque(
-        "smooth sensitivity divided by 24",
-        "the scale of the noise of class means is a 24th",
-        constant(SmoothNaiveBayes, "scale", 1 / 24)("k ~ a"),
+        "smooth sensitivity divided by 100",
+        "the scale of the noise of class means is a hundredth",
+        constant(SmoothNaiveBayes, "scale", 1 / 100)("k ~ a"),
         SmoothNaiveBayes("k ~ a"),
         _KINDS,
         cf.PureDP(2.0),

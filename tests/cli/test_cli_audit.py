@@ -45,7 +45,7 @@ def test_the_table_of_a_registered_method(here: Path) -> None:
         "add-remove",
         "substitute",
         "GDP(mu=1)",
-        "rows hold",
+        "verdict: holds",
     ):
         assert text in done.out
     assert done.err == "", "no progress bar outside a terminal"
@@ -74,8 +74,19 @@ def test_methods_and_functions_of_ones_own(here: Path, name: str, code: int) -> 
     words = ["audit", f"my_own_audit:{name}", "--runs", "0"]
     done = run(*words)
     assert done.code == code, done.out + done.err
-    assert ("VIOLATED" in done.out) == (code == 1)
+    assert ("verdict: violated" in done.out) == (code == 1)
     assert run(*words, "--json").json["ok"] == (code == 0)
+
+
+def test_what_was_not_tested_has_a_code_and_a_reason_of_its_own(here: Path) -> None:
+    words = ("audit", "johnson_lindenstrauss", "y ~ a", "--set", "rows=40", "--runs", "0")
+    done = run(*words)
+    assert done.code == 7, done.out + done.err
+    assert "verdict: untested" in done.out and "johnson_lindenstrauss sketch, add-remove: untested, " in done.out
+    told = run(*words, "--json")
+    assert told.code == 7 and told.json["verdict"] == "untested" and told.json["ok"] is False
+    assert {state["verdict"] for state in told.json["states"]} == {"holds", "untested"}
+    assert run("audit", "--help").out.count("7 when none") == 1
 
 
 def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:

@@ -11,9 +11,9 @@ public numbers that change with its noise, are all that two neighbours can diffe
    words, known almost without noise, over the covariance; Fisher 1936), every attack of `confide.audit.attacks`, and the method's own
    log-likelihood ratio where it offers one.
 3. What it says. Error rates are counted on runs that nothing was learnt from, with the bounds of Clopper and Pearson, so that a true claim
-   is called violated with probability at most 1 - confidence. A lower bound of less than two thirds of the claim says little: a fault
-   that spends half as much again would not show. The release is then "untested", and the note says what was reached. Both are read as mu: a claim
-   (epsilon, delta) as the mu of the Gaussian mechanism that meets it exactly.
+   is called violated with probability at most 1 - confidence. A lower bound that is less than two thirds of what would have refuted
+   the claim by so many runs says little: a fault that spends half as much again would not show. The release is then "untested",
+   and the note says what was shown and what was needed.
 
 A method offers its own ratio by a verb `attacks(plan)`: leaf -> density, where density(source)(outcome) is the log of the density (up to
 a constant that is the same for all records) that the proof speaks of; outcome: name -> array of floats, the leaf's number under its name.
@@ -23,18 +23,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count, product
+from math import inf
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from confide.audit.lower_bounds import mu_lower_bound, mu_of_errors, upper_rate
+from confide.audit.lower_bounds import mu_lower_bound, upper_rate
 from confide.audit.pairs import Domain, Record
 from confide.audit.recording import ReplayNoise, steered
 from confide.audit.replay import opaque_names
-from confide.audit.verdict import Finding
-from confide.guarantees import GDP, ApproxDP, PureDP, gaussian_mu
+from confide.audit.verdict import Finding, below_curve, curve_of
+from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.protocol import Noisy, Opaque, Plan, Source, Spend, Test, seal, threshold
 from confide.protocol.events import Either, Event, Together
 
@@ -53,8 +56,8 @@ _PILOT, _TAUGHT = 5, 150
 _KEPT = 3
 # Places of one coordinate, and times that all coordinates are tried.
 _PLACES, _SWEEPS = 9, 2
-# Of the claim, below which a lower bound says too little; and what so many runs must be able to show.
-_POWER, _ROOM = 2 / 3, 5 / 4
+# Of what would refute the claim, below which a lower bound says too little.
+_POWER = 2 / 3
 # Standardised values are cut here: a few wild ones must not hide a shift.
 _CUT = 4.0
 
@@ -360,31 +363,30 @@ def _row(
         relation=plan.relation,
         test=None if score is None else float,
     )
-    promised = _as_mu(claim)
-    reached, most = found.lower_bound / promised, _most_shown(len(drawn[0]), level)
-    said = f"{reached:.2f} of the claim reached on the worst of {pairs} pairs"
+    needed = _needed(claim, len(drawn[0]), level)
+    reached = found.lower_bound / needed
     how = f"end to end, {found.attack if score is None else what}"
-    if found.violated or (reached >= _POWER and most >= promised * _ROOM):
+    said = f"mu >= {found.lower_bound:.2f} shown on the worst of {pairs} pairs, {needed:.2f} would refute the claim by so many runs"
+    if found.violated or reached >= _POWER:
         return replace(found, attack=how, note=said)
     why = f"{said}: a fault that spends half as much again would not show; audit at another budget, or with more runs"
-    if most < promised * _ROOM:
-        why = f"so many runs show mu >= {most:.2g} at most, too little beside the claim; audit at a smaller budget, or with more runs"
+    if needed == inf:
+        why = "nothing that so few runs show could refute the claim; audit at a smaller budget, or with more runs"
     return replace(found, verdict="untested", attack=how, note=why)
 
 
-def _most_shown(runs: int, level: float) -> float:
-    """The lower bound where no run is told wrong: about half of the runs are counted, at a quarter of the level each."""
-    rate = upper_rate(0, runs - runs // 2, (1 - level) / 4)
-    return float(mu_of_errors(rate, rate))
-
-
-def _as_mu(claim: Any) -> float:
-    """mu of a claim; of the Gaussian mechanism that meets it exactly."""
-    if isinstance(claim, GDP):
-        return float(claim.mu)
-    if isinstance(claim, PureDP):
-        return float(claim.to_gdp().mu)
-    return float(gaussian_mu(claim.epsilon, claim.delta))
+@lru_cache(maxsize=64)
+def _needed(claim: Any, runs: int, level: float) -> float:
+    """The least mu of a Gaussian mechanism that so many runs refute a claim with, when all goes as expected; inf where none does."""
+    counted, curve = runs - runs // 2, curve_of(claim)
+    alpha = np.linspace(0.005, 0.5, 40)
+    for mu in np.geomspace(0.1, 8.0, 60):
+        beta = ndtr(ndtri(1 - alpha) - mu)
+        # two tests of two errors each share the level, as in `mu_lower_bound`
+        up, down = (upper_rate(rate * counted, counted, (1 - level) / 4) for rate in (alpha, beta))
+        if any(below_curve(float(a), float(b), curve) for a, b in zip(up, down, strict=True)):
+            return float(mu)
+    return inf
 
 
 def _seen(outcome: Outcome | None) -> Any:
