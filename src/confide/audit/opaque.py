@@ -175,7 +175,7 @@ def _moved(held: Held, seeds: Sequence[int]) -> float:
     pairs = [(held.outcome(0, seed), held.outcome(1, seed)) for seed in seeds]
     kinds = [_shape(one) == _shape(other) for one, other in pairs]
     alike = [(_flat(one), _flat(other)) for (one, other), same in zip(pairs, kinds, strict=True) if same and one]
-    apart = 6.0 * (1 - sum(kinds) / len(kinds))
+    apart = float(6.0 * (1 - sum(kinds) / len(kinds)))
     if len(alike) < 3 or len({len(one) for one, _ in alike}) > 1:
         return apart
     first, second = (np.array(side) for side in zip(*alike, strict=True))
@@ -248,8 +248,9 @@ def _climbed(held: Held, seeds: Sequence[int]) -> Held:
     for _ in range(_SWEEPS):
         before = value
         for j, axis in enumerate(domain.axes):
-            places = axis.levels or np.linspace(axis.low, axis.high, _PLACES).tolist()
-            for place in dict.fromkeys(float(round(p)) if axis.whole else p for p in places):
+            between = np.linspace(axis.low, axis.high, _PLACES)
+            places: list[Any] = list(axis.levels) or (np.rint(between) if axis.whole else between).tolist()
+            for place in dict.fromkeys(places):
                 own, other = best.records
                 record = other[-1]
                 tried = Held.of(held.setting, (own, [*other[:-1], (*record[:j], place, *record[j + 1 :])]), seeds[0])
