@@ -38,7 +38,7 @@ def faults() -> list[Row]:
         wrong, clean = fault.caught(RUNS), fault.passed(RUNS)
         worst = (wrong.violated or tuple(wrong))[0]
         twin = max((f for f in clean if f.quantity == worst.quantity), key=lambda f: f.lower_bound, default=clean[0])
-        passed = not wrong.ok and clean.ok
+        passed = bool(wrong.violated) and not clean.violated
         rows.append(
             {
                 "check": f"planted fault: {fault.name}",

@@ -19,8 +19,8 @@ RUNS = 40_000
     ],
 )
 def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
-    assert not fault.caught(RUNS).ok
-    assert fault.passed(RUNS).ok
+    assert fault.caught(RUNS).verdict == "violated"
+    assert fault.passed(RUNS).violated == ()
 
 
 def test_there_are_enough_faults_and_each_is_named_once() -> None:

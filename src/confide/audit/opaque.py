@@ -48,8 +48,8 @@ Outcome = Mapping[str, Array]
 
 #: Runs of the whole release on each neighbour, at most.
 RUNS = 1_000
-# Noise that a run may ask for; one that asks for more is run less often, but not less than so often.
-_NUMBERS, _LEAST = 5_000, 300
+# Numbers of noise that a run may ask for, and for how many a request stands; one that asks for more is run less often, down to so often.
+_NUMBERS, _REQUEST, _LEAST = 5_000, 400, 300
 # Runs with equal words that rank the pairs, and that teach the direction.
 _PILOT, _TAUGHT = 5, 150
 # Pairs that are looked at with extreme certificates.
@@ -337,7 +337,7 @@ def attack_opaque(
 
 def _affordable(held: Held, runs: int, seed: int) -> int:
     """Runs of a release that asks for much noise are fewer."""
-    asked = sum(request.size for request in held.drawn(0, seed)[2].requests)
+    asked = sum(request.size + _REQUEST for request in held.drawn(0, seed)[2].requests)
     return min(runs, max(RUNS * _NUMBERS // max(asked, 1), _LEAST))
 
 
