@@ -84,7 +84,7 @@ def test_fixed_n_is_kept_under_substitute() -> None:
     violated = falsify_sensitivity(
         lambda x: float(np.clip(np.nanmean(x), 0, 1)), (0, 1), 1 / 20, relation="substitute", n=20
     )
-    assert broken.violated and broken.ratio > 5
+    assert violated.violated and violated.ratio > 5
 
 
 def test_frames_from_a_schema_with_unknown_labels() -> None:

@@ -70,7 +70,7 @@ def test_contract(method: PosteriorSampling) -> None:
 
 def test_audit_of_the_release_and_of_the_certificates() -> None:
     """With the sample nothing can be taken off, so what is exact is the replay; without it every certificate is measured."""
-    assert cf.audit.audit(PosteriorSampling("y ~ a + b"), SCHEMA, privacy=ASKED, runs=1_000, seed=1).ok
+    assert cf.audit.audit(PosteriorSampling("y ~ a + b"), SCHEMA, privacy=ASKED, runs=1_000, seed=1).violated == ()
     method = Certificates("y ~ a + b", penalty="auto")
     found = cf.audit.audit(method, SCHEMA, privacy=cf.GDP(10.0, 1e-9), relation="add-remove", runs=1_000, seed=2)
     exact = [f for f in found if f.attack.startswith("exact")]
