@@ -63,7 +63,7 @@ class Shown:
             quantity="gap",
             claim=float(self.allowed),
             lower_bound=float(self.jump),
-            verdict="holds" if self.ok else "broken",
+            verdict="holds" if self.ok else "violated",
             attack="lattice",
             relation=relation,
             note=str(self),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from importlib import import_module
-from importlib.util import find_spec
 from math import sqrt
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from confide.audit import neighbourhoods
 from confide.audit.known_laws import audit_exponential
+from confide.audit.lattice import lattice
 from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.neighbourhoods import Neighbours
 from confide.audit.opaque import RUNS, Setting, attack_opaque, silent
@@ -167,12 +166,9 @@ class Session:
         """A question of its own: a release may hide well and still show the lattice of its noise, and the other way round."""
         from confide.sources import read
 
-        if find_spec("confide.audit.lattice") is None:
-            return
         source = read(self.schema.sample(neighbourhoods.COMPANY, 1), self.schema)
-        attack = import_module("confide.audit.lattice").lattice
         name = f"{self.method.name} {leaf.name}"
-        for found in attack(self.method, plan, source, seed=self.seed or 0, wrap=self.wrap):
+        for found in lattice(self.method, plan, source, seed=self.seed or 0, wrap=self.wrap):
             if found.name == leaf.name:
                 yield replace(found.finding(self.method.name, plan.relation), name=f"{name} lattice", spend=name)
 
