@@ -36,6 +36,7 @@ from confide.errors import PrivacyError
 from confide.guarantees.gaussian import gaussian_delta, gaussian_mu
 
 __all__ = [
+    "FLOOR",
     "closed_delta",
     "closed_sd",
     "general_delta",
@@ -60,6 +61,8 @@ _FAR, _MUCH = 700.0, 1e9
 # What the sums of doubles may be wrong by, relative and absolute.
 _ACCURACY = 1e-9
 _LEAST = 1e-15
+#: What `logistic_delta` never falls below: that, and what is beyond the cells.
+FLOOR = 1.1e-15
 
 
 def general_delta(epsilon: float, sd: float, ridge: float, slope: float = 1.0, curvature: float = 1.0) -> float:
@@ -241,6 +244,7 @@ def _ends() -> tuple[Array, Array]:
     return edges, np.concatenate([below[:1], mass])
 
 
+@lru_cache(maxsize=64)
 def _losses(m: float, ratio: float) -> Array:
     """h at the upper ends of the cells, rounded up: the maximum over the grid of p and what it may miss."""
     p = np.linspace(0.0, 1.0, _POINTS)

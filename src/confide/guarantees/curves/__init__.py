@@ -22,11 +22,13 @@ from confide.guarantees.curves.factories import (
     from_guarantee,
     gaussian,
     laplace,
+    objective,
     perfect,
     symmetric_laplace,
     zero_inflated,
 )
 from confide.guarantees.curves.local_levels import calibrate_symmetric_laplace, levels
+from confide.guarantees.curves.objective import Objective
 from confide.guarantees.curves.plotting import plot_curves
 from confide.guarantees.curves.symmetric_laplace import SymmetricLaplace
 
@@ -35,6 +37,7 @@ __all__ = [
     "Curve",
     "Gaussian",
     "Laplace",
+    "Objective",
     "Perfect",
     "RandomisedResponse",
     "Relaxed",
@@ -48,6 +51,7 @@ __all__ = [
     "gaussian",
     "laplace",
     "levels",
+    "objective",
     "perfect",
     "plot_curves",
     "symmetric_laplace",
