@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import exp, log, log1p
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from confide.errors import PrivacyError
+from confide.guarantees import TradeOff
+from confide.guarantees.curves import objective
 from confide.guarantees.gaussian import gaussian_delta, gaussian_mu
 from confide.guarantees.objective_perturbation import (
     closed_delta,
@@ -21,6 +24,8 @@ from confide.guarantees.objective_perturbation import (
     minimiser_sensitivity,
     stable_sensitivity,
 )
+from confide.guarantees.remainder import remaining
+from confide.guarantees.remainder.hockey_stick import divergence as gauss_divergence
 
 CELLS = [(0.2, 2.0), (0.2, 10.0), (1.0, 2.0), (5.0, 2.0)]
 
@@ -170,6 +175,29 @@ def test_the_removal_direction_is_a_gaussian_mechanism() -> None:
         rows = g.uniform(-1, 1, g.integers(0, 4))
         found = divergence(rows, np.append(rows, 1.0), epsilon, ridge, sd)
         assert found <= gaussian_delta(epsilon, 1 / sd) * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize(("ridge", "epsilon"), [(0.5, 1.0), (2.0, 1.0), (1.0, 3.0)])
+def test_what_remains_after_an_exact_release(ridge: float, epsilon: float) -> None:
+    """E g_r'(a q/p) over an exact release, both directions: within g_r(a) plus the leak; a fifth of the price would be found."""
+    sd = logistic_sd(epsilon, 1e-6, ridge)
+    after = remaining(TradeOff(objective(1 / sd, 1 / ridge)), Fraction(1))
+    rest, leak = float(after.r2) ** 0.5, float(after.leak)
+    a_fifth, used = (1 - 0.2 * (1 - rest * rest)) ** 0.5, []
+    g = np.random.default_rng(8)
+    for _ in range(6):
+        rows = g.uniform(-1, 1, g.integers(0, 4))
+        more = np.append(rows, g.choice([-1.0, 1.0]))
+        far = (len(more) + 12 * sd) / ridge
+        theta = np.linspace(-far, far, 20_001)
+        laws = [_density(theta, each, ridge, sd) * (theta[1] - theta[0]) for each in (rows, more)]
+        for p, q in (laws, laws[::-1]):
+            loss = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(q, 1e-300))
+            for t in np.linspace(0.0, 4.0, 17):
+                allowed = gaussian_delta(float(t), 1.0) + leak
+                assert float(p @ gauss_divergence(t - loss, rest)[0]) <= allowed * (1 + 1e-9)
+                used.append(float(p @ gauss_divergence(t - loss, a_fifth)[0]) > allowed)
+    assert any(used)
 
 
 # the minimiser and its curvature -------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def _balanced(curve: Curve, epsilon: Fraction, delta: Fraction) -> Point:
             raise NothingRemains(
                 f"{curve!r} has a delta of {curve.mass_at_infinity:.3g} at least, and {part:.3g} is left; ask for a smaller one"
             )
-    while high - low > 2.0**-30 * high:
+    while high - low > 2.0**-44 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if needed(middle) > middle * part else (low, middle)
     spent = high * whole

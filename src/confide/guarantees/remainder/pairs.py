@@ -124,9 +124,10 @@ def _top(curve: Curve, end: float, paid: Fraction) -> float:
     top = end if isfinite(end) else float(curve.epsilon(float(paid) / 2))
     if top < HIGHEST:
         return max(top, 1e-12)
+    needed = 4 * max(float(curve.delta(HIGHEST)), curve.mass_at_infinity)
     raise NoConversion(
         f"the tail of {curve!r} is too heavy for a Gaussian state at a delta of {float(paid):.3g}; pay more of it, for instance "
-        f"leak=Fraction({max(4 * curve.mass_at_infinity, 1e-6)!r})"
+        f"leak=Fraction({needed:.2g})"
     )
 
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import not_a_guarantee
-from confide.guarantees.curves import Curve, Gaussian, Objective, Perfect, Relaxed, from_guarantee
+from confide.guarantees.curves import Composed, Curve, Gaussian, Objective, Perfect, Relaxed, from_guarantee
+from confide.guarantees.curves.composed import composed
 from confide.guarantees.remainder.certificate import Inequality
 from confide.guarantees.remainder.pairs import DELTA_UNIT, Pair, pair_of
 from confide.guarantees.values import RDP, ZCDP, Guarantee
@@ -164,6 +165,9 @@ def _own_gaussian(curve: Curve) -> tuple[Curve | None, Fraction, Fraction] | Non
             return None, Fraction(mu) ** 2, Fraction(slack)
         case Objective(mu, ratio, after, False) if after > 0:
             return Objective(mu, ratio), Fraction(after) ** 2, Fraction(0)
+        case Composed(parts) if any(isinstance(part, Gaussian) for part, _ in parts):
+            mu2 = sum((k * Fraction(part.mu) ** 2 for part, k in parts if isinstance(part, Gaussian)), Fraction(0))
+            return composed((part, k) for part, k in parts if not isinstance(part, Gaussian)), mu2, Fraction(0)
     return None
 
 
