@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf, sqrt
@@ -38,7 +37,7 @@ from confide.guarantees import (
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.curves import RandomisedResponse, objective
+from confide.guarantees.curves import objective
 from confide.guarantees.objective_perturbation import logistic_sd
 from confide.guarantees.remainder import (
     NothingRemains,
@@ -58,25 +57,10 @@ ONE = Fraction(1)
 UNIT, DELTA_UNIT = Fraction(1, 2**40), Fraction(1, 2**60)
 
 
-@dataclass(frozen=True, repr=False)
-class ThreePoints(Curve):
-    """A curve from outside: losses -level, 0 and level, the middle one with probability `share`."""
-
-    level: float
-    share: float
-
-    def _profile(self, epsilons: Array) -> Array:
-        return (1 - self.share) * RandomisedResponse(self.level)._profile(epsilons)
-
-    def _data(self) -> dict[str, Any]:
-        return {"curve": "three points"}
-
-
 CURVES: dict[str, Curve] = {
     "laplace": laplace(0.3),
     "small laplace": laplace(0.01),
     "three laplace": laplace(0.2) ** 3,
-    "three points": ThreePoints(0.6, 0.5),
     "leaking": zero_inflated(1e-7, laplace(0.3)),
     "zcdp": ZCDP(0.02).to_tradeoff().curve,
 }
