@@ -15,6 +15,7 @@ NAMES = (
     "speed",
     "noise",
     "ledger",
+    "grants",
     "audit",
     "audit_power",
     "audit_states",

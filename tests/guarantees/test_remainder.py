@@ -39,6 +39,7 @@ from confide.guarantees import (
 )
 from confide.guarantees.curves import objective
 from confide.guarantees.objective_perturbation import logistic_sd
+from confide.guarantees.randomised_response import leak_delta
 from confide.guarantees.remainder import (
     NothingRemains,
     Remainder,
@@ -378,9 +379,16 @@ def test_what_is_charged_in_a_pair() -> None:
     pure, approx = PureDP(0.1), ApproxDP(0.5, 1e-7)
     whole = Fraction(8), Fraction(1, 10**5)
     for statement, epsilon, delta in ((pure, 0.1, 0.0), (approx, 0.5, 1e-7)):
-        point = stays(statement, *whole)
+        point = stays(statement, Fraction(8), Fraction(0))
         assert Fraction(epsilon) <= point.epsilon < Fraction(epsilon) + UNIT
         assert Fraction(delta) <= point.delta < Fraction(delta) + DELTA_UNIT
+        # with some delta left a digit of epsilon is paid by it, within the statement's own curve
+        point = stays(statement, *whole)
+        assert (
+            Fraction(epsilon) - UNIT < point.epsilon <= Fraction(epsilon) and point.delta < Fraction(delta) + 2 * UNIT
+        )
+        assert point.delta >= leak_delta(epsilon, delta, float(point.epsilon))
+    assert 10 * stays(pure, ONE, Fraction(1, 10**6)).epsilon <= 1 < 10 * stays(pure, ONE, Fraction(0)).epsilon
     # what a (1, 1e-6) request runs as is charged as the request
     request = ApproxDP(1.0, 1e-6)
     asked = stays(GDP(calibrate_gaussian(request)), *whole, request)

@@ -30,7 +30,7 @@ _MOST_SHARES = 2.0**20
 
 @dataclass(frozen=True)
 class Point:
-    """What a release takes from the pair: epsilon, a multiple of 2^-40, and delta, one of 2^-60, rounded up."""
+    """What a release takes from the pair: epsilon, a multiple of 2^-40, and delta, one of 2^-60; together never too little."""
 
     epsilon: Fraction
     delta: Fraction
@@ -85,9 +85,10 @@ def converted(epsilon: Fraction, delta: Fraction) -> Remainder:
 def stays(statement: Guarantee, epsilon: Fraction, delta: Fraction, request: ApproxDP | PureDP | None = None) -> Point:
     """The (epsilon, delta) point by which a release is charged in a pair of which `epsilon` and `delta` are left.
 
-    PureDP and ApproxDP are their own point. Any other statement has one for each epsilon, by its own curve: where `request`, what was
-    asked for, is on or above that curve, the request; else the one that takes equal shares of epsilon and delta, which is the smallest
-    larger share. It may be more than is left. Raises `NothingRemains` where the curve has no such point.
+    PureDP and ApproxDP are their own point (to 2^-40 of epsilon, which delta makes up for). Any other statement has one for each
+    epsilon, by its own curve: where `request`, what was asked for, is on or above that curve, the request; else the one that takes
+    equal shares of epsilon and delta, so that the larger share is least. It may be more than is left. Raises `NothingRemains` where the
+    curve has no such point.
 
     >>> from confide.guarantees import GDP
     >>> point = stays(GDP(0.2), Fraction(8), Fraction(1, 10**5))
@@ -95,13 +96,28 @@ def stays(statement: Guarantee, epsilon: Fraction, delta: Fraction, request: App
     (0.8323, 1.0404)
     """
     if isinstance(statement, (PureDP, ApproxDP)):
-        return _rounded(Fraction(statement.epsilon), Fraction(getattr(statement, "delta", 0)))
+        return _own(statement, bool(delta))
     curve = from_guarantee(statement)
-    if request is not None:
-        asked = float(getattr(request, "delta", 0.0))
-        if float(curve.delta(request.epsilon)) <= asked:
-            return _rounded(Fraction(request.epsilon), Fraction(asked))
+    if request is not None and float(curve.delta(request.epsilon)) <= _delta_of(request):
+        return _own(request, bool(delta))
     return _balanced(curve, Fraction(epsilon), Fraction(delta))
+
+
+def _own(statement: PureDP | ApproxDP, leaks: bool) -> Point:
+    """The point itself. Where some delta is left, epsilon is rounded down and the rest of it paid as delta, by the statement's own curve.
+
+    Ten releases of a tenth, which as a float is a little more, then fit 1: below 2^-40 of epsilon costs below 2^-40 of delta.
+    """
+    size, own = Fraction(statement.epsilon), _delta_of(statement)
+    grid = floor(size / AMOUNT_UNIT) * AMOUNT_UNIT
+    if grid == size or grid == 0 or not leaks:
+        return _rounded(size, Fraction(own))
+    # (1 - own)(1 - e^-(size - grid))/(1 + e^-size), from above
+    return _rounded(grid, Fraction(own) + (size - grid))
+
+
+def _delta_of(statement: PureDP | ApproxDP) -> float:
+    return statement.delta if isinstance(statement, ApproxDP) else 0.0
 
 
 @lru_cache(maxsize=1024)

@@ -5,9 +5,13 @@ dominated by the pair D may move it to G(r'), L - leak where
 
     H_a(D x G_r') <= H_a(G_r) + leak        at EVERY a >= 0
 
-(then, splitting by the first outcome and back, all that follows is within the old promise; D and r' are fixed before the draw). The
-largest such r' makes the price r^2 - r'^2. Losses up to 1 cost about their mean square, a third less than the GDP statement of the same
-release; a GDP(mu) costs mu^2 exactly. Proof, numbers and what must not be done: docs/ledger.md.
+Proof that nobody gets more out of the state, by induction over the releases that may still come: split the joint law by the first
+outcome x with densities p, q. What follows is within G(r'), so H_a <= integral of p g_r'(a q/p) + L - leak = H_a(P_1 x G_r') + L - leak,
+and splitting that in the other order it is at most H_a(D x G_r') + L - leak <= g_r(a) + L. D and r' are fixed before the draw: chosen
+by the outcome, they may be worth a third more than the promise (tests/ledger/test_ledger_trees.py). From a = 1 on in both orders is
+enough, as H_a(P||Q) = 1 - a + a H_(1/a)(Q||P).
+
+A pure release costs about epsilon^2, a third less than by its GDP statement; GDP(mu) costs mu^2 exactly.
 """
 
 from __future__ import annotations
