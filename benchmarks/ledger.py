@@ -1,4 +1,4 @@
-"""Reliability of the ledger at full size, one JSON line per check.
+"""What typical ledgers grant, and the reliability of the ledger at full size, one JSON line per check.
 
     python benchmarks/ledger.py [--processes 64] [--charges 100] [--fits 1000] [--kills 200]
 
@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from benchmarks import ledger_grants
 from confide.errors import BudgetExceeded, LedgerBusy
 from confide.guarantees import GDP
-from confide.ledger import Ledger
+from confide.ledger import Charge, Ledger
 
 _FORK = multiprocessing.get_context("fork")
 _PLAN = "0" * 64
@@ -46,6 +47,12 @@ def _statement(mu: float) -> tuple[GDP]:
     return (GDP(mu, relation="add-remove"),)
 
 
+def _charge(book: Ledger, mu: float) -> Charge:
+    return book.charge(
+        _statement(mu), dataset="bench", unit="record", rows_per_unit=1, method="bench 1", plan_sha256=_PLAN
+    )
+
+
 def _charges(path: str | Path, count: int, mu: float, start: Event, results: SimpleQueue[Any]) -> None:
     book = Ledger.open(path)
     start.wait()
@@ -53,7 +60,7 @@ def _charges(path: str | Path, count: int, mu: float, start: Event, results: Sim
     for _ in range(count):
         begun = time.perf_counter()
         try:
-            granted.append(book.charge(_statement(mu), method="bench 1", plan_sha256=_PLAN).seq)
+            granted.append(_charge(book, mu).seq)
         except BudgetExceeded:
             refused += 1
         except LedgerBusy:
@@ -99,7 +106,7 @@ def _release_loop(path: str | Path, mu: float, out: int) -> None:
     os.write(out, b"ready\n")
     while True:
         try:
-            paid = book.charge(_statement(mu), method="bench 1", plan_sha256=_PLAN)
+            paid = _charge(book, mu)
         except BudgetExceeded:
             os.write(out, b"refused\n")
             time.sleep(0.001)
@@ -172,7 +179,7 @@ def alone(kind: str, places: Places, count: int = 1000) -> dict[str, Any]:
     book = Ledger.create(places(), dataset="bench", budget=GDP(8.0))
     begun = time.perf_counter()
     for _ in range(count):
-        book.charge(_statement(2.0**-8), method="bench 1", plan_sha256=_PLAN)
+        _charge(book, 2.0**-8)
     seconds = time.perf_counter() - begun
     begun = time.perf_counter()
     found = book.verify()
@@ -218,7 +225,7 @@ def run(processes: int = 64, charges: int = 100, fits: int = 1000, kill: int = 2
     stores = [("SQLite", _files()), *([("PostgreSQL", _schemas(server))] if server else [])]
     checks: tuple[tuple[Callable[..., dict[str, Any]], tuple[int, ...]], ...]
     checks = ((alone, ()), (contention, (processes, charges, fits)), (kills, (kill,)))
-    rows = []
+    rows = ledger_grants.run()
     for kind, opened in stores:
         with opened as places:
             for check, sizes in checks:

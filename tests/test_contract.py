@@ -17,7 +17,7 @@ from confide.protocol import Plan, Total
 from confide.testing import check_method
 from tests.third_party import Mean
 
-SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Integer(0, 5)})
+SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Integer(0, 5)}, dataset="d")
 
 
 @pytest.fixture(autouse=True)

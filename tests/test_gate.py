@@ -104,8 +104,8 @@ def test_missing_columns_and_one_shot_sources_are_refused_before_the_charge(book
     import pyarrow as pa
 
     with pytest.raises((cf.SourceError, cf.SchemaError), match=r"\ba\b"):
-        cf.release(METHOD, cf.read(pd.DataFrame({"y": [1.0]}), SCHEMA), cf.GDP(1.0), ledger=book)
-    once = cf.read(pa.Table.from_pandas(SCHEMA.sample(10, 1)).to_reader(), SCHEMA)
+        cf.release(METHOD, cf.read(pd.DataFrame({"y": [1.0]}), SCHEMA, dataset="d"), cf.GDP(1.0), ledger=book)
+    once = cf.read(pa.Table.from_pandas(SCHEMA.sample(10, 1)).to_reader(), SCHEMA, dataset="d")
     with pytest.raises(cf.SourceError, match="once"):
         cf.release(METHOD, once, cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)

@@ -19,8 +19,8 @@ import numpy as np
 from confide import registry
 from confide._version import __version__
 from confide.errors import ConfideError, NoConversion, NoResult, PlanError, PrivacyError, ReleaseError, SourceError
-from confide.guarantees import Guarantee, PureDP
-from confide.ledger import Ledger
+from confide.guarantees import ApproxDP, Guarantee, PureDP, calibrate_gaussian
+from confide.ledger import Ledger, same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
@@ -47,7 +47,7 @@ def plan(
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]
     request = _resolved(checked_privacy(privacy), ledger)
-    _check_kind(method, request)
+    _check_kind(method, request, ledger)
     public = (request.relation or method.relations[0]) == "substitute"
     # a number of records that is not public never reaches the plan that is charged and published, only the forecast beside it
     made = method.plan(schema, request, n=n if public else None)
@@ -65,13 +65,14 @@ def release(
     noise: Noise | None = None,
     n: int | None = None,
     charge_delta: float | None = None,
+    convert: bool = False,
 ) -> Release:
     """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
 
     method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
     ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
-    `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a method that states a trade-off function alone is
-    charged, as GDP(mu(charge_delta), charge_delta).
+    `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
+    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`).
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
     facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
@@ -94,8 +95,8 @@ def release(
     made, planned = _planned(method, source, privacy, ledger, n)
     if ledger is not None:
         # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
-        _check_terms(source, ledger)
-        ledger.preview(planned.guarantees, charge_delta=charge_delta)
+        ledger.check(**_about(source, planned))
+        ledger.preview(planned.guarantees, charge_delta=charge_delta, convert=convert)
     _check_source(source, planned)
     if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
         _check_count(source, planned.n)
@@ -103,9 +104,11 @@ def release(
         return _draw(made, source, planned, noise, "no ledger was charged")
     charge = ledger.charge(
         planned.guarantees,
+        **_about(source, planned),
         method=f"{made.name} {made.version}",
         plan_sha256=planned.sha256,
         charge_delta=charge_delta,
+        convert=convert,
     )
     done = _draw(
         made,
@@ -271,8 +274,8 @@ def _check_data(source: Any) -> None:
         )
 
 
-def _check_kind(method: Any, request: Guarantee) -> None:
-    """Refuse a pure guarantee of a Gaussian method with the names of the methods that can give one."""
+def _check_kind(method: Any, request: Guarantee, ledger: Ledger | None) -> None:
+    """Refuse a pure guarantee of a Gaussian method with equal ones that it has, and the names of methods that can give it."""
     if isinstance(request, PureDP) and getattr(method, "native", "") == "GDP":
         pure = [info.name for info in registry.methods() if info.native == "PureDP"]
         other = (
@@ -280,10 +283,21 @@ def _check_kind(method: Any, request: Guarantee) -> None:
             if pure
             else "; no method here has a pure guarantee"
         )
+        # the three are one release: the Gaussian one whose curve meets (epsilon, delta), and its rho = mu^2/2
+        asked = ApproxDP(request.epsilon, _delta_beside(request.epsilon, ledger))
+        mu = float(f"{calibrate_gaussian(asked):.4g}")
         raise NoConversion(
             f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
-            f"ApproxDP({request.epsilon!r}, 1e-06), GDP(1.0) or ZCDP(0.5){other}"
+            f"ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is GDP({mu!r}) or ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
         )
+
+
+def _delta_beside(epsilon: float, ledger: Ledger | None) -> float:
+    """A delta for a request that names none: of an (epsilon, delta) ledger half its share of the budget, else 1e-6."""
+    budget = None if ledger is None else ledger.budget
+    if not isinstance(budget, ApproxDP):
+        return 1e-6
+    return float(f"{min(budget.delta * epsilon / (2 * budget.epsilon), budget.delta):.2g}")
 
 
 def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None:
@@ -327,13 +341,19 @@ def _planned(
     return method, plan(method, source.schema, privacy, n=n, ledger=ledger)
 
 
-def _check_terms(source: Source, ledger: Ledger) -> None:
-    """Refuse records that the ledger does not account for."""
-    if source.dataset is not None and source.dataset != ledger.dataset:
+def _about(source: Source, planned: Plan) -> dict[str, Any]:
+    """What a release is about, for the ledger, which compares it with what it is pinned to: data set, unit, rows per unit."""
+    named = planned.schema["dataset"]
+    if named is not None and source.dataset is not None and not same_name(named, source.dataset):
         raise PlanError(
-            f"the source is dataset {source.dataset!r}, the ledger is open for {ledger.dataset!r}; "
-            f"write cf.Ledger.open(path, dataset={source.dataset!r})"
+            f"the schema names dataset {named!r}, and the records were read as {source.dataset!r}; give one name: "
+            f"cf.read(data, schema) without dataset=, or dataset={source.dataset!r} in the schema"
         )
+    return {
+        "dataset": source.dataset,
+        "unit": planned.schema["unit"],
+        "rows_per_unit": int(planned.schema["rows_per_unit"]),
+    }
 
 
 def _check_source(source: Source, planned: Plan) -> None:

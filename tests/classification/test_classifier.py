@@ -23,7 +23,7 @@ from confide.errors import NoResult, PlanError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.sklearn import PrivateClassifier
 
-SCHEMA = cf.Schema({"a": cf.Numeric(-3, 3), "b": cf.Numeric(-3, 3), "kind": cf.Categorical(["no", "yes"])})
+SCHEMA = cf.Schema({"a": cf.Numeric(-3, 3), "b": cf.Numeric(-3, 3), "kind": cf.Categorical(["no", "yes"])}, dataset="d")
 
 
 @pytest.fixture(autouse=True)

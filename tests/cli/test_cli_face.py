@@ -62,6 +62,8 @@ def test_all_commands_are_here():
         "ledger show",
         "ledger verify",
         "ledger amend",
+        "ledger convert",
+        "ledger head",
         "verify",
         "methods",
         "audit",
@@ -119,10 +121,20 @@ def test_every_example_works(survey):
         "ledger show",
         "ledger verify",
         "ledger amend",
+        "ledger head",
         "methods",
     ]
     by_path = {" ".join(path): examples(command.help)[0] for path, command in commands()}
-    assert set(by_path) == {*order, "schema draft", "audit", "curve", "lab list", "lab run", "lab report"}
+    assert set(by_path) == {
+        *order,
+        "schema draft",
+        "ledger convert",
+        "audit",
+        "curve",
+        "lab list",
+        "lab run",
+        "lab report",
+    }
     for name in order:
         good(*by_path[name])
     Path("schema.toml").unlink()

@@ -160,7 +160,7 @@ def test_a_book_without_a_delta_is_told_to_get_one_and_no_plan_that_fails(survey
     good(*PTR, "-o", "plan.json")
     done = run("release", "plan.json", "survey.csv", "--ledger", "sub.db", "-o", "r.json")
     assert done.code == 4
-    assert "this book has no delta left; a release that may fail needs one" in done.err
+    assert "this ledger has no delta left; a release that may fail needs one" in done.err
     amend = re.search(r"confide (ledger amend sub.db --dataset survey --mu \.\.\. --delta \.\.\.) --reason", done.err)[
         1
     ]

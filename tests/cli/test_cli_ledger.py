@@ -159,13 +159,72 @@ def test_an_epsilon_delta_book_says_the_price_of_a_pure_release_before_it_is_cha
     good("ledger", "init", "pair.db", "--dataset", "survey", "--epsilon", "3", "--delta", "1e-6")
     good("plan", "age", "--method", "quantile", "--schema", "schema.toml", "--epsilon", "1", "-o", "q.json")
     done = good("release", "q.json", "survey.csv", "--ledger", "pair.db", "-o", "q-release.json")
-    assert "counted as mu = 1.232" in done.out
-    assert "left after: nothing: this release takes all that is left" in done.out
-    assert "--epsilon ..." in done.err
-    assert "the whole budget (counted as" in good("ledger", "show", "pair.db").out
+    assert "counted as epsilon = 1, delta = 0; left before: epsilon = 3, delta = 1e-06" in done.out
+    assert "left after: epsilon = 2, delta = 1e-06" in done.out
+    good("release", "q.json", "survey.csv", "--ledger", "pair.db", "-o", "second.json")
+    good("release", "q.json", "survey.csv", "--ledger", "pair.db", "-o", "third.json")
     refused = run("release", "q.json", "survey.csv", "--ledger", "pair.db", "-o", "again.json")
     assert refused.code == 4
     assert "will ask to charge" in refused.out
     told = run("infer", "q-release.json", "--alpha", "0.1").err
     assert "fixed in the plan at 0.95" in told
     assert "--set level=0.9" in told
+
+
+def test_init_pins_and_says_what_the_budget_buys(survey):
+    done = good(
+        "ledger",
+        "init",
+        "b.db",
+        "--dataset",
+        "survey",
+        "--epsilon",
+        "8",
+        "--delta",
+        "1e-5",
+        "--unit",
+        "person",
+        "--rows-per-unit",
+        "2",
+    )
+    assert "what is protected is one person, of at most 2 rows" in done.out
+    assert "8 releases at (1, 1e-06)" in done.out
+    assert "11 at mu 0.5, or 2 at epsilon 1" in done.out
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "p.json")
+    refused = run("release", "p.json", "survey.csv", "--ledger", "b.db", "-o", "r.json")
+    assert refused.code == 3
+    assert "declare unit = 'person' in the schema" in refused.err
+    assert not Path("r.json").exists()
+
+
+def test_a_budget_that_protects_nobody_is_warned_of(survey):
+    done = good("ledger", "init", "b.db", "--dataset", "survey", "--mu", "1000")
+    assert "warning: mu = 1000 protects nobody" in done.err
+    assert "protects nobody" not in good("ledger", "amend", "b.db", "--mu", "2", "--reason", "was a slip").err
+    assert "mu = 500 protects nobody" in good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "500").out
+
+
+def test_a_kept_head_finds_an_older_copy(released):
+    kept = good("ledger", "head", "book.db").out.split()[0]
+    assert good("ledger", "verify", "book.db", "--head", kept).code == 0
+    shutil.copy("book.db", "older.db")
+    good("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "second.json")
+    later = good("ledger", "head", "book.db", "--json").json["datasets"][0]["head"]
+    assert run("ledger", "verify", "older.db").code == 0
+    lost = run("ledger", "verify", "older.db", "--head", later)
+    assert lost.code == 1
+    assert "an older copy was put back" in lost.out
+
+
+def test_a_pair_is_converted_once_and_a_release_may_ask_for_it(survey):
+    good("ledger", "init", "pair.db", "--dataset", "survey", "--epsilon", "4", "--delta", "1e-5")
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "0.3", "-o", "p.json")
+    stays = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r1.json", "--charge-delta", "1e-6")
+    assert "delta = 1e-06" in stays.out
+    done = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r2.json", "--convert")
+    assert "counted as mu = 0.3" in done.out
+    assert "once and for good" in done.err
+    assert run("ledger", "convert", "pair.db").code == 3
+    assert good("ledger", "verify", "pair.db").code == 0
+    good("ledger", "init", "g.db", "--dataset", "survey", "--epsilon", "8", "--delta", "1e-5", "--grants", "gaussian")
+    assert Ledger.open("g.db").converted

@@ -13,6 +13,7 @@ from confide.ledger import Charge, Ledger
 
 PLAN = "ab" * 32
 RELEASE = "cd" * 32
+ABOUT: dict[str, Any] = {"dataset": "survey", "unit": "record", "rows_per_unit": 1}
 
 
 def gdp(mu: float, delta: float = 0.0) -> GDP:
@@ -20,7 +21,8 @@ def gdp(mu: float, delta: float = 0.0) -> GDP:
 
 
 def charge(book: Ledger, *statements: Guarantee) -> Charge:
-    return book.charge(statements, method="toy 1", plan_sha256=PLAN)
+    about = {**ABOUT, "dataset": book.dataset}
+    return book.charge(statements, **about, method="toy 1", plan_sha256=PLAN)
 
 
 def release_digest(number: int) -> str:

@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from confide.errors import BudgetExceeded
 from confide.guarantees import GDP
 from confide.ledger.account import Account
-from confide.ledger.currency import currency_of
+from confide.ledger.currencies import currency_of
 from confide.ledger.decision import choose
 from confide.ledger.units import ZERO
 

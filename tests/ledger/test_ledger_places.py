@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_workers import charge, gdp, release_digest
+from ledger_workers import ABOUT, charge, gdp, release_digest
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
@@ -90,7 +90,7 @@ def test_texts_that_a_database_cannot_hold_are_refused(place: str | Path) -> Non
         with pytest.raises(PlanError, match="must be text"):
             book.amend(GDP(3.0), reason=text)
         with pytest.raises(PlanError, match="must be text"):
-            book.charge((gdp(0.5),), method=text, plan_sha256="0" * 64)
+            book.charge((gdp(0.5),), **ABOUT, method=text, plan_sha256="0" * 64)
         with pytest.raises(PlanError, match="must be text"):
             Ledger.create(place, dataset="other", budget=GDP(3.0), note=text)
     book.amend(GDP(3.0), reason="Beschluß 12: 数 😀 'quoted' \"so\" \\ \n%s :x")

@@ -289,6 +289,7 @@ def test_a_failure_while_committing_is_not_called_uncharged(book: Ledger, monkey
     book.preview((gdp(0.5),))
     monkeypatch.setattr(DefaultDialect, "do_commit", failing)
     with pytest.raises(LedgerBusy, match="take it as charged if"), monkeypatch.context() as patch:
+        patch.setattr(Ledger, "check", lambda *_, **__: None)
         patch.setattr(Ledger, "preview", lambda *_, **__: None)
         charge(book, gdp(0.5))
     monkeypatch.undo()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,8 +18,8 @@ from ledger_workers import charge, gdp, release_digest
 from confide.errors import ConfideError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.ledger import Ledger, Receipt
-from confide.ledger.chain import guarantee_to_text, row_hash
-from confide.ledger.currency import currency_of
+from confide.ledger.chain import canonical, guarantee_to_text, row_hash
+from confide.ledger.currencies import currency_of
 from confide.ledger.tables import budget as budgets
 from confide.ledger.tables import entry as entries
 
@@ -154,12 +155,22 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, 
     with closing(sqlite3.connect(path)) as raw:
         raw.row_factory = sqlite3.Row
         rows = change([dict(row) for row in raw.execute("SELECT * FROM entry WHERE dataset = 'survey' ORDER BY seq")])
-    prev = "0" * 64
+    prev, spent, limit = "0" * 64, [0, 0], rows[0]
     for number, row in enumerate(rows, start=1):
         row.update(seq=number, prev=prev)
+        if row["kind"] == "charge":
+            spent = [spent[0] + row["amount"], spent[1] + row["delta"]]
+        limit = row if row["kind"] in {"open", "amend"} else limit
+        terms = {
+            **json.loads(row["after"]),
+            "guarantee": limit["guarantee"],
+            "limit_amount": limit["amount"],
+            "limit_delta": limit["delta"],
+            "spent_amount": spent[0],
+            "spent_delta": spent[1],
+        }
+        row["after"] = canonical(terms)
         row["hash"] = prev = row_hash(prev, row)
-    spent = [sum(row[name] for row in rows if row["kind"] == "charge") for name in ("amount", "delta")]
-    limit = [row for row in rows if row["kind"] in {"open", "amend"}][-1]
     names = list(rows[0])
     insert = f"INSERT INTO entry ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
     update = (
@@ -242,10 +253,10 @@ def test_a_change_far_back_reaches_every_later_head(original: Path) -> None:
         ("cannot be read", lambda rows: rows[1].update(guarantee="{}")),
         ("cannot be read", lambda rows: rows[0].update(guarantee="null")),
         (
-            "is of another kind than the book",
+            "is of another kind than the ledger",
             lambda rows: rows[5].update(guarantee=rows[5]["guarantee"].replace("add-remove", "substitute")),
         ),
-        ("a book is opened once", lambda rows: rows.append({**rows[0]})),
+        ("a ledger is opened once", lambda rows: rows.append({**rows[0]})),
     ],
 )
 def test_what_the_entries_say_is_checked_even_when_every_hash_is_right(

@@ -33,8 +33,8 @@ from confide.ptr import (
 )
 from confide.testing.practice import ZeroNoise
 
-X = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")})
-XY = cf.Schema({"x": cf.Numeric(-1, 1, on_missing="midpoint"), "y": cf.Numeric(-1, 1, on_missing=0.0)})
+X = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")}, dataset="toy")
+XY = cf.Schema({"x": cf.Numeric(-1, 1, on_missing="midpoint"), "y": cf.Numeric(-1, 1, on_missing=0.0)}, dataset="toy")
 MEDIAN = OrderStatistic(100, 0.0, 1.0, 0.1)
 ASKED = cf.ApproxDP(2.0, 1e-4)
 

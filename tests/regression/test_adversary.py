@@ -16,7 +16,7 @@ from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Either, Meter, Together
 from confide.testing import ZeroNoise
 
-SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)})
+SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)}, dataset="d")
 SSP = cf.regression.SSP
 
 
@@ -212,7 +212,8 @@ def test_clipping_of_a_derived_response_is_counted():
 def test_verify_compares_the_charged_guarantee(tmp_path):
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(1.0))
     made = cf.release(SSP("y ~ a", recenter=False), cf.read(SCHEMA.sample(10, 1), SCHEMA), cf.GDP(0.9), ledger=None)
-    charge = book.charge((cf.GDP(0.01, relation="add-remove"),), method="ssp 1", plan_sha256=made.plan.sha256)
+    about = {"dataset": "d", "unit": "record", "rows_per_unit": 1}
+    charge = book.charge((cf.GDP(0.01, relation="add-remove"),), **about, method="ssp 1", plan_sha256=made.plan.sha256)
     book.receipt(charge, release_sha256=made.sha256, version="0")
     assert not cf.verify(made, book).ok
 

@@ -21,7 +21,7 @@ from confide.protocol import Gram, Meter, seal
 from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta, sketch_ratio
 from confide.testing import check_method
 
-SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
+SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)}, dataset="survey")
 ASKED = cf.ApproxDP(1.0, 1e-6)
 
 

@@ -30,7 +30,8 @@ SCHEMA = cf.Schema(
         "b": cf.Numeric(0, 10),
         "c": cf.Categorical(["u", "v", "w"]),
         "y": cf.Categorical(["no", "yes"]),
-    }
+    },
+    dataset="survey",
 )
 LINE = cf.Schema({"x0": cf.Numeric(-1, 1), "x1": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
 ASKED = cf.ApproxDP(1.0, 1e-6)

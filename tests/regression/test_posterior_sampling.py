@@ -27,7 +27,7 @@ from confide.protocol import Opaque, Question, leaves, seal
 from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing import ZeroNoise, check_method
 
-SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
+SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)}, dataset="survey")
 ASKED = cf.GDP(1.0, 1e-6)
 
 

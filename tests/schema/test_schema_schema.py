@@ -307,7 +307,9 @@ def test_a_draft_has_names_types_and_holes_but_no_values(tmp_path: Path) -> None
 
 def fill(text: str) -> str:
     return (
-        text.replace('low = "?"', "low = 0")
+        text.replace('dataset = "?"', 'dataset = "survey"')
+        .replace('unit = "?"', 'unit = "person"')
+        .replace('low = "?"', "low = 0")
         .replace('high = "?"', "high = 9")
         .replace('levels = ["?"]', 'levels = ["N", "S"]')
     )
@@ -324,7 +326,13 @@ def test_the_lines_that_the_error_gives_do_work(tmp_path: Path) -> None:
     text = drafts(tmp_path)["parquet"]
     with pytest.raises(SchemaError) as caught:
         Schema.from_toml(text)
-    for line in str(caught.value).splitlines()[1:]:
+    facts, lines = [], str(caught.value).splitlines()[1:]
+    for line in lines[:2]:  # of the whole table
+        fact, _, better = line.strip().partition(": write a line such as   ")
+        facts.append(fact.partition(",")[0])
+        text = text.replace(f'{facts[-1]} = "?"', better)
+    assert facts == ["dataset", "unit"]
+    for line in lines[2:]:
         table, _, told = line.partition(" lacks ")
         entry, _, better = told.partition(": write a line such as   ")
         head, tail = text.split(table.strip() + "\n")
@@ -335,6 +343,7 @@ def test_the_lines_that_the_error_gives_do_work(tmp_path: Path) -> None:
             + tail.replace(next(row for row in tail.splitlines() if row.startswith(f"{entry} = ")), better, 1)
         )
     assert set(Schema.from_toml(text).names) == set(KINDS)
+    assert (Schema.from_toml(text).dataset, Schema.from_toml(text).unit) == ("survey-2024", "person")
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -32,7 +32,8 @@ def schema() -> cf.Schema:
             "r": cf.Categorical(["N", "S", "NA", "E"]),
             "k": cf.Integer(0, 9),
             "y": cf.Numeric(-4, 9),
-        }
+        },
+        dataset="survey",
     )
 
 

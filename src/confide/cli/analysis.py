@@ -40,6 +40,8 @@ from confide.cli.hints import for_command_line, plan_command
 from confide.cli.options import (
     Alpha,
     Book,
+    ChargeDelta,
+    Convert,
     Csv,
     Data,
     Dataset,
@@ -153,6 +155,8 @@ def release(
     ],
     ledger: Book = None,
     no_ledger: NoLedger = False,
+    charge_delta: ChargeDelta = None,
+    convert: Convert = False,
     dataset: Dataset = None,
     delimiter: Delimiter = ",",
     simulate: Seed = None,
@@ -189,8 +193,8 @@ def release(
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter_of(delimiter))
         _remember(session, planned, None, ledger, dataset)
-        earlier = say_cost(session, planned, book)
-        done = draw(session, planned, source, book, simulate)
+        earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
+        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
         keep(session, place, done)
     _after(session, done, book, output)
     session.say(f"infer with: confide infer {output}")
@@ -250,6 +254,8 @@ def regress(
     relation: Relation = None,
     ledger: Book = None,
     no_ledger: NoLedger = False,
+    charge_delta: ChargeDelta = None,
+    convert: Convert = False,
     dataset: Dataset = None,
     n: Nominal = None,
     method: Annotated[str, typer.Option("--method", help="A regression that `confide methods` lists.")] = "ssp2",
@@ -304,10 +310,10 @@ def regress(
         with session.doing("opening the data", private=True):
             source = source_of(data, found, delimiter_of(delimiter))
         _remember(session, planned, schema, ledger, dataset)
-        earlier = say_cost(session, planned, book)
+        earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
         if place is None and book is not None and not session.json:
             session.note("note: without -o the table is shown and the release itself is not kept")
-        done = draw(session, planned, source, book, simulate)
+        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
         _show_once(session, place, done, alpha, drawings)
     _after(session, done, book, output)
     if session.json:

@@ -63,9 +63,10 @@ def open_book(path: str | Path | None, dataset: str | None, named: str | None) -
     """The ledger of the dataset that was asked for, else of the one that the schema names, else the only one there."""
     if path is None:
         return None
-    from confide.ledger import Ledger
+    from confide.ledger import Ledger, same_name
 
-    if dataset is None and named is not None and named not in (held := Ledger.datasets(path)):
+    held = () if dataset is not None or named is None else Ledger.datasets(path)
+    if dataset is None and named is not None and not any(same_name(named, name) for name in held):
         raise PlanError(
             f"the schema names dataset {named!r}, and the ledger holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
             "Ledger.create(path, dataset=..., budget=...), or correct the schema"
@@ -92,7 +93,16 @@ def source_of(data: Sequence[Path], schema: Any, delimiter: str) -> Source:
     return read(data[0] if len(data) == 1 else list(data), schema, delimiter=delimiter)
 
 
-def draw(session: Session, plan: Plan, source: Source, book: Ledger | None, seed: int | None) -> Release:
+def draw(
+    session: Session,
+    plan: Plan,
+    source: Source,
+    book: Ledger | None,
+    seed: int | None,
+    *,
+    charge_delta: float | None = None,
+    convert: bool = False,
+) -> Release:
     """Through the gate: charge, draw, receipt. From here on the session knows that a charge may have been made."""
     from confide import gate
     from confide.noise import SimulatedNoise
@@ -104,7 +114,7 @@ def draw(session: Session, plan: Plan, source: Source, book: Ledger | None, seed
         with session.doing("release", private=True):
             if book is not None:
                 session.charge = "possible"
-            done = gate.release(plan, source, ledger=book, noise=noise)
+            done = gate.release(plan, source, ledger=book, noise=noise, charge_delta=charge_delta, convert=convert)
     except ConfideError:
         # its class says whether a charge was made, and its words say what became of it
         session.charge = "none"
@@ -128,7 +138,14 @@ def question(subset: str | None) -> Any:
 # what is shown --------------------------------------------------------------------------------------------------------
 
 
-def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
+def say_cost(
+    session: Session,
+    plan: Plan,
+    book: Ledger | None,
+    *,
+    charge_delta: float | None = None,
+    convert: bool = False,
+) -> list[str]:
     """Say what will be charged to whom, before anything happens, and whether this very plan was paid for before.
 
     Returns the SHA-256 of its earlier releases, which stand in the ledger and are public.
@@ -137,7 +154,7 @@ def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
         session.say(f"will charge no ledger (--no-ledger); guarantee of the release: {plan.guarantee}")
         return []
     state = book.show()
-    say_price(session, book, plan)
+    say_price(session, book, plan, charge_delta=charge_delta, convert=convert)
     same = [row for row in state.rows if row.plan_sha256 == plan.sha256]
     earlier = [(found[0], row.seq) for row in same if row.kind == "receipt" and (found := _DIGEST.search(row.note))]
     if earlier:
@@ -153,11 +170,13 @@ def say_cost(session: Session, plan: Plan, book: Ledger | None) -> list[str]:
     return [release for release, _ in earlier]
 
 
-def say_price(session: Session, book: Ledger, plan: Plan) -> None:
+def say_price(
+    session: Session, book: Ledger, plan: Plan, *, charge_delta: float | None = None, convert: bool = False
+) -> None:
     """What a plan would take from a ledger, in the ledger's own currency, and what would be left."""
     to = f"to dataset {book.dataset!r} of {book.place}"
     try:
-        found = book.preview(plan.guarantees)
+        found = book.preview(plan.guarantees, charge_delta=charge_delta, convert=convert)
     except ConfideError:  # the gate says why, with what is left
         session.say(f"will ask to charge {plan.guarantee} {to}; left before: {book.show().remaining}")
         return

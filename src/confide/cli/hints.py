@@ -139,6 +139,15 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
         "moments that another would need): leave it out; releases of --method ssp answer subsets",
     ),
     (r"\balpha=([0-9.]+)", r"--alpha \1"),
+    (r"\bcharge_delta=([0-9.e+-]+)", r"--charge-delta \1"),
+    (
+        r"convert=True \(book\.convert\(\), confide ledger convert\)",
+        lambda call, book, *_: f"--convert, or confide ledger convert {book}",
+    ),
+    (r"\bconvert=True", "--convert"),
+    (r"write it in their schema: dataset=(\S+)", r"write it in their schema: dataset = \1"),
+    (r"declare unit=(\S+) in the schema", r"declare unit = \1 in the schema"),
+    (r"declare rows_per_unit=(\d+) in the schema", r"declare rows_per_unit = \1 in the schema"),
     (rf"\brelation={_QUOTED} in the guarantee", lambda call, *_: f"--relation {call[1][1:-1]}"),
     (rf"\bwith relation={_QUOTED}", lambda call, *_: f"with --relation {call[1][1:-1]}"),
 )

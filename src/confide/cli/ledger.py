@@ -1,9 +1,10 @@
-"""`confide ledger init | show | verify | amend` and `confide verify`: the budget book and what was charged to it."""
+"""`confide ledger init | show | head | verify | amend | convert` and `confide verify`: the ledger and what was charged to it."""
 
 from __future__ import annotations
 
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from confide.cli.door import open_book
 from confide.cli.files import load_release
 from confide.cli.options import Dataset, Delta, Epsilon, Json, Mu, Relation, Rho, privacy
-from confide.cli.session import Session
+from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "verify_release"]
 
-app = typer.Typer(no_args_is_help=True, help="The budget book: what may be spent on a dataset, and what was.")
+app = typer.Typer(no_args_is_help=True, help="The ledger: what may be spent on a dataset, and what was.")
 
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -41,6 +42,21 @@ def init(
     epsilon: Epsilon = None,
     delta: Delta = None,
     relation: Relation = None,
+    unit: Annotated[
+        str,
+        typer.Option("--unit", metavar="NAME", help="Who is protected, as the schema names it: record, person, ..."),
+    ] = "record",
+    rows_per_unit: Annotated[
+        int, typer.Option("--rows-per-unit", metavar="N", help="The most rows that one unit has, as in the schema.")
+    ] = 1,
+    grants: Annotated[
+        str | None,
+        typer.Option(
+            "--grants",
+            metavar="gaussian",
+            help="Convert an (epsilon, delta) budget to a Gaussian one at once, for good.",
+        ),
+    ] = None,
     note: Annotated[
         str, typer.Option("--note", metavar="TEXT", help="Kept in the first entry, for instance who decided.")
     ] = "",
@@ -48,7 +64,8 @@ def init(
 ) -> None:
     """Open a budget for a dataset, in a new book or an existing one.
 
-    A bare budget means: relation add-remove, unit record, trust central. A book
+    A bare budget means: relation add-remove, unit record with one row, trust
+    central. All of these are pinned: a release of anything else is refused. A ledger
     holds public numbers alone, nothing that comes from a record.
 
     Example:
@@ -57,22 +74,32 @@ def init(
     """
     session: Session = ctx.obj
     budget = privacy(mu, rho, epsilon, delta, relation)
+    from confide.guarantees.wording import weakness
     from confide.ledger import Ledger
 
-    with session.doing("opening the book"):
-        opened = Ledger.create(book, dataset=dataset, budget=budget, note=note)
+    with session.doing("opening the ledger"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*protects nobody")  # said below, in the words of the command line
+        opened = Ledger.create(
+            book, dataset=dataset, budget=budget, unit=unit, rows_per_unit=rows_per_unit, grants=grants, note=note
+        )
     session.say(f"opened a budget for dataset {opened.dataset!r} in {opened.place}")
     default = "" if relation is not None else " (the default: a bare budget means this; --relation says otherwise)"
+    rows = f"{opened.rows_per_unit} row{'s' if opened.rows_per_unit > 1 else ''}"
+    buys = opened.buys()
     facts(
         session,
         [
             ("budget", opened.budget),
             ("relation", f"{opened.relation}{default}"),
-            ("unit", f"{opened.unit}: what is protected is one {opened.unit}"),
+            ("unit", f"{opened.unit}: what is protected is one {opened.unit}, of at most {rows}"),
             ("trust", f"{opened.trust}: the keeper of the records adds the noise"),
+            ("buys", "; ".join(buys)),
+            ("head", f"{opened.head} (keep it elsewhere: an older copy put back is found by it alone)"),
         ],
     )
-    session.answer(_state(opened.show()) | {"book": opened.place})
+    if weak := weakness(budget):
+        session.note(f"warning: {weak}")
+    session.answer(_state(opened.show()) | {"book": opened.place, "buys": buys})
 
 
 @app.command()
@@ -99,20 +126,56 @@ def show(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = 
 
 
 @app.command()
-def verify(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = False) -> None:
-    """Recompute the book's chain, totals and limits; exit code 1 when something does not hold.
+def head(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = False) -> None:
+    """Print the hash of the last entry, to be kept elsewhere: on paper, in a mail, in another system.
 
-    Reads the book alone, which is public. That cannot show newest entries cut off
-    or an older copy put back: `confide verify RELEASE --ledger BOOK` looks for it.
+    Reads the ledger alone, which is public. An older copy put back, or newest
+    entries cut off, is found by a kept head (or a receipt, or a published release)
+    and by nothing else: confide ledger verify BOOK --head HEAD.
+
+    Example:
+
+    confide ledger head book.db --dataset survey
+    """
+    session: Session = ctx.obj
+    with session.doing("reading the ledger"):
+        states = [opened.show() for opened in _opened(book, dataset)]
+    for state in states:
+        session.say(f"{state.head}  dataset {state.dataset!r}, entry {len(state.rows)}")
+    session.answer(
+        {"datasets": [{"dataset": state.dataset, "head": state.head, "entries": len(state.rows)} for state in states]}
+    )
+
+
+@app.command()
+def verify(
+    ctx: typer.Context,
+    book: _Book,
+    dataset: Dataset = None,
+    kept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--head", metavar="HASH", help="A head, or a release's SHA-256, that was kept elsewhere; repeat for more."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Recompute the ledger's chain, totals and limits; exit code 1 when something does not hold.
+
+    Reads the ledger alone, which is public. That cannot show newest entries cut off
+    or an older copy put back: --head looks for what was kept elsewhere, and
+    `confide verify RELEASE --ledger BOOK` for a release.
 
     Example:
 
     confide ledger verify book.db
     """
     session: Session = ctx.obj
-    with session.doing("verifying the book"):
+    with session.doing("verifying the ledger"):
         books = _opened(book, dataset)
-        found = [(opened.dataset, opened.verify()) for opened in books]
+        if kept and len(books) > 1:
+            raise Refused("--head is of one dataset's chain: say which with --dataset NAME")
+        found = [(opened.dataset, opened.verify(heads=kept or ())) for opened in books]
     for name, outcome in found:
         session.say(f"dataset {name!r}: {outcome}")
     ok = all(outcome.ok for _, outcome in found)
@@ -160,16 +223,60 @@ def amend(
     """
     session: Session = ctx.obj
     budget = privacy(mu, rho, epsilon, delta, relation)
-    with session.doing("amending the book"):
+    from confide.guarantees.wording import weakness
+
+    with session.doing("amending the book"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*protects nobody")  # said below
         opened = open_book(book, dataset, None)
         assert opened is not None
         opened.amend(budget, reason=reason)
         state = opened.show()
+    if weak := weakness(budget):
+        session.note(f"warning: {weak}")
     facts(
         session,
         [("dataset", state.dataset), ("budget", state.budget), ("spent", state.spent), ("left", state.remaining)],
     )
     session.answer(_state(state) | {"book": opened.place})
+
+
+@app.command()
+def convert(
+    ctx: typer.Context,
+    book: _Book,
+    dataset: Dataset = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
+    json: Json = False,
+) -> None:
+    """Turn an (epsilon, delta) ledger into a Gaussian one, once and for good.
+
+    What is left becomes mu^2 and a fiftieth of the delta. Many Gaussian or small
+    releases then cost less; a few of large epsilon cost more. It cannot be undone.
+    Reads and writes the ledger alone, which is public.
+
+    Example:
+
+    confide ledger convert book.db --dataset survey --reason "many small tables"
+    """
+    session: Session = ctx.obj
+    with session.doing("converting the ledger"):
+        opened = open_book(book, dataset, None)
+        assert opened is not None
+        before = opened.show().remaining
+        opened.convert(reason=reason)
+        state = opened.show()
+    buys = opened.buys()
+    facts(
+        session,
+        [
+            ("dataset", state.dataset),
+            ("budget", state.budget),
+            ("left before", before),
+            ("left", state.remaining),
+            ("buys", "; ".join(buys)),
+        ],
+    )
+    session.answer(_state(state) | {"book": opened.place, "buys": buys})
 
 
 def verify_release(
@@ -223,7 +330,7 @@ def _say_state(session: Session, state: LedgerState) -> None:
         [
             ("dataset", state.dataset),
             ("budget", state.budget),
-            ("means", f"relation {state.relation}, unit {state.unit}, trust {state.trust}"),
+            ("means", f"relation {state.relation}, {state.whose}, trust {state.trust}"),
             ("spent", state.spent),
             ("left", state.remaining),
             ("unfinished", f"{state.unfinished} (charged, but no release was recorded; never refunded)"),
@@ -269,6 +376,8 @@ def _state(state: LedgerState) -> dict[str, Any]:
         "currency": state.currency,
         "relation": state.relation,
         "unit": state.unit,
+        "rows_per_unit": state.rows_per_unit,
+        "state": state.state,
         "trust": state.trust,
         "budget": state.budget,
         "spent": state.spent,

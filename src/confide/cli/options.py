@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Alpha",
     "Book",
+    "ChargeDelta",
+    "Convert",
     "Csv",
     "Data",
     "Dataset",
@@ -76,6 +78,23 @@ Relation = Annotated[
 
 Book = Annotated[
     str | None, typer.Option("--ledger", metavar="LEDGER", help="The ledger to charge.", rich_help_panel=_LEDGER)
+]
+Convert = Annotated[
+    bool,
+    typer.Option(
+        "--convert",
+        help="Turn an (epsilon, delta) ledger into a Gaussian one first, once and for good.",
+        rich_help_panel=_LEDGER,
+    ),
+]
+ChargeDelta = Annotated[
+    float | None,
+    typer.Option(
+        "--charge-delta",
+        metavar="DELTA",
+        help="Charge a curve at its point with this delta; left out, as the ledger can best.",
+        rich_help_panel=_LEDGER,
+    ),
 ]
 NoLedger = Annotated[
     bool, typer.Option("--no-ledger", help="Charge no ledger: nobody adds up what was spent.", rich_help_panel=_LEDGER)

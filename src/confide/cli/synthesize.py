@@ -24,6 +24,8 @@ from confide.cli.hints import plan_command
 from confide.cli.options import (
     Alpha,
     Book,
+    ChargeDelta,
+    Convert,
     Csv,
     Data,
     Dataset,
@@ -75,6 +77,8 @@ def synthesize(
     relation: Relation = None,
     ledger: Book = None,
     no_ledger: NoLedger = False,
+    charge_delta: ChargeDelta = None,
+    convert: Convert = False,
     dataset: Dataset = None,
     rows: Annotated[
         int | None,
@@ -141,8 +145,8 @@ def synthesize(
         with session.doing("opening the data", private=True):
             source = source_of(data, found, delimiter_of(delimiter))
         session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)
-        earlier = say_cost(session, planned, book)
-        done = draw(session, planned, source, book, simulate)
+        earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
+        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
         keep(session, kept, done)
         try:
             with session.doing("making the rows"):

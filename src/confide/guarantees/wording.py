@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import Any
 
-__all__ = ["percent", "sentence"]
+__all__ = ["percent", "sentence", "weakness"]
 
 
 def percent(probability: float) -> str:
@@ -46,3 +47,27 @@ def _difference(relation: str | None, unit: str) -> str:
             return f"{contents} (the number of records is public)"
         case _:
             return f"{included}, or {contents}, as the plan will say (the relation is still open),"
+
+
+# Above these a test that finds a record out is right but for one case in millions (the least sum of both errors is 2 Phi(-5) at mu = 10
+# and 2/(1 + e^20) at epsilon = 20; rho = mu^2/2).
+_WEAK = (("mu", 10.0), ("epsilon", 20.0), ("rho", 50.0))
+
+
+def weakness(guarantee: Any) -> str:
+    """What to say of a guarantee so large that it protects nobody; nothing for any other.
+
+    >>> from confide.guarantees import GDP, PureDP
+    >>> weakness(GDP(1e9))
+    'mu = 1e+09 protects nobody: whoever sees so much can tell whether a record is there; mu is of the order of 1, hardly above 10'
+    >>> weakness(PureDP(1.0))
+    ''
+    """
+    for name, most in _WEAK:
+        level = getattr(guarantee, name, 0.0)
+        if level > most:
+            return (
+                f"{name} = {level:.6g} protects nobody: whoever sees so much can tell whether a record is there; {name} is of the "
+                f"order of 1, hardly above {most:g}"
+            )
+    return ""

@@ -1,23 +1,29 @@
-"""Where a dataset's book stands: the row of `budget`, read in one piece."""
+"""Where a data set's ledger stands: the row of `budget`, read in one piece."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
-from confide.ledger.chain import guarantee_from_text
-from confide.ledger.currency import CURRENCIES, Currency
+from confide.ledger.chain import canonical, guarantee_from_text, guarantee_to_text
+from confide.ledger.currencies import currency_at
+from confide.ledger.currency import Currency
+from confide.ledger.tables import TERMS
 from confide.ledger.units import ZERO, Price
 
-__all__ = ["Account"]
+__all__ = ["Account", "terms_text"]
 
 
 @dataclass(frozen=True)
 class Account:
-    """Budget, limit and running totals of a dataset, with the seq and the hash of its last entry."""
+    """Budget, limit and running totals of a data set, what it is pinned to, and the seq and the hash of its last entry.
+
+    unit, rows_per_unit: what is protected, and the most rows that one of them has; 0 rows in a ledger from before these
+    were pinned. stayed: what an (epsilon, delta) ledger had spent as pairs when it was converted.
+    """
 
     dataset: str
     currency: Currency
@@ -29,6 +35,8 @@ class Account:
     spent: Price
     entries: int
     head: str
+    rows_per_unit: int = 1
+    stayed: Price = ZERO
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Account:
@@ -36,7 +44,7 @@ class Account:
         try:
             return cls(
                 dataset=row["dataset"],
-                currency=CURRENCIES[row["currency"]],
+                currency=currency_at(row["currency"], row["state"]),
                 relation=row["relation"],
                 unit=row["unit"],
                 trust=row["trust"],
@@ -45,26 +53,74 @@ class Account:
                 spent=Price(_whole(row["spent_amount"]), _whole(row["spent_delta"])),
                 entries=_whole(row["entries"]),
                 head=row["head"],
+                rows_per_unit=_whole(row["rows_per_unit"]),
+                stayed=Price(_whole(row["stayed_amount"]), _whole(row["stayed_delta"])),
             )
         except (KeyError, TypeError, ValueError, AttributeError, PrivacyError) as error:
             raise PlanError(
                 f"the budget row of dataset {row['dataset']!r} is damaged ({type(error).__name__}); book.verify() "
-                "lists what is wrong; restore the book from a backup"
+                "lists what is wrong; restore the ledger from a backup"
             ) from None
 
+    def terms(self) -> dict[str, Any]:
+        """The columns of `budget` that an entry authenticates: everything but the end of the chain itself."""
+        return {
+            "currency": self.currency.name,
+            "state": self.currency.state,
+            "relation": self.relation,
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
+            "trust": self.trust,
+            "guarantee": guarantee_to_text(self.budget),
+            "limit_amount": self.limit.amount,
+            "limit_delta": self.limit.delta,
+            "spent_amount": self.spent.amount,
+            "spent_delta": self.spent.delta,
+            "stayed_amount": self.stayed.amount,
+            "stayed_delta": self.stayed.delta,
+        }
+
+    @property
+    def pinned(self) -> bool:
+        """Whether unit and rows per unit are pinned; only a ledger from before they were is not."""
+        return self.rows_per_unit > 0
+
+    @property
+    def left(self) -> Price:
+        """What is left of the limit, in units, never below nothing."""
+        amount, delta = self.limit.amount - self.spent.amount, self.limit.delta - self.spent.delta
+        return Price(max(amount, 0), max(delta, 0))
+
+    def charged(self, price: Price) -> Account:
+        """The account after a charge."""
+        return replace(self, spent=self.spent + price)
+
+    def converted(self) -> Account:
+        """An (epsilon, delta) account as Gaussian, for good: what is left of its pair becomes mu^2 and a leak.
+
+        Raises `PlanError` where there is nothing to convert, `PrivacyError` where too little is left.
+        """
+        gaussian, limit = self.currency.conversion(self)
+        return replace(self, currency=gaussian, limit=limit, spent=ZERO, stayed=self.spent)
+
     def holds(self, price: Price) -> bool:
-        """Whether a price fits what is left. A book that is over its limit already holds nothing more."""
+        """Whether a price fits what is left. A ledger that is over its limit already holds nothing more."""
         fits = self.currency.fits
         return fits(self.limit, self.spent) and fits(self.limit, self.spent + price)
 
     def holds_alone(self, statement: Guarantee) -> bool:
-        """Whether nothing is spent and the statement is within the budget as a number: GDP(0.3) in a GDP(0.3) book.
+        """Whether nothing is spent and the statement is within the budget as a number: GDP(0.3) in a GDP(0.3) ledger.
 
         In units the one is rounded up and the other down, so that no budget could be used up by one release. The
         first charge depends on no earlier output, hence it may be decided by this test; a price that only this test
         lets in is over the limit in units, hence nothing is ever granted beside it.
         """
-        return self.spent == ZERO and self.currency.covers(self.budget, statement)
+        return self.spent == ZERO == self.stayed and self.currency.covers(self.budget, statement)
+
+
+def terms_text(row: Mapping[str, Any]) -> str:
+    """What an entry says of the account after it: the terms of a row of `budget` as canonical JSON."""
+    return canonical({name: row[name] for name in TERMS})
 
 
 def _whole(value: Any) -> int:

@@ -1,34 +1,45 @@
-"""The budget book of a dataset: charge before the noise, receipt after the release, and nothing is ever given back."""
+"""The ledger of a dataset: charge before the noise, receipt after the release, and nothing is ever given back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection
 
-from confide.errors import ConfideError, LedgerBusy, PlanError, PrivacyError
+from confide.errors import ConfideError, LedgerBusy, PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.wording import weakness
 from confide.ledger import rows
 from confide.ledger.account import Account
+from confide.ledger.buying import purchases
 from confide.ledger.chain import (
     GENESIS,
     charge_delta_to_text,
-    guarantee_from_text,
     guarantee_to_text,
     statements_to_text,
 )
-from confide.ledger.currency import checked_delta, currency_of
+from confide.ledger.currencies import currency_of
+from confide.ledger.currency import checked_delta
 from confide.ledger.decision import choose
+from confide.ledger.moves import (
+    as_converted,
+    check_same_terms,
+    opened_account,
+    receipt_of,
+    write_conversion,
+    write_pins,
+)
+from confide.ledger.names import same_name
+from confide.ledger.pins import check_dataset, check_pins
 from confide.ledger.places import check_text, checked_path, store_of
 from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification
 from confide.ledger.refusal import quote
 from confide.ledger.statement import statement_of_account
 from confide.ledger.store import Store
-from confide.ledger.units import ZERO
 from confide.ledger.verify import examine
 
 __all__ = ["Ledger"]
@@ -37,15 +48,17 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Ledger:
-    """A budget book, open for one dataset: a file (SQLite), or a database of a PostgreSQL server for a team.
+    """A ledger, open for one dataset: in a file (SQLite), or in a database of a PostgreSQL server for a team.
 
-    Any number of datasets share a book. Safe for threads, processes and forks. Everything in it is public: nothing
-    comes from a record. Made by `Ledger.create` and `Ledger.open`.
+    Any number of datasets share a file. Safe for threads, processes and forks. Everything in it is public: nothing
+    comes from a record. Made by `Ledger.create` and `Ledger.open`. Data set, unit, rows per unit, relation and trust are
+    pinned when it is opened; names are compared after Unicode NFKC, case folding and trimming.
 
     >>> import tempfile
     >>> from confide.guarantees import GDP
     >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(2.0))
-    >>> charge = book.charge((GDP(1.0, relation="add-remove"),), method="mean 1", plan_sha256="0" * 64)
+    >>> about = {"dataset": "survey", "unit": "record", "rows_per_unit": 1}
+    >>> charge = book.charge((GDP(1.0, relation="add-remove"),), **about, method="mean 1", plan_sha256="0" * 64)
     >>> receipt = book.receipt(charge, release_sha256="1" * 64, version="0.1.0")
     >>> book.find("1" * 64) == receipt
     True
@@ -62,35 +75,46 @@ class Ledger:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, dataset: str, budget: Guarantee, note: str = "", timeout: float = 60.0
+        cls,
+        path: str | Path,
+        *,
+        dataset: str,
+        budget: Guarantee,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        grants: str | None = None,
+        note: str = "",
+        timeout: float = 60.0,
     ) -> Ledger:
-        """Open a budget for a dataset, in a new file (mode 0600) or in an existing book; never overwrites.
+        """Open a budget for a dataset, in a new file (mode 0600) or in an existing one; never overwrites.
 
         path: a file, or a URL such as "postgresql://user@host/database" (extra `postgres`; there the database's rights
-        say who may do what). budget: GDP, ApproxDP, ZCDP or PureDP; its class is the book's currency for good. A
-        relation left open means add-remove. timeout: seconds to wait for another process's lock.
+        say who may do what). budget: GDP, ApproxDP, ZCDP or PureDP; its class is the ledger's currency for good. A
+        relation left open means add-remove. unit, rows_per_unit: what is protected and the most rows that one has, as in
+        the schema; the record, with one row, when left out. grants: "gaussian" converts an ApproxDP budget at once
+        (`convert`). timeout: seconds to wait for another process's lock.
 
         Raises `PlanError` (the dataset has a budget, or the file is something else), `PrivacyError` (not a budget),
-        `LedgerBusy`.
+        `LedgerBusy`; warns of a budget that protects nobody.
 
         >>> import tempfile
         >>> from confide.guarantees import ZCDP
         >>> Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ZCDP(0.5)).relation
         'add-remove'
         """
-        _check_dataset(dataset)
+        check_dataset(dataset)
         check_text("note", note)
-        currency = currency_of(budget)
-        full = budget if budget.complete else budget.resolve("add-remove")
-        relation = full.relation or ""
-        new = Account(dataset, currency, relation, full.unit, full.trust, full, currency.limit(full), ZERO, 0, GENESIS)
+        new = opened_account(dataset, budget, unit, rows_per_unit, grants)
+        if weak := weakness(budget):
+            warnings.warn(f"dataset {dataset!r}: {weak}", stacklevel=2)
         store = store_of(path, timeout)
         store.create()
         with store.writing(creating=True) as connection:
-            if rows.budget_row(connection, dataset) is not None:
+            taken = next((name for name in rows.dataset_names(connection) if same_name(name, dataset)), None)
+            if taken is not None:
                 raise PlanError(
-                    f"dataset {dataset!r} has a budget in {store.name} already, and a budget is never overwritten; use "
-                    f"it: Ledger.open({store.target!r}, dataset={dataset!r}); change it: book.amend(budget, "
+                    f"dataset {taken!r} has a budget in {store.name} already, and a budget is never overwritten; use "
+                    f"it: Ledger.open({store.target!r}, dataset={taken!r}); change it: book.amend(budget, "
                     "reason='...')"
                 )
             rows.open_book(connection, new, note)
@@ -98,9 +122,9 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, dataset: str | None = None, timeout: float = 60.0) -> Ledger:
-        """Open a dataset's book, in a file or at a URL; `dataset` may be left out when there is exactly one.
+        """Open a dataset's ledger, in a file or at a URL; `dataset` may be left out when there is exactly one.
 
-        Raises `PlanError` (no such book or dataset, or several), `LedgerBusy`.
+        Raises `PlanError` (no such ledger or dataset, or several), `LedgerBusy`.
         """
         store = store_of(path, timeout)
         store.check()
@@ -113,12 +137,13 @@ class Ledger:
                     f"{store.name} holds the datasets {listed}; say which: Ledger.open({store.target!r}, dataset=...)"
                 )
             dataset = known[0]
-        if dataset not in known:
+        found = next((name for name in known if isinstance(dataset, str) and same_name(name, dataset)), None)
+        if found is None:
             raise PlanError(
                 f"there is no dataset {dataset!r} in {store.name}; it holds {listed}; open a budget for it: "
                 f"Ledger.create({store.target!r}, dataset={dataset!r}, budget=...)"
             )
-        return cls(store, dataset)
+        return cls(store, found)
 
     @staticmethod
     def datasets(path: str | Path) -> tuple[str, ...]:
@@ -158,8 +183,23 @@ class Ledger:
 
     @property
     def unit(self) -> str:
-        """What is protected: "record", ..."""
+        """What is protected: "record", "person", ..."""
         return self._account().unit
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows that one unit has; 0 in a ledger from before this was pinned, until its next charge."""
+        return self._account().rows_per_unit
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry. Kept elsewhere, it tells when an older copy is put back: `verify(heads=[head])`."""
+        return self._account().head
+
+    @property
+    def converted(self) -> bool:
+        """Whether this is an (epsilon, delta) ledger that was converted to a Gaussian one."""
+        return self._account().currency.state == "gaussian"
 
     @property
     def trust(self) -> str:
@@ -171,8 +211,33 @@ class Ledger:
         """What the book counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
         return self._account().currency.name
 
-    def preview(self, statements: Sequence[Guarantee], *, charge_delta: float | None = None) -> Quote:
-        """What `charge` would charge for these statements as the book stands, or raise; no charge, no lock.
+    def check(self, *, dataset: str | None, unit: str, rows_per_unit: int) -> None:
+        """Refuse a release that is about something else than this ledger: another data set, unit or number of rows per unit.
+
+        Reads the ledger alone. Raises `PlanError` (the data set, or one without a name), `PrivacyError` (unit, rows per unit).
+        """
+        check_pins(self._account(), dataset, unit, rows_per_unit)
+
+    def buys(self) -> tuple[str, ...]:
+        """What is left buys, in words: how many equal releases of some usual sizes, one after the other.
+
+        >>> import tempfile
+        >>> from confide.guarantees import ApproxDP
+        >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
+        >>> print(*book.buys(), sep="\\n")
+        8 releases at (1, 1e-06), or 80 at epsilon 0.1
+        converted to Gaussian (mu = 1.66506): 11 at mu 0.5, or 2 at epsilon 1
+        """
+        return purchases(self._account())
+
+    def preview(
+        self,
+        statements: Sequence[Guarantee],
+        *,
+        charge_delta: float | None = None,
+        convert: bool = False,
+    ) -> Quote:
+        """What `charge` would charge for these statements as the ledger stands, or raise; no charge, no lock.
 
         >>> import tempfile
         >>> from confide.guarantees import GDP
@@ -181,33 +246,53 @@ class Ledger:
         mu = 0.8, mu^2 = 0.64, delta = 0
         """
         account = self._account()
-        chosen = choose(account, statements, charge_delta)
-        return quote(account, chosen.statement, chosen.price)
+        asked = as_converted(account) if convert else account
+        chosen = choose(asked, statements, charge_delta)
+        return quote(asked, chosen.statement, chosen.price, account if asked is not account else None)
 
     def charge(
-        self, statements: Sequence[Guarantee], *, method: str, plan_sha256: str, charge_delta: float | None = None
+        self,
+        statements: Sequence[Guarantee],
+        *,
+        dataset: str | None,
+        unit: str,
+        rows_per_unit: int,
+        method: str,
+        plan_sha256: str,
+        charge_delta: float | None = None,
+        convert: bool = False,
     ) -> Charge:
         """Charge the cheapest of a release's proved statements that converts and fits.
 
         When this returns, the charge is on disk and noise may be drawn. statements: complete guarantees of one release,
-        each proved, in the book's relation, unit and trust. charge_delta: where a `TradeOff` statement is charged, as
-        the GDP(mu, charge_delta) that follows from it (books in GDP and ApproxDP); rounded down to units of 2^-60.
+        each proved, in the ledger's relation, unit and trust. dataset, unit, rows_per_unit: what the release is about, as
+        its schema says; they must be the ledger's. charge_delta: where a curve is charged that has a point for each delta
+        (a `TradeOff` in mu^2, anything in an (epsilon, delta) ledger); rounded down to units of 2^-60. convert: turn an
+        (epsilon, delta) ledger into a Gaussian one first, for good, if it is not one yet and the charge fits.
 
         Raises `BudgetExceeded` (does not fit), `NoConversion` or `PrivacyError` (cannot be counted here), `PlanError`
-        (arguments, a damaged book), `LedgerBusy` (locked, read-only, disk full). Nothing was charged then, unless
-        `LedgerBusy` says that this is not known.
+        (arguments, another data set, a ledger that was changed by hand), `LedgerBusy` (locked, read-only, disk full).
+        Nothing was charged then, unless `LedgerBusy` says that this is not known.
         """
         if not isinstance(method, str) or not method:
             raise PlanError(f"method must be a method's name and version, got {method!r}; for instance method='ssp 1'")
         check_text("method", method)
         _check_digest("plan_sha256", plan_sha256)
-        self.preview(statements, charge_delta=charge_delta)  # a refusal needs no lock; a grant is decided only under it
+        # a refusal needs no lock, since totals only grow; a grant is decided only under it
+        self.check(dataset=dataset, unit=unit, rows_per_unit=rows_per_unit)
+        self.preview(statements, charge_delta=charge_delta, convert=convert)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
+            check_pins(account, dataset, unit, rows_per_unit)
+            if not account.pinned:
+                account = write_pins(connection, account, unit, rows_per_unit)
+            if convert and as_converted(account) is not account:
+                account = write_conversion(connection, account, "for the release charged next")
             chosen = choose(account, statements, charge_delta)
-            row = rows.append(
+            row, _ = rows.append(
                 connection,
                 account,
+                account.charged(chosen.price),
                 price=chosen.price,
                 kind="charge",
                 guarantee=guarantee_to_text(chosen.statement),
@@ -217,6 +302,25 @@ class Ledger:
                 note=charge_delta_to_text(checked_delta(charge_delta)),
             )
         return Charge(row["seq"], chosen.statement, row["hash"], row["time"])
+
+    def convert(self, *, reason: str = "") -> None:
+        """Turn an (epsilon, delta) ledger into a Gaussian one, once and for good: what is left becomes mu^2 and a small delta.
+
+        Afterwards Gaussian releases cost their mu^2, and others what they leave of it; epsilons no longer simply add.
+
+        Raises `PlanError` (another currency, or converted already), `PrivacyError` (no delta left, or too little),
+        `LedgerBusy`.
+
+        >>> import tempfile
+        >>> from confide.guarantees import ApproxDP
+        >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
+        >>> book.convert(reason="many Gaussian releases to come")
+        >>> print(book.show().remaining)
+        mu = 1.66506, mu^2 = 2.77241, delta = 2e-07
+        """
+        check_text("reason", reason)
+        with self._store.writing() as connection:
+            write_conversion(connection, rows.locked_account(connection, self._dataset), reason)
 
     def receipt(self, charge: Charge, *, release_sha256: str, version: str) -> Receipt:
         """Record that a charge became a release. One charge pays for one release.
@@ -230,7 +334,7 @@ class Ledger:
             with self._store.writing() as connection:
                 account = rows.locked_account(connection, self._dataset)
                 paid = rows.unpaid_charge(connection, self._dataset, charge)
-                row = rows.append(
+                row, _ = rows.append(
                     connection,
                     account,
                     kind="receipt",
@@ -244,13 +348,13 @@ class Ledger:
         except LedgerBusy as error:
             reason = str(error).replace("nothing was charged", "the receipt was not written")
             raise LedgerBusy(f"charge {charge.seq} of dataset {self._dataset!r} stays, unfinished: {reason}") from None
-        return _receipt(row)
+        return receipt_of(row)
 
     def find(self, release_sha256: str) -> Receipt | None:
         """The receipt of a release (the latest, when several releases are equal); None when it has none here."""
         with self._store.reading() as connection:
             row = rows.receipt_row(connection, self._dataset, release_sha256)
-        return None if row is None else _receipt(row)
+        return None if row is None else receipt_of(row)
 
     def show(self) -> LedgerState:
         """The statement of account: terms, budget, spent, left, every entry.
@@ -282,7 +386,8 @@ class Ledger:
         fixed in advance, so a book that was raised after looking at releases promises its largest budget only in
         good faith.
 
-        Raises `PrivacyError` (another currency, relation, unit or trust), `PlanError` (no reason), `LedgerBusy`.
+        Raises `PrivacyError` (another currency, relation, unit or trust), `PlanError` (no reason), `LedgerBusy`; warns of a budget
+        that protects nobody.
         """
         if not isinstance(reason, str) or not reason.strip():
             raise PlanError(
@@ -291,13 +396,22 @@ class Ledger:
             )
         check_text("reason", reason)
         currency = currency_of(budget)
+        if weak := weakness(budget):
+            warnings.warn(f"dataset {self._dataset!r}: {weak}", stacklevel=2)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             full = budget if budget.complete else budget.resolve(account.relation)
-            _check_same_terms(account, full)
-            amended = replace(account, budget=full, limit=currency.limit(full))
+            check_same_terms(account, full)
+            currency.limit(full)  # refuses what is no budget of its kind
+            amended = replace(account, budget=full, limit=account.currency.limit_after(full, account.stayed))
             rows.append(
-                connection, account, budget=amended, kind="amend", guarantee=guarantee_to_text(full), note=reason
+                connection,
+                account,
+                amended,
+                price=amended.limit,
+                kind="amend",
+                guarantee=guarantee_to_text(full),
+                note=reason,
             )
 
     def backup(self, path: str | Path) -> None:
@@ -326,14 +440,7 @@ class Ledger:
                 f"there is no dataset {self._dataset!r} in {self.place} any more; open a budget for it: "
                 "Ledger.create(path, dataset=..., budget=...)"
             )
-        return Account.of(row)
-
-
-def _check_dataset(dataset: str) -> None:
-    if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > 200 or not dataset.isprintable():
-        raise PlanError(
-            f"dataset must be a name of 1 to 200 printable characters, got {dataset!r}; for instance dataset='survey'"
-        )
+        return rows.account_here(connection, row)
 
 
 def _check_digest(name: str, value: str) -> None:
@@ -341,35 +448,3 @@ def _check_digest(name: str, value: str) -> None:
         raise PlanError(
             f"{name} must be a SHA-256, 64 hexadecimal digits in lower case, got {value!r}; for instance plan.sha256"
         )
-
-
-def _check_same_terms(account: Account, budget: Guarantee) -> None:
-    mine = (account.currency.name, account.relation, account.unit, account.trust)
-    theirs = (type(budget).__name__, budget.relation, budget.unit, budget.trust)
-    if mine != theirs:
-        raise PrivacyError(
-            f"dataset {account.dataset!r} is counted in {mine[0]} with relation={mine[1]!r}, unit={mine[2]!r}, "
-            f"trust={mine[3]!r} for good; the budget {budget} is not; an amendment changes the size only: "
-            f"book.amend({mine[0]}(...), reason='...')"
-        )
-
-
-def _receipt(row: Mapping[str, Any]) -> Receipt:
-    try:
-        guarantee = guarantee_from_text(row["guarantee"])
-    except (KeyError, TypeError, ValueError):
-        raise PlanError(
-            f"receipt {row['seq']} of dataset {row['dataset']!r} is damaged; book.verify() lists what is wrong"
-        ) from None
-    return Receipt(
-        dataset=row["dataset"],
-        seq=row["seq"],
-        charge_seq=row["charge_seq"],
-        release_sha256=row["release_sha256"],
-        method=row["method"],
-        plan_sha256=row["plan_sha256"],
-        guarantee=guarantee,
-        time=row["time"],
-        version=row["version"],
-        head=row["hash"],
-    )

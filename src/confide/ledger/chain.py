@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.ledger.tables import CHAINED
+from confide.ledger.tables import chained
 
 __all__ = [
     "GENESIS",
@@ -41,7 +41,8 @@ def row_hash(prev: str, row: Mapping[str, Any]) -> str:
 
     `prev` always has 64 characters, so that where it ends and the row begins is not open to choice.
     """
-    return hashlib.sha256((prev + canonical({name: row[name] for name in CHAINED})).encode("ascii")).hexdigest()
+    covered = {name: row[name] for name in chained(row["after"])}
+    return hashlib.sha256((prev + canonical(covered)).encode("ascii")).hexdigest()
 
 
 def guarantee_to_text(guarantee: Guarantee) -> str:

@@ -1,25 +1,29 @@
 """Does a release fit, and as which of its statements? A pure function of the account, so `verify` can decide again.
 
-Source of the filter: the budget is fixed in advance and each release, however it was chosen, fits what is left of it
-(backward induction over the releases; the same induction for sums of rho and of epsilon).
+Source of the filter: what is left is fixed before each release, and each release, however it was chosen, leads to a state
+that is fixed before its noise is drawn (docs/ledger.md has the proof; for sums of rho and of epsilon the same induction).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from confide.errors import NoConversion, PrivacyError
+from confide.errors import PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
-from confide.ledger.currency import CURRENCIES, Currency, checked_delta
-from confide.ledger.refusal import exceeded
+from confide.ledger.currency import checked_delta
+from confide.ledger.refusal import exceeded, no_conversion
 from confide.ledger.units import Price
 
-__all__ = ["Chosen", "check_terms", "choose"]
+__all__ = ["Chosen", "check_terms", "choose", "recheck"]
 
 
 _KINDS = (GDP, ZCDP, PureDP, ApproxDP, RDP, TradeOff)
+
+# What remains after a release was never found to be worth more than this many times its price by the Gaussian curve above
+# it; beyond it the search is left out, which can only make a charge dearer.
+_WORTH = 8
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Chosen:
 
 
 def check_terms(account: Account, statement: Guarantee) -> None:
-    """Refuse a statement that is not complete or speaks of another relation, unit or trust than the book.
+    """Refuse a statement that is not complete or speaks of another relation, unit or trust than the ledger.
 
     Raises `PrivacyError`.
     """
@@ -45,7 +49,7 @@ def check_terms(account: Account, statement: Guarantee) -> None:
             f"the charge {statement} leaves its relation open, and a ledger takes complete statements only; "
             f"write {type(statement).__name__}(..., relation={account.relation!r}) or charge the plan's guarantees"
         )
-    mine = (account.relation, account.unit, account.trust)
+    mine = (account.relation, account.budget.unit, account.trust)
     theirs = (statement.relation, statement.unit, statement.trust)
     if mine != theirs:
         raise PrivacyError(
@@ -59,8 +63,8 @@ def _way_out(account: Account, statement: Guarantee) -> str:
     terms = f"relation={statement.relation!r}, unit={statement.unit!r}, trust={statement.trust!r}"
     size = "..., delta=..." if isinstance(statement, (GDP, ApproxDP)) and statement.delta else "..."
     call = f"Ledger.create(path, dataset=..., budget={type(statement).__name__}({size}, {terms}))"
-    another = f"open a book on those terms: {call} (two books on the same records add up, unseen)"
-    if (account.unit, account.trust) != (statement.unit, statement.trust):
+    another = f"open a ledger on those terms: {call} (two ledgers on the same records add up, unseen)"
+    if (account.budget.unit, account.trust) != (statement.unit, statement.trust):
         return another
     hint = (
         f"ask for the release with relation={account.relation!r} if its method has that relation, else take a method that has it, or "
@@ -72,9 +76,9 @@ def _way_out(account: Account, statement: Guarantee) -> str:
 
 
 def choose(account: Account, statements: Sequence[Guarantee], charge_delta: float | None = None) -> Chosen:
-    """The cheapest of a release's proved statements that converts into the book's currency and fits.
+    """The cheapest of a release's proved statements that converts into the ledger's currency and fits.
 
-    charge_delta: where trade-off functions are charged; without one they do not convert.
+    charge_delta: where a curve is charged that has a point for each delta.
 
     Raises `PrivacyError` (terms, charge_delta), `NoConversion` (no statement converts), `BudgetExceeded` (none fits).
     """
@@ -86,53 +90,66 @@ def choose(account: Account, statements: Sequence[Guarantee], charge_delta: floa
     for statement in statements:
         check_terms(account, statement)
     delta = checked_delta(charge_delta)
-    currency, limit = account.currency, account.limit
-    offers = [
-        Chosen(statement, counted, currency.price(counted))
-        for statement in statements
-        if (counted := _counted(currency, statement, delta)) is not None
-    ]
+    plain = _plain(account, statements, delta)
+    offers = [*plain, *_by_what_remains(account, statements, plain)]
     if not offers:
-        raise _no_conversion(account, statements, delta)
+        raise no_conversion(account, statements, delta)
     # Of two equal prices the release's own order decides, which is native first.
-    offers.sort(key=lambda offer: currency.share(limit, offer.price))
+    offers.sort(key=lambda offer: account.currency.share(account.limit, offer.price))
     for offer in offers:
         if account.holds(offer.price):
             return offer
-    if any(account.holds_alone(offer.counted) for offer in offers):
-        return offers[0]
-    raise exceeded(account, offers[0].statement, offers[0].counted, offers[0].price)
+    for offer in plain:
+        if account.holds_alone(offer.counted):
+            return replace(offer, price=account.currency.price_alone(account.budget, offer.counted))
+    dearest_told = plain[0] if plain else offers[0]
+    raise exceeded(account, dearest_told.statement, dearest_told.counted, dearest_told.price)
 
 
-def _counted(currency: Currency, statement: Guarantee, delta: float | None) -> Guarantee | None:
-    try:
-        return currency.counted(statement, delta)
-    except NoConversion:
-        return None
+def recheck(
+    account: Account, statements: Sequence[Guarantee], charged: Guarantee, delta: float | None, price: Price
+) -> list[str]:
+    """What is wrong with a charge as it was written, with no search: its terms, its price, and whether it fitted.
+
+    A price by what remains is proved by its certificate, so that it may be any that one upholds.
+    """
+    currency, at = account.currency, checked_delta(delta)
+    for statement in statements:
+        check_terms(account, statement)
+    found = []
+    offer = currency.offer(charged, at)
+    alone = offer is not None and account.holds_alone(offer[0])
+    exactly = alone and offer is not None and price == currency.price_alone(account.budget, offer[0])
+    if not (exactly or currency.upholds(charged, at, account.left, price)):
+        found.append(f"the price is not that of {charged}")
+    if not (account.holds(price) or alone):
+        found.append(f"the charge {charged} did not fit what was left of {account.budget}")
+    paid = currency.share(account.limit, price)
+    for due in _plain(account, statements, at):
+        if due.statement != charged and account.holds(due.price) and currency.share(account.limit, due.price) < paid:
+            found.append(f"was charged as {charged}, where {due.statement} was due")
+            break
+    return found
 
 
-def _no_conversion(account: Account, statements: Sequence[Guarantee], delta: float | None) -> NoConversion:
-    name = account.currency.name
-    given = ", ".join(str(statement) for statement in statements)
-    curve = any(isinstance(statement, TradeOff) for statement in statements)
-    if curve and delta is None and isinstance(account.currency, type(CURRENCIES["GDP"])):
-        return NoConversion(
-            f"dataset {account.dataset!r} is counted in {name}; the release states {given}, and a trade-off function "
-            "is charged at a delta that you choose; say which: charge_delta=1e-6"
-        )
-    books = [
-        f"{other.name} (with charge_delta=1e-6)" if curve and other.name in {"GDP", "ApproxDP"} else other.name
-        for other in CURRENCIES.values()
-        if any(_counted(other, statement, delta or 1e-6) is not None for statement in statements)
-    ]
-    if books:
-        works = f"ask a method for a guarantee that converts, or open a dataset's book with a budget in {' or '.join(books)}"
-    else:
-        works = (
-            "ask a method for a guarantee that converts, or state as well what follows from this one, for instance "
-            "guarantee.to_approx(delta=1e-6), which a book in GDP or ApproxDP takes"
-        )
-    return NoConversion(
-        f"dataset {account.dataset!r} is counted in {name}, which takes {account.currency.accepts}; the release "
-        f"states {given}, and no proof leads from there to {name}; {works}"
-    )
+def _plain(account: Account, statements: Sequence[Guarantee], delta: float | None) -> list[Chosen]:
+    """Each statement that converts, at the price that it has whatever is left."""
+    found = ((statement, account.currency.offer(statement, delta)) for statement in statements)
+    return [Chosen(statement, *offer) for statement, offer in found if offer is not None]
+
+
+def _by_what_remains(account: Account, statements: Sequence[Guarantee], plain: Sequence[Chosen]) -> list[Chosen]:
+    """Statements at the price of what remains after them, where that may be the cheapest."""
+    if plain and account.currency.state == "pair":
+        return []  # what was asked for as a pair is charged as that pair
+    prices = {offer.statement: offer.price.amount for offer in plain}
+    gaussian = min((offer.price.amount for offer in plain if isinstance(offer.statement, GDP)), default=None)
+    found = []
+    for statement in dict.fromkeys(statements):
+        known = prices.get(statement)
+        if gaussian is not None and known is not None and gaussian * _WORTH <= known:
+            continue
+        price = account.currency.by_what_remains(statement, account.left)
+        if price is not None:
+            found.append(Chosen(statement, statement, price))
+    return found

@@ -43,7 +43,7 @@ _REASONS = {
     "25006": "is read-only (a standby?); give the URL of the primary server",
     "42501": (
         "does not permit it to this role; grant it SELECT on confide_ledger, SELECT and INSERT on entry, and SELECT, "
-        "INSERT and UPDATE on budget"
+        "INSERT and UPDATE on budget; tables of an earlier version are brought up to date by their owner, who opens the ledger once"
     ),
     "53100": "cannot grow because the disk is full; make room and try again",
     "53200": "is out of memory; try again",
@@ -117,11 +117,20 @@ class PostgresStore(Store):
                 f"{self.name} was written by a newer version of confide (tables {found.format}, here {FORMAT}); install "
                 "that version"
             )
+        if found.format < FORMAT:
+            self._update()
         if not flushed:
             warnings.warn(
                 f"{self.name}: the server has fsync off and may forget charges when the machine stops; set fsync = on",
                 stacklevel=3,
             )
+
+    def _update(self) -> None:
+        """Needs the rights of the tables' owner, once; whoever may only charge is told so by the server's refusal."""
+        with self.writing(creating=True) as connection:
+            if connection.execute(select(book_tables.c.format)).scalar_one() < FORMAT:
+                self._add_columns(connection)
+                connection.execute(book_tables.update().values(format=FORMAT))
 
     def integrity(self) -> list[str]:
         """Nothing: the server checks its own files (pg_amcheck, data checksums)."""

@@ -82,8 +82,8 @@ class Receipt:
 class Entry:
     """One line of the statement of account.
 
-    kind: "open", "charge", "receipt" or "amend". amount: what was charged, or the limit of open and amend, as text;
-    status: of a charge, "released" or "unfinished"; note: the note of open, the reason of amend, the release's
+    kind: "open", "pin", "charge", "receipt", "amend" or "convert". amount: what was charged, or what it was converted to, as
+    text; status: of a charge, "released" or "unfinished"; note: the note of open, the reason of amend and convert, the release's
     SHA-256 of a receipt.
     """
 
@@ -104,14 +104,17 @@ class Entry:
 class LedgerState:
     """A statement of account: the terms, the budget, what is spent and left, and every entry.
 
-    Totals come as text in the reader's numbers and, in `units`, as whole numbers (mu^2, rho or epsilon in 2^-40,
-    delta in 2^-60).
+    unit, rows_per_unit: to what it is pinned, 0 rows in a ledger from before; state: of an (epsilon, delta) ledger, "pair" or
+    "gaussian" once it is converted, "" for an older rule and for other currencies. Totals come as text in the reader's
+    numbers and, in `units`, as whole numbers (mu^2, rho or epsilon in 2^-40, delta in 2^-60).
     """
 
     dataset: str
     currency: str
     relation: str
     unit: str
+    rows_per_unit: int
+    state: str
     trust: str
     budget: Guarantee
     spent: str
@@ -120,6 +123,13 @@ class LedgerState:
     unfinished: int
     head: str
     rows: tuple[Entry, ...]
+
+    @property
+    def whose(self) -> str:
+        """What is protected, in words."""
+        if not self.rows_per_unit:
+            return f"unit {self.unit} (not pinned yet: the next charge says it, with the rows per unit)"
+        return f"unit {self.unit} of at most {self.rows_per_unit} row{'s' if self.rows_per_unit > 1 else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -132,7 +142,7 @@ class LedgerState:
 
     def __str__(self) -> str:
         head = [
-            f"Dataset {self.dataset}: budget {self.budget}; {self.relation}, unit {self.unit}, trust {self.trust}",
+            f"Dataset {self.dataset}: budget {self.budget}; {self.relation}, {self.whose}, trust {self.trust}",
             f"spent      {self.spent}",
             f"left       {self.remaining}",
             f"unfinished {self.unfinished} (charged, but no release was recorded; never refunded)",

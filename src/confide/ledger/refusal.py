@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import floor, log10
 
-from confide.errors import BudgetExceeded, PrivacyError
+from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
+from confide.ledger.currencies import CURRENCIES
+from confide.ledger.currency import Currency
+from confide.ledger.gaussian_ledger import Gaussian
+from confide.ledger.pair_ledger import Pair
 from confide.ledger.records import Quote
-from confide.ledger.units import Price, delta_of
+from confide.ledger.units import Price, amount_of, delta_of
 
-__all__ = ["exceeded", "largest_fitting", "pure_note", "quote"]
+__all__ = ["exceeded", "largest_fitting", "no_conversion", "pure_note", "quote"]
 
 
 def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: Price) -> BudgetExceeded:
@@ -21,19 +26,26 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     counted: what the book counts the statement as, of which a smaller one is offered.
     """
     currency, limit = account.currency, account.limit
-    requested, spent = f"counted as {currency.text(price)}", currency.standing(limit, account.spent)
+    spent = currency.standing(limit, account.spent)
+    requested = f"counted as {currency.text(price)}"
+    if isinstance(counted, TradeOff):
+        requested = "which leaves nothing of that much" if price.amount > account.left.amount else requested
     remaining = currency.text(currency.remaining(limit, account.spent))
-    fitting = largest_fitting(account, counted)
+    fitting = _point_left(account) if isinstance(currency, Pair) and not currency.exact(counted) else None
+    if fitting is None and not isinstance(counted, TradeOff):
+        fitting = largest_fitting(account, counted)
     left = float(delta_of(currency.remaining(limit, account.spent).delta))
-    if fitting is not None and isinstance(statement, TradeOff):
+    if fitting is not None and isinstance(statement, TradeOff) and not isinstance(currency, Pair):
         works = f"what fits: a trade-off function that is {fitting} at its charge_delta"
     elif fitting is not None:
         less = f"delta = {left:.4g} is left of the {_delta(counted):.4g} asked for; " if left < _delta(counted) else ""
         works = f"{less}what fits: privacy={_call(fitting)}"
+    elif isinstance(counted, TradeOff):
+        works = "ask for a smaller one"
     elif account.holds(Price(1, 0)) and _delta(counted):
         some = f"too little delta left ({left:.4g})" if left else "no delta left"
         works = (
-            f"this book has {some}; a release that may fail needs one: amend the book with a delta, "
+            f"this ledger has {some}; a release that may fail needs one: amend the book with a delta, "
             f"book.amend({type(account.budget).__name__}(..., delta=...), reason='...')"
         )
     else:
@@ -51,27 +63,44 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     return BudgetExceeded(message, requested=currency.text(price), spent=spent, remaining=remaining)
 
 
+def _point_left(account: Account) -> Guarantee | None:
+    """What is left of a pair, as the request that takes all of it; None when one of the two is gone."""
+    epsilon, delta = (float(amount_of(account.left.amount)), float(delta_of(account.left.delta)))
+    epsilon, delta = _four_digits_down(epsilon), _four_digits_down(delta)
+    return ApproxDP(epsilon, delta) if epsilon and delta else None
+
+
 def pure_note(account: Account, statement: Guarantee) -> str:
-    """Why a pure release costs more here than its epsilon, for books in a Gaussian currency; else nothing."""
-    if not isinstance(statement, PureDP) or account.currency.name not in {"GDP", "ApproxDP"}:
+    """Why a pure release costs more here than its epsilon, for ledgers in a Gaussian currency; else nothing."""
+    if not isinstance(statement, PureDP) or not isinstance(account.currency, Gaussian):
         return ""
     return (
-        "a book in GDP or (epsilon, delta) counts a pure release as the Gaussian curve that covers it, so that a few large ones use it "
-        "up sooner than their epsilons add up; for pure releases alone open the budget in epsilon: budget=PureDP(3.0)"
+        "a ledger in mu^2 counts a pure release by what it leaves of the Gaussian curve, so that a few large ones use it up sooner than "
+        "their epsilons add up; for pure releases alone open the budget in epsilon: budget=PureDP(3.0)"
     )
 
 
-def quote(account: Account, statement: Guarantee, price: Price) -> Quote:
-    """What a charge that fits will cost: in the book's own currency, with what is left before and after."""
+def quote(account: Account, statement: Guarantee, price: Price, stays: Account | None = None) -> Quote:
+    """What a charge that fits will cost: in the ledger's own currency, with what is left before and after.
+
+    stays: the account as it is, where the charge would convert it first.
+    """
     currency, limit = account.currency, account.limit
-    after = replace(account, spent=account.spent + price)
+    after = account.charged(price)
     return Quote(
         statement=statement,
         price=currency.text(price),
         before=currency.text(currency.remaining(limit, account.spent)),
         after=currency.text(currency.remaining(limit, after.spent)),
         last=not after.holds(Price(1, 0)),
-        note=pure_note(account, statement),
+        note=pure_note(account, statement) if stays is None else _conversion_note(stays, account),
+    )
+
+
+def _conversion_note(stays: Account, account: Account) -> str:
+    return (
+        f"this converts the ledger first, once and for good: the pair that is left ({stays.currency.text(stays.left)}) becomes "
+        f"{account.currency.text(account.left)}, and epsilons no longer simply add"
     )
 
 
@@ -98,6 +127,7 @@ def largest_fitting(account: Account, statement: Guarantee) -> Guarantee | None:
 def _fits(account: Account, statement: Guarantee, size: float, delta: float) -> bool:
     try:
         smaller = _scaled(statement, size, delta)
+        # by the plain price: what fits by what remains fits by the Gaussian curve above it, and only what leaves nothing is new
         price = account.currency.price(smaller)
     except PrivacyError:  # a size of nothing is no guarantee
         return False
@@ -143,3 +173,54 @@ def _four_digits_down(value: float) -> float:
     step = Fraction(10) ** (floor(log10(value)) - 3)
     whole = Fraction(value) // step
     return float(whole * step) if Fraction(float(whole * step)) <= Fraction(value) else float((whole - 1) * step)
+
+
+def no_conversion(account: Account, statements: Sequence[Guarantee], delta: float | None) -> NoConversion:
+    """The error of a release none of whose statements can be counted, with what can be done."""
+    currency = account.currency
+    given = ", ".join(str(statement) for statement in statements)
+    said = f"dataset {account.dataset!r} is counted in {currency.name}, which takes {currency.accepts}; the release states {given}"
+    if isinstance(currency, Pair):
+        return NoConversion(f"{said}; {_stay_or_convert(account, statements)}")
+    if currency.name == "GDP" and delta is None and _counts(currency, statements, 1e-6):
+        return NoConversion(
+            f"{said}, and a trade-off function is charged at a delta that you choose; say which: charge_delta=1e-6"
+        )
+    curve = any(isinstance(statement, TradeOff) for statement in statements)
+    others = [
+        f"{other.name} (with charge_delta=1e-6)" if curve and other.name in {"GDP", "ApproxDP"} else other.name
+        for other in CURRENCIES.values()
+        if _counts(other, statements, delta or 1e-6)
+    ]
+    if others:
+        works = f"ask a method for a guarantee that converts, or open a dataset's ledger with a budget in {' or '.join(others)}"
+    else:
+        works = (
+            "ask a method for a guarantee that converts, or state as well what follows from this one, for instance "
+            "guarantee.to_approx(delta=1e-6), which a ledger in GDP or ApproxDP takes"
+        )
+    return NoConversion(f"{said}, and no proof leads from there to {currency.name}; {works}")
+
+
+def _counts(currency: Currency, statements: Sequence[Guarantee], delta: float) -> bool:
+    return any(currency.offer(statement, delta) is not None for statement in statements)
+
+
+def _stay_or_convert(account: Account, statements: Sequence[Guarantee]) -> str:
+    """The two ways on from a pair: an (epsilon, delta) point of the release's own curve, or converting for good."""
+    currency, left = account.currency, account.left
+    point = _four_digits_down(float(delta_of(left.delta)) / 10)
+    offers = (currency.offer(statement, point) for statement in statements) if point else ()
+    stays = next((offer[0] for offer in offers if offer is not None), None)
+    ways = (
+        [] if stays is None else [f"charge it at a point of its own curve, where it is {stays}: charge_delta={point!r}"]
+    )
+    try:
+        gaussian = account.converted()
+        ways.append(
+            f"or convert the ledger, once and for good, to {gaussian.currency.text(gaussian.left)}: convert=True "
+            "(book.convert(), confide ledger convert)"
+        )
+    except (PlanError, PrivacyError):
+        pass
+    return "; ".join(ways) or "ask for a release in (epsilon, delta)"

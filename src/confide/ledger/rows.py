@@ -1,16 +1,17 @@
-"""The statements that read and write a book's rows, the same on every database."""
+"""The statements that read and write a ledger's rows, the same on every database."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
 from confide.errors import PlanError, ReleaseError
-from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, guarantee_to_text, row_hash
+from confide.ledger.account import Account, terms_text
+from confide.ledger.chain import GENESIS, canonical, guarantee_to_text, row_hash
 from confide.ledger.records import Charge
 from confide.ledger.tables import budget as budgets
 from confide.ledger.tables import entry as entries
@@ -18,6 +19,7 @@ from confide.ledger.units import ZERO, Price
 
 __all__ = [
     "SHARED",
+    "account_here",
     "append",
     "budget_row",
     "chain_rows",
@@ -26,7 +28,6 @@ __all__ = [
     "open_book",
     "receipt_row",
     "shared_columns",
-    "terms_of",
     "unpaid_charge",
 ]
 
@@ -63,65 +64,75 @@ def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> di
 
 def open_book(connection: Connection, account: Account, note: str) -> None:
     """The first entry of a dataset, and its row of `budget`."""
-    terms = terms_of(account)
-    row = _entry(account, kind="open", note=note, **_as_price(account.limit), guarantee=terms["guarantee"])
+    row = _entry(
+        account, account, kind="open", note=note, price=account.limit, guarantee=guarantee_to_text(account.budget)
+    )
     connection.execute(
-        insert(budgets).values(
-            dataset=account.dataset,
-            currency=account.currency.name,
-            relation=account.relation,
-            unit=account.unit,
-            trust=account.trust,
-            spent_amount=0,
-            spent_delta=0,
-            entries=row["seq"],
-            head=row["hash"],
-            **terms,
-        )
+        insert(budgets).values(dataset=account.dataset, entries=row["seq"], head=row["hash"], **account.terms())
     )
     connection.execute(insert(entries).values(row))
 
 
 def append(
-    connection: Connection, before: Account, *, price: Price = ZERO, budget: Account | None = None, **columns: Any
-) -> dict[str, Any]:
-    """Write the next entry, and move the running totals and the head with it.
+    connection: Connection, before: Account, after: Account | None = None, *, price: Price = ZERO, **columns: Any
+) -> tuple[dict[str, Any], Account]:
+    """Write the next entry, and move the terms and the head with it; the entry, and the account with it.
 
-    before: the account as it was read under the lock; price: of a charge; budget: the amended account. Should the lock
-    have failed and another writer been faster, the insertion breaks on the tables' one successor for each entry.
+    before: the account as it was read under the lock; after: its terms after the entry, the same when left out; price: of a
+    charge, or a new limit. Should the lock have failed and another writer been faster, the insertion breaks on the tables'
+    one successor for each entry.
     """
-    amounts = _as_price(price if budget is None else budget.limit)
-    row = _entry(before, **amounts, **columns)
+    terms = before if after is None else after
+    row = _entry(before, terms, price=price, **columns)
     connection.execute(insert(entries).values(row))
-    spent = before.spent + price
+    moved = replace(terms, entries=row["seq"], head=row["hash"])
     connection.execute(
         update(budgets)
         .where(budgets.c.dataset == before.dataset)
-        .values(
-            spent_amount=spent.amount,
-            spent_delta=spent.delta,
-            entries=row["seq"],
-            head=row["hash"],
-            **({} if budget is None else terms_of(budget)),
-        )
+        .values(entries=moved.entries, head=moved.head, **moved.terms())
     )
-    return row
+    return row, moved
 
 
 def locked_account(connection: Connection, dataset: str) -> Account:
-    """The account, read after the lock, with the end of its chain where the account says."""
+    """The account, read after the lock, as the end of its chain has it."""
     row = budget_row(connection, dataset, lock=True)
     if row is None:
         raise PlanError(f"there is no dataset {dataset!r} any more; Ledger.datasets(path) lists those that are there")
-    account = Account.of(row)
-    last = select(entries.c.seq, entries.c.hash).where(entries.c.dataset == dataset)
-    end = connection.execute(last.order_by(entries.c.seq.desc()).limit(1)).first()
-    if end is None or tuple(end) != (account.entries, account.head):
+    return account_here(connection, row)
+
+
+def account_here(connection: Connection, row: Mapping[str, Any]) -> Account:
+    """The account of a row of `budget`, once the last entry of its chain says the same under its own hash.
+
+    Raises `PlanError` when the row, or that entry, was changed by hand.
+    """
+    account, dataset = Account.of(row), row["dataset"]
+    here = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq.desc()).limit(1)
+    end = connection.execute(here).mappings().first()
+    if end is None or (end["seq"], end["hash"]) != (account.entries, account.head):
         raise PlanError(
-            f"the chain of dataset {dataset!r} does not end where its budget row says: the book was changed by hand; "
+            f"the chain of dataset {dataset!r} does not end where its budget row says: the ledger was changed by hand; "
             "nothing was written; book.verify() lists what is wrong, and a backup restores it"
         )
+    if not _as_written(connection, row, dict(end)):
+        raise PlanError(
+            f"the totals, limits or terms of dataset {dataset!r} are not those under the hash of its last entry: the ledger was "
+            "changed by hand; nothing was written; book.verify() lists what is wrong, and a backup restores it"
+        )
     return account
+
+
+def _as_written(connection: Connection, row: Mapping[str, Any], end: Mapping[str, Any]) -> bool:
+    """Whether the last entry has its hash and authenticates the row; an entry of tables 1, which cannot, is added up to."""
+    try:
+        if end["after"] == "":
+            from confide.ledger.verify import examine  # the walk through the chain reads accounts as this module does
+
+            return examine(row["dataset"], row, chain_rows(connection, row["dataset"])).ok
+        return (row_hash(end["prev"], end), terms_text(row)) == (end["hash"], end["after"])
+    except (TypeError, ValueError, AttributeError):
+        return False
 
 
 def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[str, Any]:
@@ -147,26 +158,15 @@ def shared_columns(charge: Mapping[str, Any]) -> dict[str, Any]:
     return {name: charge[name] for name in SHARED}
 
 
-def terms_of(account: Account) -> dict[str, Any]:
-    """The columns of `budget` that an amendment changes."""
-    return {
-        "guarantee": guarantee_to_text(account.budget),
-        "limit_amount": account.limit.amount,
-        "limit_delta": account.limit.delta,
-    }
-
-
-def _as_price(price: Price) -> dict[str, int]:
-    return {"amount": price.amount, "delta": price.delta}
-
-
-def _entry(before: Account, **columns: Any) -> dict[str, Any]:
+def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> dict[str, Any]:
     """A whole row of `entry` after an account's last one, hashed; what is not given is empty."""
     prev = before.head or GENESIS
     row: dict[str, Any] = {
         "dataset": before.dataset,
         "seq": before.entries + 1,
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+        "amount": price.amount,
+        "delta": price.delta,
         "statements": "",
         "method": "",
         "plan_sha256": "",
@@ -174,6 +174,7 @@ def _entry(before: Account, **columns: Any) -> dict[str, Any]:
         "release_sha256": "",
         "version": "",
         "note": "",
+        "after": canonical(after.terms()),
         **columns,
     }
     return {**row, "prev": prev, "hash": row_hash(prev, row)}

@@ -106,6 +106,8 @@ class SQLiteStore(Store):
                 f"{self.path} was written by a newer version of confide (tables {version}, here {FORMAT}); install "
                 "that version"
             )
+        if version < FORMAT:
+            self._update()
         if on_network(self.path):
             warnings.warn(
                 f"{self.path} is on a network file system, where file locks are not reliable and two processes may "
@@ -113,6 +115,12 @@ class SQLiteStore(Store):
                 "PostgreSQL server: Ledger.create('postgresql://...', dataset=..., budget=...)",
                 stacklevel=3,
             )
+
+    def _update(self) -> None:
+        with self.writing(creating=True) as connection:
+            if connection.exec_driver_sql("PRAGMA user_version").scalar_one() < FORMAT:
+                self._add_columns(connection)
+                connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
     def integrity(self) -> list[str]:
         with self.reading() as connection:

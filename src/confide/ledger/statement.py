@@ -8,6 +8,7 @@ from typing import Any
 from confide.errors import PlanError
 from confide.ledger.account import Account
 from confide.ledger.chain import guarantee_from_text
+from confide.ledger.pair_ledger import PAIR
 from confide.ledger.records import Entry, LedgerState
 from confide.ledger.units import ZERO, Price
 
@@ -29,6 +30,8 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
         currency=currency.name,
         relation=account.relation,
         unit=account.unit,
+        rows_per_unit=account.rows_per_unit,
+        state=account.currency.state,
         trust=account.trust,
         budget=account.budget,
         spent=_spent(account, rows),
@@ -50,6 +53,8 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
 def _spent(account: Account, rows: Sequence[Mapping[str, Any]]) -> str:
     """The total, and how a budget came to be used up beyond its own count."""
     text = account.currency.standing(account.limit, account.spent)
+    if account.stayed != ZERO:
+        text += f", after {PAIR.text(account.stayed)} as pairs, before it was converted"
     if account.currency.fits(account.limit, account.spent):
         return text
     charges = [row for row in rows if row["kind"] == "charge"]
@@ -61,9 +66,14 @@ def _spent(account: Account, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
     released = {row["charge_seq"]: row["release_sha256"] for row in rows if row["kind"] == "receipt"}
+    # prices before a conversion are pairs, those after it mu^2 and delta
+    turns = [row["seq"] for row in rows if row["kind"] == "convert"]
     spent, found = ZERO, []
     for row in rows:
         kind, price = row["kind"], Price(row["amount"], row["delta"])
+        currency = PAIR if turns and row["seq"] < turns[0] else account.currency
+        if kind == "convert":
+            spent = ZERO
         if kind == "charge":
             spent = spent + price
         found.append(
@@ -72,8 +82,8 @@ def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry
                 time=row["time"],
                 kind=kind,
                 guarantee=str(guarantee_from_text(row["guarantee"])),
-                amount=account.currency.text(price) if kind == "charge" else "",
-                spent=account.currency.text(spent),
+                amount=currency.text(price) if kind in ("charge", "convert") else "",
+                spent=currency.text(spent),
                 status=("released" if row["seq"] in released else "unfinished") if kind == "charge" else "",
                 method=row["method"],
                 plan_sha256=row["plan_sha256"],

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import BigInteger, Connection, Engine
 
 from confide.errors import LedgerBusy
 from confide.ledger.failures import Progress
 from confide.ledger.forks import register
+from confide.ledger.tables import ADDED
 
 __all__ = ["Store"]
 
@@ -80,6 +81,15 @@ class Store(ABC):
     @abstractmethod
     def check(self) -> None:
         """Refuse what is no book, or one of a newer version: `PlanError`. Warn of a place that is not safe."""
+
+    def _add_columns(self, connection: Connection) -> None:
+        """Bring tables 1 to this version: new columns, empty; no entry is touched, so that every hash stays."""
+        for table, column in ADDED:
+            kind = column.type.compile(connection.dialect)
+            empty = "0" if isinstance(column.type, BigInteger) else "''"
+            connection.exec_driver_sql(
+                f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind} DEFAULT {empty} NOT NULL"
+            )
 
     @abstractmethod
     def integrity(self) -> list[str]:

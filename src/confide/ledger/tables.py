@@ -1,7 +1,10 @@
-"""The two tables of a book: `budget` (a row per dataset, running totals) and `entry` (each dataset's hash chain).
+"""The two tables of a ledger: `budget` (a row per dataset, running totals) and `entry` (each dataset's hash chain).
 
 Everything in `budget` can be computed again from `entry`; it is kept so that a charge costs the same on the
-millionth day.
+millionth day. What the row says after an entry stands in that entry too, under its hash: a charge compares the two.
+
+Tables 1 had neither the columns of `ADDED` nor the terms in their entries. A ledger of tables 1 gains the columns when it
+is opened; its old entries keep their hashes, which cover the columns of that time.
 """
 
 from __future__ import annotations
@@ -17,12 +20,24 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
-__all__ = ["APPLICATION", "CHAINED", "FORMAT", "book_tables", "budget", "entry", "metadata"]
+__all__ = [
+    "ADDED",
+    "APPLICATION",
+    "CHAINED",
+    "FORMAT",
+    "TERMS",
+    "book_tables",
+    "budget",
+    "chained",
+    "entry",
+    "metadata",
+]
 
 #: Version of the tables; a book of a newer one is refused.
-FORMAT = 1
+FORMAT = 2
 
 #: What tells a book from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
@@ -44,6 +59,10 @@ budget = Table(
     Column("spent_delta", BigInteger, nullable=False),
     Column("entries", BigInteger, nullable=False),  # seq of the last entry
     Column("head", String(64), nullable=False),  # hash of the last entry
+    Column("rows_per_unit", BigInteger, nullable=False, server_default=text("0")),  # 0: not pinned yet
+    Column("state", String(16), nullable=False, server_default=text("''")),  # of an (epsilon, delta) budget: which rule
+    Column("stayed_amount", BigInteger, nullable=False, server_default=text("0")),  # spent as pairs before converting
+    Column("stayed_delta", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("spent_amount >= 0 AND spent_delta >= 0", name="spent_not_negative"),
 )
 
@@ -52,10 +71,11 @@ entry = Table(
     metadata,
     Column("dataset", String(200), ForeignKey("budget.dataset"), primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", String(8), nullable=False),  # open, charge, receipt, amend
+    Column("kind", String(8), nullable=False),  # open, pin, charge, receipt, amend, convert
     Column("time", String(32), nullable=False),  # UTC, ISO 8601
     Column("guarantee", Text, nullable=False),  # canonical JSON: the budget, or the statement that was charged
-    Column("amount", BigInteger, nullable=False),  # the price of a charge, the limit of open and amend, 0 for a receipt
+    # the price of a charge, the limit of open, amend and convert, 0 for the others
+    Column("amount", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
     Column("statements", Text, nullable=False),  # canonical JSON: every statement that the release offered
     Column("method", Text, nullable=False),
@@ -66,6 +86,7 @@ entry = Table(
     Column("note", Text, nullable=False),  # of open: the note; of amend: the reason
     Column("prev", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
+    Column("after", Text, nullable=False, server_default=text("''")),  # the terms after it; empty in tables 1
     ForeignKeyConstraint(["dataset", "charge_seq"], ["entry.dataset", "entry.seq"]),
     # Two writers that both believe they hold the lock collide here instead of forking the chain.
     UniqueConstraint("dataset", "prev", name="one_successor"),
@@ -81,5 +102,20 @@ book_tables = Table(
     Column("format", BigInteger, nullable=False),
 )
 
+#: The columns that tables 1 did not have, in the order in which they are added.
+ADDED = tuple(
+    (table, table.columns[name])
+    for table, names in ((budget, ("rows_per_unit", "state", "stayed_amount", "stayed_delta")), (entry, ("after",)))
+    for name in names
+)
+
+#: The columns of `budget` that each entry repeats as they stand after it; the end of the chain is the entry itself.
+TERMS = tuple(sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "head"}))
+
 #: The columns under an entry's hash: all but the hash itself and `prev`, which is hashed in front of them.
 CHAINED = tuple(column.name for column in entry.columns if column.name not in {"prev", "hash"})
+
+
+def chained(after: object) -> tuple[str, ...]:
+    """The columns under the hash of an entry that ends with these terms: of tables 1, which had none, those of then."""
+    return CHAINED if after != "" else tuple(name for name in CHAINED if name != "after")

@@ -1,33 +1,39 @@
 """Go through a dataset's chain from its first entry and say everything that does not hold, as text, without raising.
 
-The chain alone shows any change of an entry. It cannot show that entries were cut from the end, or that an older
-copy of the file was put back, or that somebody wrote the whole chain anew: for that, compare with receipts or heads
-kept elsewhere.
+Prices by what remains are checked by their certificates, not searched for again. The chain alone shows any change of an
+entry. It cannot show that entries were cut from the end, or that an older copy of the file was put back, or that somebody
+wrote the whole chain anew: for that, compare with receipts or heads kept elsewhere.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from confide.errors import BudgetExceeded, ConfideError
-from confide.guarantees import Guarantee, TradeOff
+from confide.errors import ConfideError
+from confide.guarantees import Guarantee
 from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, charge_delta_of, guarantee_from_text, row_hash, statements_from_text
-from confide.ledger.currency import Currency, checked_delta, currency_of
-from confide.ledger.decision import choose
+from confide.ledger.chain import (
+    GENESIS,
+    canonical,
+    charge_delta_of,
+    guarantee_from_text,
+    row_hash,
+    statements_from_text,
+)
+from confide.ledger.currencies import currency_at, currency_of
+from confide.ledger.decision import recheck
 from confide.ledger.records import Receipt, Verification
 from confide.ledger.rows import SHARED
 from confide.ledger.units import ZERO, Price
 
 __all__ = ["examine"]
 
-# A price through a curve may differ in its last digits between versions of the numerical library; the mu of a trade-off
-# function is found to 1e-3 of itself, rounded up.
+# A limit through a curve may differ in its last digits between versions of the numerical library.
 _CURVE = Fraction(1, 10**8)
-_SEARCH = Fraction(1, 400)
 
 
 def examine(
@@ -57,7 +63,6 @@ class _Walk:
     head: str = GENESIS
     seq: int = 0
     account: Account | None = None
-    budget_text: str = ""
     charges: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     paid: dict[int, str] = field(default_factory=dict)
     receipts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -68,13 +73,13 @@ class _Walk:
         name = f"entry {row.get('seq')!r} of {self.dataset!r}"
         try:
             self._chain(number, row, name)
-            read = {"open": self._open, "amend": self._amend, "charge": self._charge, "receipt": self._receipt}.get(
-                row["kind"]
-            )
+            kinds = {"open": self._open, "amend": self._amend, "charge": self._charge, "receipt": self._receipt}
+            read = (kinds | {"pin": self._pin, "convert": self._convert}).get(row["kind"])
             if read is None:
                 self.problems.append(f"{name}: unknown kind {row['kind']!r}")
             else:
                 read(row, name)
+                self._terms(row, name)
         # Whatever stands in a file that somebody changed, the answer is a line of text: this is the one place where any
         # exception is one.
         except Exception as error:
@@ -94,38 +99,66 @@ class _Walk:
             self.head, self.seq = row["hash"], number
             self.hashes[row["hash"]] = number
 
+    def _terms(self, row: Mapping[str, Any], name: str) -> None:
+        """What the entry says of the account after it, against the entries up to it; entries of tables 1 say nothing."""
+        if row["after"] and row["after"] != canonical(self._opened(name).terms()):
+            self.problems.append(f"{name}: its totals are not what the entries up to it add up to")
+
     def _open(self, row: Mapping[str, Any], name: str) -> None:
         if row["seq"] != 1:
-            self.problems.append(f"{name}: a book is opened once, by its first entry")
+            self.problems.append(f"{name}: a ledger is opened once, by its first entry")
             return
         budget = guarantee_from_text(row["guarantee"])
-        currency = currency_of(budget)
+        said = json.loads(row["after"]) if row["after"] else {}
+        kind = currency_of(budget).name
+        currency = currency_at(kind, said.get("state", ""))
         limit = Price(row["amount"], row["delta"])
-        self._limit(currency, budget, limit, name)
         assert budget.relation is not None
-        self.budget_text = row["guarantee"]
         self.account = Account(
-            self.dataset, currency, budget.relation, budget.unit, budget.trust, budget, limit, ZERO, 1, self.head
+            self.dataset,
+            currency,
+            budget.relation,
+            said.get("unit", budget.unit),
+            budget.trust,
+            budget,
+            limit,
+            ZERO,
+            1,
+            self.head,
+            said.get("rows_per_unit", 0),
         )
+        self._limit(budget, limit, name)
+
+    def _pin(self, row: Mapping[str, Any], name: str) -> None:
+        """The missing pins of a ledger of tables 1: they stand in the terms, once."""
+        account, said = self._opened(name), json.loads(row["after"])
+        if account.pinned or said["rows_per_unit"] < 1:
+            self.problems.append(f"{name}: unit and rows per unit are pinned once")
+        self.account = replace(account, unit=said["unit"], rows_per_unit=said["rows_per_unit"])
 
     def _amend(self, row: Mapping[str, Any], name: str) -> None:
         account = self._opened(name)
         budget = guarantee_from_text(row["guarantee"])
-        if currency_of(budget) is not account.currency or _terms(budget) != (
-            account.relation,
-            account.unit,
-            account.trust,
-        ):
-            self.problems.append(f"{name}: the new budget {budget} is of another kind than the book")
+        theirs = (type(budget).__name__, *_terms(budget))
+        if theirs != (account.currency.name, *_terms(account.budget)):
+            self.problems.append(f"{name}: the new budget {budget} is of another kind than the ledger")
         if not row["note"]:
             self.problems.append(f"{name}: no reason is given")
         limit = Price(row["amount"], row["delta"])
-        self._limit(account.currency, budget, limit, name)
-        self.budget_text = row["guarantee"]
+        self._limit(budget, limit, name)
         self.account = replace(account, budget=budget, limit=limit)
 
-    def _limit(self, currency: Currency, budget: Guarantee, limit: Price, name: str) -> None:
-        if currency.limit(budget) != limit:
+    def _convert(self, row: Mapping[str, Any], name: str) -> None:
+        account, limit = self._opened(name), Price(row["amount"], row["delta"])
+        self.account = account.converted()
+        self._limit(account.budget, limit, name)
+        self.account = replace(self.account, limit=limit)
+
+    def _limit(self, budget: Guarantee, limit: Price, name: str) -> None:
+        account = self._opened(name)
+        due = account.currency.limit_after(budget, account.stayed)
+        slack = due.amount * _CURVE + 1 if account.currency.state == "gaussian" else 0
+        if due.delta != limit.delta or abs(due.amount - limit.amount) > slack:
             self.problems.append(f"{name}: the limit is not that of the budget {budget}")
 
     def _charge(self, row: Mapping[str, Any], name: str) -> None:
@@ -137,18 +170,12 @@ class _Walk:
             self.problems.append(
                 f"{name}: the charged statement {statement} is not among those that the release offered"
             )
-        delta = charge_delta_of(row["note"])
-        if not _priced(account.currency, statement, delta, price):
-            self.problems.append(f"{name}: the price is not that of {statement}")
         try:
-            chosen = choose(account, offered, delta)
-            if chosen.statement != statement:
-                self.problems.append(f"{name}: was charged as {statement}, where {chosen.statement} was due")
-        except BudgetExceeded:
-            self.problems.append(f"{name}: the charge {statement} did not fit what was left of {account.budget}")
+            wrong = recheck(account, offered, statement, charge_delta_of(row["note"]), price)
+            self.problems += [f"{name}: {line}" for line in wrong]
         except ConfideError as error:
             self.problems.append(f"{name}: {error}")
-        self.account = replace(account, spent=account.spent + price)
+        self.account = account.charged(price)
 
     def _receipt(self, row: Mapping[str, Any], name: str) -> None:
         self.receipts[row["release_sha256"]] = row
@@ -167,7 +194,7 @@ class _Walk:
 
     def _opened(self, name: str) -> Account:
         if self.account is None:
-            raise LookupError(f"{name}: no entry opens the book")
+            raise LookupError(f"{name}: no entry opens the ledger")
         return self.account
 
     def compare(self, budget: Mapping[str, Any] | None) -> None:
@@ -176,9 +203,9 @@ class _Walk:
             self.problems.append(f"dataset {self.dataset!r} has no budget row")
             return
         if self.account is None:
-            self.problems.append(f"dataset {self.dataset!r}: no entry opens the book; entries are missing")
+            self.problems.append(f"dataset {self.dataset!r}: no entry opens the ledger; entries are missing")
             return
-        told = {**_as_told(self.account), "guarantee": self.budget_text, "entries": self.seq, "head": self.head}
+        told = {**self.account.terms(), "entries": self.seq, "head": self.head}
         for column, value in told.items():
             if budget[column] != value or type(budget[column]) is not type(value):
                 self.problems.append(
@@ -189,7 +216,7 @@ class _Walk:
         """A receipt, a head or a release's SHA-256 that was kept elsewhere must be in this chain."""
         lost = (
             "entries were cut from the end, an older copy was put back, or the chain was written anew; "
-            "do not charge this book, restore the newest copy"
+            "do not charge this ledger, restore the newest copy"
         )
         if isinstance(item, str):
             if item not in self.hashes and item not in self.receipts:
@@ -208,24 +235,3 @@ class _Walk:
 
 def _terms(budget: Guarantee) -> tuple[str | None, str, str]:
     return budget.relation, budget.unit, budget.trust
-
-
-def _priced(currency: Currency, statement: Guarantee, delta: float | None, price: Price) -> bool:
-    due = currency.price(currency.counted(statement, checked_delta(delta)))
-    if currency.exact(statement):
-        return price == due
-    most = _SEARCH if isinstance(statement, TradeOff) else _CURVE
-    return price.delta == due.delta and abs(price.amount - due.amount) <= 1 + due.amount * most
-
-
-def _as_told(account: Account) -> dict[str, Any]:
-    return {
-        "currency": account.currency.name,
-        "relation": account.relation,
-        "unit": account.unit,
-        "trust": account.trust,
-        "limit_amount": account.limit.amount,
-        "limit_delta": account.limit.delta,
-        "spent_amount": account.spent.amount,
-        "spent_delta": account.spent.delta,
-    }

@@ -9,6 +9,7 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.guarantees.wording import weakness
 from confide.protocol.allowance import Allowance
 from confide.protocol.events import (
     Cost,
@@ -218,12 +219,13 @@ class Plan:
             f"Plan of {self.method.name} {self.method.version}: {self.target}",
             f"requested  {self.requested}",
             *(f"gives      {statement}" for statement in self.guarantees),
-            f"rows per unit {self.schema['rows_per_unit']} (declared); passes over the data: {self.passes}",
+            f"{_whose(self.schema)}; passes over the data: {self.passes}",
             f"plan sha256 {self.sha256}",
             "",
         ]
         tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
-        said = (*(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
+        weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
+        said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         return "\n".join(map(clean, [*head, *rows, *tail, *said]))
 
     def published(self) -> Plan:
@@ -236,6 +238,14 @@ class Plan:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _whose(schema: Mapping[str, Any]) -> str:
+    """What a unit is and how many rows it has; a schema that says nothing of it means the record, which is an assumption."""
+    unit, rows = schema["unit"], schema["rows_per_unit"]
+    if unit == "record" and rows == 1:
+        return "one row = one unit (assumed)"
+    return f"rows per unit {rows} (declared), unit {unit}"
 
 
 def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str]:

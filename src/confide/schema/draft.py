@@ -29,7 +29,11 @@ _HEAD = f"""\
 # single records. Values outside the bounds will count as the nearest bound; labels that are not levels will count as
 # missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
 
-# the most rows that one person (or other unit) can have
+# the name under which a ledger charges these records, the same in every schema of them
+dataset = "{UNFILLED}"
+# who is protected: "record" when each row is another's, else "person", "household", ...
+unit = "{UNFILLED}"
+# the most rows that one of them can have
 rows_per_unit = 1
 """
 

@@ -28,6 +28,11 @@ _ENTRIES = {
     "integer": ("low", "high", "on_missing", "provenance"),
     "categorical": ("levels", "on_missing", "provenance"),
 }
+# What a fact of the whole table that was left to fill in should look like.
+_FACT_HOLES = {
+    "dataset": '  dataset, the name under which a ledger charges these records: write a line such as   dataset = "survey-2024"',
+    "unit": '  unit, who is protected ("record" when each row is another\'s): write a line such as   unit = "person"',
+}
 # What a line that is missing should look like.
 _LINES = {
     "numeric": {"low": "low = 0.0", "high": "high = 100.0"},
@@ -56,7 +61,8 @@ def from_toml(source: str | PathLike[str]) -> Schema:
         raise SchemaError(f"{place} has no columns; write one table for each column:\n{_example()}")
     for name, table in tables.items():
         _check_entries(name, table)
-    holes = [hole for name, table in tables.items() if isinstance(table, dict) for hole in _holes(name, table)]
+    holes = [_FACT_HOLES[name] for name in _FACT_HOLES if data.get(name) == UNFILLED]
+    holes += [hole for name, table in tables.items() if isinstance(table, dict) for hole in _holes(name, table)]
     if holes:
         raise SchemaError(
             f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)

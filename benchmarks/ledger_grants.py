@@ -1,0 +1,112 @@
+"""What eight typical ledgers grant, equal releases one after the other, by the ledger's own decision: before and now.
+
+Before: an (epsilon, delta) budget over sums of mu^2 with its delta split, and every release that is not Gaussian at the Gaussian
+curve above it. Now: the better of staying a pair (S) and of converting (G); releases that are not Gaussian by what remains. A
+releases's epsilon of .1 is the multiple of 2^-40 below it: the sum of ten floats of 0.1 is above 1, and the ledger is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Any
+
+from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.curves import objective
+from confide.guarantees.objective_perturbation import logistic_sd
+from confide.ledger.buying import how_many
+from confide.ledger.currencies import currency_at
+from confide.ledger.gaussian_ledger import Gaussian
+from confide.ledger.moves import opened_account
+from confide.ledger.units import Price
+
+_TENTH = floor(0.1 * 2**40) / 2**40
+_ASKED = ApproxDP(1.0, 1e-6)
+
+#: What each release states, by the head of its column. The tilted objective of logistic regression at its default ridge states
+#: the pair that was asked for and its own curve.
+RELEASES: dict[str, tuple[Guarantee, ...]] = {
+    "pure .1": (PureDP(_TENTH),),
+    "pure .5": (PureDP(0.5),),
+    "pure 1": (PureDP(1.0),),
+    "(1,1e-6)": (_ASKED,),
+    "(1,1e-7)": (ApproxDP(1.0, 1e-7),),
+    "objective": (_ASKED, TradeOff(objective(1 / logistic_sd(1.0, 1e-6, 1.0), 1.0))),
+    "mu .24": (GDP(0.24),),
+    "mu .5": (GDP(0.5),),
+    "mu 1": (GDP(1.0),),
+}
+
+#: The ledgers, each with what it granted before in every column.
+LEDGERS: dict[Guarantee, tuple[int, ...]] = {
+    ApproxDP(1.0, 1e-6): (3, 1, 1, 1, 1, 1, 0, 0, 0),
+    ApproxDP(3.0, 1e-6): (26, 1, 1, 1, 1, 1, 7, 1, 0),
+    ApproxDP(4.0, 1e-5): (53, 2, 1, 1, 1, 1, 14, 3, 0),
+    ApproxDP(8.0, 1e-6): (148, 5, 1, 1, 1, 1, 40, 9, 2),
+    ApproxDP(8.0, 1e-5): (175, 7, 1, 1, 1, 1, 47, 11, 2),
+    GDP(1.0): (63, 2, 0, 0, 0, 0, 17, 4, 1),
+    GDP(2.0): (254, 10, 2, 0, 0, 0, 69, 16, 4),
+    GDP(2.0, 1e-6): (254, 10, 2, 1, 2, 1, 69, 16, 4),
+}
+
+
+class _ByTheCurveAbove(Gaussian):
+    """A Gaussian ledger as it was: no price by what remains."""
+
+    def by_what_remains(self, statement: Guarantee, left: Price) -> Price | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a ledger grants of a release: before, as it opens, and converted where it can be."""
+
+    before: int
+    stays: int
+    converted: int
+
+    @property
+    def best(self) -> int:
+        return max(self.stays, self.converted)
+
+    def __str__(self) -> str:
+        sign = "" if self.stays == self.converted else " S" if self.stays > self.converted else " G"
+        return f"{self.before}-{self.best}{sign}"
+
+
+def cell(budget: Guarantee, release: str) -> Cell:
+    """One cell of the table."""
+    statements = RELEASES[release]
+    now = opened_account("bench", budget, None, 1, None)
+    old = _ByTheCurveAbove() if isinstance(budget, GDP) else currency_at("ApproxDP", "")
+    before = how_many(replace(now, currency=old), *statements)
+    stays = how_many(now, *statements)
+    return Cell(before, stays, how_many(now.converted(), *statements) if isinstance(budget, ApproxDP) else stays)
+
+
+def table() -> dict[Guarantee, dict[str, Cell]]:
+    """All cells."""
+    return {budget: {release: cell(budget, release) for release in RELEASES} for budget in LEDGERS}
+
+
+def run() -> list[dict[str, Any]]:
+    """Print the table; a row a ledger, which passes where no cell grants less than before and none differs from what was known."""
+    print("what equal releases typical ledgers grant: before-now, S as a pair, G converted")
+    print(" " * 22 + "".join(f"{name:>12}" for name in RELEASES), flush=True)
+    rows = []
+    for budget, known in LEDGERS.items():
+        cells = {release: cell(budget, release) for release in RELEASES}
+        print(f"{_name(budget):<22}" + "".join(f"{found!s:>12}" for found in cells.values()), flush=True)
+        rows.append(
+            {
+                "check": f"grants of a ledger of {_name(budget)}",
+                "passed": all(found.best >= found.before for found in cells.values())
+                and tuple(found.before for found in cells.values()) == known,
+                "grants": {release: str(found) for release, found in cells.items()},
+            }
+        )
+    return rows
+
+
+def _name(budget: Guarantee) -> str:
+    return str(budget).replace(", relation open", "")

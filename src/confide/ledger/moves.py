@@ -1,0 +1,113 @@
+"""The moves of a ledger beside a charge: opening, pinning, converting; and what its rows say as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import Guarantee
+from confide.ledger import rows
+from confide.ledger.account import Account
+from confide.ledger.chain import GENESIS, guarantee_from_text, guarantee_to_text
+from confide.ledger.currencies import currency_of
+from confide.ledger.pins import check_unit
+from confide.ledger.records import Receipt
+from confide.ledger.units import ZERO
+
+__all__ = ["as_converted", "check_same_terms", "opened_account", "receipt_of", "write_conversion", "write_pins"]
+
+
+def opened_account(
+    dataset: str, budget: Guarantee, unit: str | None, rows_per_unit: int, grants: str | None
+) -> Account:
+    """The account of a dataset before its first entry."""
+    currency = currency_of(budget)
+    full = budget if budget.complete else budget.resolve("add-remove")
+    whose = full.unit if unit is None else unit
+    check_unit(whose, rows_per_unit)
+    if grants not in (None, "gaussian"):
+        raise PlanError(
+            f"grants must be 'gaussian' or left out, got {grants!r}; write grants='gaussian' to convert an (epsilon, delta) budget at once"
+        )
+    new = Account(
+        dataset,
+        currency,
+        full.relation or "",
+        whose,
+        full.trust,
+        full,
+        currency.limit(full),
+        ZERO,
+        0,
+        GENESIS,
+        rows_per_unit,
+    )
+    return new if grants is None else new.converted()
+
+
+def as_converted(account: Account) -> Account:
+    """The account as a charge with convert=True finds it: converted, if it is not."""
+    return account if account.currency.state == "gaussian" else account.converted()
+
+
+def write_conversion(connection: Connection, account: Account, reason: str) -> Account:
+    after = account.converted()
+    _, account = rows.append(
+        connection,
+        account,
+        after,
+        price=after.limit,
+        kind="convert",
+        guarantee=guarantee_to_text(account.budget),
+        note=reason,
+    )
+    return account
+
+
+def write_pins(connection: Connection, account: Account, unit: str, rows_per_unit: int) -> Account:
+    """The entry that says to what a ledger from before is pinned: what its next charge is about."""
+    _, account = rows.append(
+        connection,
+        account,
+        replace(account, unit=unit, rows_per_unit=rows_per_unit),
+        kind="pin",
+        guarantee=guarantee_to_text(account.budget),
+        note=f"unit {unit}, at most {rows_per_unit} row(s) per unit: taken from the next charge, this ledger had none",
+    )
+    return account
+
+
+def check_same_terms(account: Account, budget: Guarantee) -> None:
+    mine = (account.currency.name, account.relation, account.budget.unit, account.trust)
+    theirs = (type(budget).__name__, budget.relation, budget.unit, budget.trust)
+    if mine != theirs:
+        raise PrivacyError(
+            f"dataset {account.dataset!r} is counted in {mine[0]} with relation={mine[1]!r}, unit={mine[2]!r}, "
+            f"trust={mine[3]!r} for good; the budget {budget} is not; an amendment changes the size only: "
+            f"book.amend({mine[0]}(...), reason='...')"
+        )
+
+
+def receipt_of(row: Mapping[str, Any]) -> Receipt:
+    try:
+        guarantee = guarantee_from_text(row["guarantee"])
+    except (KeyError, TypeError, ValueError):
+        raise PlanError(
+            f"receipt {row['seq']} of dataset {row['dataset']!r} is damaged; book.verify() lists what is wrong"
+        ) from None
+    return Receipt(
+        dataset=row["dataset"],
+        seq=row["seq"],
+        charge_seq=row["charge_seq"],
+        release_sha256=row["release_sha256"],
+        method=row["method"],
+        plan_sha256=row["plan_sha256"],
+        guarantee=guarantee,
+        time=row["time"],
+        version=row["version"],
+        head=row["hash"],
+    )

@@ -1,0 +1,69 @@
+"""What a ledger accounts for: the data set, whose privacy, and how many rows one of them has. Anything else is refused."""
+
+from __future__ import annotations
+
+from confide.errors import PlanError, PrivacyError
+from confide.ledger.account import Account
+from confide.ledger.names import same_name
+from confide.ledger.places import check_text
+
+__all__ = ["check_dataset", "check_pins", "check_unit"]
+
+_MANY = 1_000_000_000
+
+
+def check_dataset(dataset: object) -> str:
+    """The name of a data set for a ledger; `PlanError` for what is none."""
+    if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > 200 or not dataset.isprintable():
+        raise PlanError(
+            f"dataset must be a name of 1 to 200 printable characters, got {dataset!r}; for instance dataset='survey'"
+        )
+    return dataset
+
+
+def check_unit(unit: object, rows_per_unit: object) -> None:
+    """Refuse, with `PlanError`, what is no name of a unit and no number of rows."""
+    if not isinstance(unit, str) or not unit.strip() or len(unit) > 200 or not unit.isprintable():
+        raise PlanError(
+            f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!r}; for instance unit='person'"
+        )
+    check_text("unit", unit)
+    whole = isinstance(rows_per_unit, int) and not isinstance(rows_per_unit, bool)
+    if not whole or not 1 <= rows_per_unit <= _MANY:  # type: ignore[operator]
+        raise PlanError(
+            f"rows_per_unit must be a whole number from 1 to {_MANY}, the most rows that one unit has, got {rows_per_unit!r}; for "
+            "instance rows_per_unit=1"
+        )
+
+
+def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int) -> None:
+    """Refuse a release of another data set, another unit or another number of rows per unit than the ledger's.
+
+    Raises `PlanError` (the data set, or what is no name), `PrivacyError` (unit, rows per unit).
+    """
+    if dataset is None:
+        raise PlanError(
+            f"the records have no data set's name, and a ledger charges a named one; the ledger is open for {account.dataset!r}; if "
+            f"that is what they are, write it in their schema: dataset={account.dataset!r}"
+        )
+    named = check_dataset(dataset)
+    check_unit(unit, rows_per_unit)
+    if not same_name(named, account.dataset):
+        raise PlanError(
+            f"the release is of dataset {named!r}, the ledger is open for {account.dataset!r}; write Ledger.open(path, dataset={named!r})"
+        )
+    if not account.pinned:
+        return
+    if not same_name(unit, account.unit):
+        raise PrivacyError(
+            f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; declare "
+            f"unit={account.unit!r} in the schema, with the rows that one has, or open a ledger for the other: Ledger.create(path, "
+            f"dataset=..., budget=..., unit={unit!r}) (two ledgers on the same records add up, unseen)"
+        )
+    if rows_per_unit != account.rows_per_unit:
+        raise PrivacyError(
+            f"dataset {account.dataset!r} counts units of at most {account.rows_per_unit} row(s), and the release is for units of at most "
+            f"{rows_per_unit}, whose prices do not add up with the others'; declare rows_per_unit={account.rows_per_unit} in the schema, "
+            f"or open a ledger for the other: Ledger.create(path, dataset=..., budget=..., rows_per_unit={rows_per_unit}) (two ledgers on "
+            "the same records add up, unseen)"
+        )

@@ -1,0 +1,178 @@
+"""A ledger accounts for what it was opened for: another data set, unit or number of rows per unit is refused, however it is spelled."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from ledger_workers import ABOUT, PLAN, charge, gdp
+
+import confide as cf
+from confide.errors import PlanError, PrivacyError, SchemaError
+from confide.guarantees import GDP, ApproxDP, PureDP
+from confide.ledger import Ledger
+from confide.ledger.names import same_name
+
+OLD = Path(__file__).with_name("tables_1.sql")
+
+
+@pytest.fixture
+def ledger(place: str | Path) -> Ledger:
+    return Ledger.create(place, dataset="acs", budget=GDP(3.0), unit="person", rows_per_unit=2)
+
+
+def ask(ledger: Ledger, **about: object) -> None:
+    given = {"dataset": "acs", "unit": "person", "rows_per_unit": 2, **about}
+    ledger.charge((gdp(1.0),), **given, method="toy 1", plan_sha256=PLAN)
+
+
+def test_what_it_was_opened_for_is_charged(ledger: Ledger) -> None:
+    ask(ledger)
+    assert (ledger.unit, ledger.rows_per_unit) == ("person", 2)
+    assert "unit person of at most 2 rows" in str(ledger.show())
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("about", "error", "works"),
+    [
+        ({"dataset": "cps"}, PlanError, r"Ledger\.open\(path, dataset='cps'\)"),
+        ({"dataset": None}, PlanError, r"write it in their schema: dataset='acs'"),
+        ({"dataset": ""}, PlanError, "dataset='survey'"),
+        ({"unit": "record"}, PrivacyError, r"declare unit='person' in the schema"),
+        (
+            {"unit": "household"},
+            PrivacyError,
+            r"Ledger\.create\(path, dataset=\.\.\., budget=\.\.\., unit='household'\)",
+        ),
+        ({"rows_per_unit": 1}, PrivacyError, r"declare rows_per_unit=2 in the schema"),
+        ({"rows_per_unit": 3}, PrivacyError, r"Ledger\.create\(.*rows_per_unit=3\)"),
+        ({"rows_per_unit": True}, PlanError, "rows_per_unit=1"),
+        ({"unit": "\n"}, PlanError, "unit='person'"),
+    ],
+)
+def test_anything_else_is_refused_with_the_call_that_works(
+    ledger: Ledger, about: dict[str, object], error: type[Exception], works: str
+) -> None:
+    before = ledger.show()
+    with pytest.raises(error, match=works):
+        ask(ledger, **about)
+    with pytest.raises(error, match=works):
+        ledger.check(**{"dataset": "acs", "unit": "person", "rows_per_unit": 2, **about})
+    assert ledger.show() == before
+
+
+@pytest.mark.parametrize("name", ["ACS", " acs ", "ａｃｓ"])
+def test_names_differ_by_case_width_and_space_in_nothing(place: str | Path, ledger: Ledger, name: str) -> None:
+    assert same_name(name, "acs")
+    ask(ledger, dataset=name)
+    assert Ledger.open(place, dataset=name).dataset == "acs"
+    if name.isprintable():
+        with pytest.raises(PlanError, match="a budget is never overwritten"):
+            Ledger.create(place, dataset=name, budget=GDP(9.0))
+    assert ledger.verify().ok
+
+
+def test_names_that_differ_are_other_names() -> None:
+    assert not any(same_name("acs", other) for other in ("acs 2", "a cs", "acś", "acs-", "cps"))
+    assert same_name("Straße", "STRASSE")
+
+
+def test_the_gate_hands_over_what_the_schema_says(tmp_path: Path) -> None:
+    """Records of one survey charged to another, and persons with two rows counted as if they had one."""
+
+    def schema(**facts: object) -> cf.Schema:
+        return cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Numeric(0, 1)}, **facts)
+
+    def release(found: cf.Schema, **read: object) -> object:
+        source = cf.read(found.sample(200, 1), found, **read)
+        return cf.release(_line(), source, cf.GDP(0.5), ledger=ledger)
+
+    ledger = Ledger.create(tmp_path / "l.db", dataset="acs", budget=GDP(4.0), unit="person", rows_per_unit=2)
+    release(schema(dataset="ACS", unit="Person", rows_per_unit=2))
+    for wrong in (
+        {"dataset": "cps", "unit": "person", "rows_per_unit": 2},
+        {"dataset": "acs", "unit": "person", "rows_per_unit": 1},
+        {"dataset": "acs", "rows_per_unit": 2},
+        {"unit": "person", "rows_per_unit": 2},
+    ):
+        with pytest.raises((PlanError, PrivacyError)):
+            release(schema(**wrong))
+    with pytest.raises(PlanError, match="give one name"):
+        release(schema(dataset="cps", unit="person", rows_per_unit=2), dataset="acs")
+    assert [row.kind for row in ledger.show().rows] == ["open", "charge", "receipt"]
+
+
+def _line() -> object:
+    return cf.regression.SSP2("v ~ w")
+
+
+def test_a_draft_leaves_data_set_and_unit_to_fill_in() -> None:
+    text = cf.Schema.draft(cf.Schema({"v": cf.Integer(0, 1)}).sample(3, 1))
+    assert 'dataset = "?"' in text
+    assert 'unit = "?"' in text
+    filled = text.replace('low = "?"', "low = 0").replace('high = "?"', "high = 9")
+    with pytest.raises(SchemaError, match=r'dataset, .*dataset = "survey-2024"[\s\S]*unit, who is protected'):
+        cf.Schema.from_toml(filled)
+    named = filled.replace('dataset = "?"', 'dataset = "s"').replace('unit = "?"', 'unit = "record"')
+    assert cf.Schema.from_toml(named).dataset == "s"
+
+
+def test_a_plan_says_what_it_assumes_of_rows() -> None:
+    bare, told = (
+        cf.Schema({"v": cf.Numeric(0, 1), "w": cf.Numeric(0, 1)}),
+        cf.Schema({"v": cf.Numeric(0, 1), "w": cf.Numeric(0, 1)}, unit="person", rows_per_unit=3),
+    )
+    assert "one row = one unit (assumed)" in cf.plan(_line(), bare, GDP(1.0)).summary()
+    assert "rows per unit 3 (declared), unit person" in cf.plan(_line(), told, GDP(1.0)).summary()
+
+
+# ledgers from before ----------------------------------------------------------------------------------------------------
+
+
+def old(path: Path) -> Path:
+    """Two ledgers as the version before wrote them: "survey" in GDP(2.5, 1e-5), "pair" in ApproxDP(3, 1e-6)."""
+    with closing(sqlite3.connect(path)) as raw:
+        raw.executescript(OLD.read_text(encoding="utf-8"))
+    return path
+
+
+def test_an_older_ledger_keeps_its_chain_and_takes_its_pins_from_the_next_charge(path: Path) -> None:
+    ledger = Ledger.open(old(path), dataset="survey")
+    head, spent = ledger.head, ledger.show().units["spent_amount"]
+    assert ledger.verify(heads=[head, "cd" * 32]).ok
+    assert ledger.rows_per_unit == 0
+    assert "not pinned yet" in str(ledger.show())
+    ledger.charge((gdp(0.5),), **{**ABOUT, "unit": "person", "rows_per_unit": 3}, method="toy 1", plan_sha256=PLAN)
+    assert [row.kind for row in ledger.show().rows][-2:] == ["pin", "charge"]
+    assert "unit person, at most 3 row(s) per unit: taken from the next charge" in ledger.show().rows[-2].note
+    assert ledger.show().units["spent_amount"] == spent + 2**38
+    assert (ledger.unit, ledger.rows_per_unit) == ("person", 3)
+    with pytest.raises(PrivacyError, match="unit='person'"):
+        charge(ledger, gdp(0.1))
+    assert ledger.verify(heads=[head]).ok
+
+
+def test_an_older_pair_keeps_its_rule(path: Path) -> None:
+    ledger = Ledger.open(old(path), dataset="pair")
+    assert ledger.show().spent.startswith("delta ")
+    charge(ledger, gdp(0.1))
+    with pytest.raises(PlanError, match="only an"):
+        ledger.convert()
+    with pytest.raises(cf.BudgetExceeded):  # one of (1, 1e-7) in (3, 1e-6) fits a pair three times, and this one never
+        charge(ledger, ApproxDP(1.0, 1e-8, relation="add-remove"), PureDP(9.0, relation="add-remove"))
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("change", ["spent_amount = 0", "limit_amount = limit_amount * 4", "entries = 1"])
+def test_an_older_ledger_that_was_changed_is_not_charged(path: Path, change: str) -> None:
+    """Its entries authenticate no totals: they are added up before the first new entry."""
+    with closing(sqlite3.connect(old(path))) as raw:
+        raw.execute(f"UPDATE budget SET {change} WHERE dataset = 'survey'")
+        raw.commit()
+    ledger = Ledger.open(path, dataset="survey")
+    with pytest.raises(PlanError, match="changed by hand"):
+        charge(ledger, gdp(0.1))
+    assert not ledger.verify().ok
