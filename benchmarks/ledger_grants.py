@@ -1,14 +1,12 @@
 """What eight typical ledgers grant, equal releases one after the other, by the ledger's own decision: before and now.
 
 Before: an (epsilon, delta) budget over sums of mu^2 with its delta split, and every release that is not Gaussian at the Gaussian
-curve above it. Now: the better of staying a pair (S) and of converting (G); releases that are not Gaussian by what remains. A
-releases's epsilon of .1 is the multiple of 2^-40 below it: the sum of ten floats of 0.1 is above 1, and the ledger is exact.
+curve above it. Now: the better of staying a pair (S) and of converting (G); releases that are not Gaussian by what remains.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor
 from typing import Any
 
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
@@ -20,13 +18,12 @@ from confide.ledger.gaussian_ledger import Gaussian
 from confide.ledger.moves import opened_account
 from confide.ledger.units import Price
 
-_TENTH = floor(0.1 * 2**40) / 2**40
 _ASKED = ApproxDP(1.0, 1e-6)
 
 #: What each release states, by the head of its column. The tilted objective of logistic regression at its default ridge states
 #: the pair that was asked for and its own curve.
 RELEASES: dict[str, tuple[Guarantee, ...]] = {
-    "pure .1": (PureDP(_TENTH),),
+    "pure .1": (PureDP(0.1),),
     "pure .5": (PureDP(0.5),),
     "pure 1": (PureDP(1.0),),
     "(1,1e-6)": (_ASKED,),

@@ -226,7 +226,7 @@ class Ledger:
         >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
         >>> print(*book.buys(), sep="\\n")
         8 releases at (1, 1e-06), or 80 at epsilon 0.1
-        converted to Gaussian (mu = 1.66506): 11 at mu 0.5, or 2 at epsilon 1
+        converted to Gaussian (mu = 1.6647): 11 at mu 0.5, or 2 at epsilon 1
         """
         return purchases(self._account())
 
@@ -316,7 +316,7 @@ class Ledger:
         >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
         >>> book.convert(reason="many Gaussian releases to come")
         >>> print(book.show().remaining)
-        mu = 1.66506, mu^2 = 2.77241, delta = 2e-07
+        mu = 1.6647, mu^2 = 2.77122, delta = 2e-07
         """
         check_text("reason", reason)
         with self._store.writing() as connection:

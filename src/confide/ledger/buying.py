@@ -19,18 +19,19 @@ _MOST = 40
 def how_many(account: Account, *statements: Guarantee, most: int | None = None) -> int:
     """How many releases that each make all of these statements are granted, one after the other; at most `most`."""
     statements = tuple(statement.resolve(account.relation) for statement in statements)
-    # a price that does not depend on what is left is the same each time: equal ones are counted at once after the first
-    offer = account.currency.offer(statements[0], None) if len(statements) == 1 else None
-    fixed = isinstance(statements[0], GDP) or not isinstance(account.currency, Gaussian)
+    # a price that does not depend on what is left is the same each time: equal ones are counted at once after the second,
+    # since the first may be alone in its ledger
+    plain = len(statements) == 1 and account.currency.offer(statements[0], None) is not None
+    fixed = plain and isinstance(statements[0], GDP) == isinstance(account.currency, Gaussian)
     granted = 0
     while most is None or granted < most:
-        if offer is not None and fixed and granted:
-            return granted + _times(account.currency.remaining(account.limit, account.spent), offer[1])
         try:
-            account = account.charged(choose(account, statements).price)
+            price = choose(account, statements).price
         except (BudgetExceeded, NoConversion):
             break
-        granted += 1
+        account, granted = account.charged(price), granted + 1
+        if fixed and granted > 1:
+            return granted + _times(account.currency.remaining(account.limit, account.spent), price)
     return granted
 
 

@@ -141,7 +141,8 @@ def _plain(account: Account, statements: Sequence[Guarantee], delta: float | Non
 def _by_what_remains(account: Account, statements: Sequence[Guarantee], plain: Sequence[Chosen]) -> list[Chosen]:
     """Statements at the price of what remains after them, where that may be the cheapest."""
     if plain and account.currency.state == "pair":
-        return []  # what was asked for as a pair is charged as that pair
+        # what was asked for as a pair is charged as that pair, and not by another point of the curve
+        statements = [offer.statement for offer in plain if offer.counted == offer.statement]
     prices = {offer.statement: offer.price.amount for offer in plain}
     gaussian = min((offer.price.amount for offer in plain if isinstance(offer.statement, GDP)), default=None)
     found = []

@@ -67,13 +67,17 @@ class Pair(Currency):
         return Price(limit.amount - units_down(rest[0], AMOUNT_BITS), limit.delta - units_down(rest[1], DELTA_BITS))
 
     def by_what_remains(self, statement: Guarantee, left: Price) -> Price | None:
-        """Any release may stay by a point of its own curve: without a charge_delta by the one that takes equal shares."""
-        return None if isinstance(statement, (PureDP, ApproxDP)) else _balanced(statement, left)
+        """Any release may stay by a point of its own curve: without a charge_delta by the one that takes equal shares.
+
+        A pair may stay by its epsilon rounded down, with the rest of a unit paid as delta: ten releases of the float 0.1,
+        which is a little more than a tenth, then fit 1.
+        """
+        return _point_of(statement, left)
 
     def upholds(self, statement: Guarantee, charge_delta: float | None, left: Price, price: Price) -> bool:
         if super().upholds(statement, charge_delta, left, price):
             return True
-        return not charge_delta and not self.exact(statement) and _above(statement, price)
+        return (not charge_delta or self.exact(statement)) and _above(statement, price)
 
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
         if isinstance(statement, ApproxDP):
@@ -255,8 +259,8 @@ def _above(statement: Guarantee, price: Price) -> bool:
     return Fraction(there.delta) <= delta_of(price.delta) * (1 + _CURVE)
 
 
-def _balanced(statement: Guarantee, left: Price) -> Price | None:
-    """The point of a statement's own curve that takes equal shares of what is left; None where it has none."""
+def _point_of(statement: Guarantee, left: Price) -> Price | None:
+    """The point of a statement's own curve by which it stays in what is left; None where it has none."""
     try:
         point = stays(statement, amount_of(left.amount), delta_of(left.delta))
     except (NoConversion, PrivacyError):
