@@ -15,7 +15,6 @@ NAMES = (
     "speed",
     "noise",
     "ledger",
-    "grants",
     "audit",
     "audit_power",
     "audit_states",

@@ -32,7 +32,9 @@ from confide.sklearn import EXPECTED_FAILED_CHECKS, PrivateRegressor, StatusWarn
 from confide.testing import ZeroNoise
 
 ROWS = 3_000
-SCHEMA = cf.Schema({"age": cf.Numeric(18, 90), "income": cf.Numeric(0, 100), "score": cf.Numeric(-10, 30)}, dataset="survey")
+SCHEMA = cf.Schema(
+    {"age": cf.Numeric(18, 90), "income": cf.Numeric(0, 100), "score": cf.Numeric(-10, 30)}, dataset="survey"
+)
 FITTED = {"coef_", "intercept_", "result_", "release_", "status_", "n_features_in_", "_features", "_whole"}
 
 

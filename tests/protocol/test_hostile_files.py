@@ -22,7 +22,8 @@ from confide import registry
 from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Opaque, Spend, Test, Together, paths
-from confide.protocol.events import Event, event_to_dict, is_path
+from confide.protocol.event_files import event_to_dict
+from confide.protocol.events import Event, is_path
 from confide.protocol.files import FORMAT, from_file
 from confide.protocol.reading import DIFFERENT_DIGITS, EVENT_DEPTH, FILE_CHARACTERS, LEAVES, PATHS
 

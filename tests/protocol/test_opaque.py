@@ -13,7 +13,7 @@ from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Opaque, Plan, Proved, Spend, Together, exact_cost, fold, leaves
-from confide.protocol.events import event_from_dict, event_to_dict
+from confide.protocol.event_files import event_from_dict, event_to_dict
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 HIDING = Spend("line", "grid_gaussian", Fraction(4), "l2", Fraction(1024), Fraction(1, 4), (2,))

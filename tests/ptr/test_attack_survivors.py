@@ -19,7 +19,7 @@ from confide.mechanisms.posterior import quantile_of, reach_of
 from confide.mechanisms.safe_release import SafeRelease
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, Test, exact_cost
-from confide.protocol.events import event_from_dict, event_to_dict
+from confide.protocol.event_files import event_from_dict, event_to_dict
 from confide.protocol.proof import statements_hold
 
 

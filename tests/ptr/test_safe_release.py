@@ -251,7 +251,9 @@ def test_a_users_bound_is_recorded_as_asserted_and_as_tried(tmp_path: Any) -> No
     )
     assert len(list(book.show().entries if hasattr(book.show(), "entries") else [1])) == 1
     with pytest.raises(PlanError, match="'violated'"):
-        safe_release(Ratio(), data, privacy=ASKED, ledger=None, gamma_plan=30, report=replace(report, verdict="violated"))
+        safe_release(
+            Ratio(), data, privacy=ASKED, ledger=None, gamma_plan=30, report=replace(report, verdict="violated")
+        )
     with pytest.raises(PlanError, match="the report is on 'Ratio'"):
         safe_release(MEDIAN, data, privacy=ASKED, ledger=None, gamma_plan=12, report=report)
     assert safe_release(MEDIAN, data, privacy=ASKED, ledger=None, gamma_plan=12).guarantee.assumptions == ()

@@ -11,19 +11,8 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee, guarantee_from_dict
 from confide.guarantees.wording import weakness
 from confide.protocol.allowance import Allowance
-from confide.protocol.events import (
-    Cost,
-    Either,
-    Event,
-    Opaque,
-    Spend,
-    Test,
-    Together,
-    event_from_dict,
-    event_to_dict,
-    exact_cost,
-    leaves,
-)
+from confide.protocol.event_files import event_from_dict, event_to_dict
+from confide.protocol.events import Cost, Either, Event, Opaque, Spend, Test, Together, exact_cost, leaves
 from confide.protocol.exact import clean, digest, pack, unpack
 from confide.protocol.files import read, to_file
 from confide.protocol.proved import Proved
