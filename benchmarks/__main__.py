@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: `python -m benchmarks acceptance speed`."""
+"""Run every benchmark, or those named: `python -m benchmarks acceptance speed`; list planted faults: `python -m benchmarks faults`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ NAMES = (
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["faults"]:
+        raise SystemExit(importlib.import_module("benchmarks.faults").main(sys.argv[2:]))
     out = Path("out/bench")
     out.mkdir(parents=True, exist_ok=True)
     failed = []

@@ -20,18 +20,33 @@ from confide.audit.sensitivity import falsify_sensitivity
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import ApproxDP, PureDP
 from confide.noise import SimulatedNoise
+from confide.testing.checks import Case
+from confide.testing.contract import tried
 
-__all__ = ["Fault", "law", "mechanism", "method", "query", "replayed", "safety", "sampler"]
+__all__ = [
+    "Fault",
+    "bounded",
+    "contract",
+    "law",
+    "mechanism",
+    "method",
+    "neighbours",
+    "query",
+    "replayed",
+    "safety",
+    "sampler",
+]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One planted fault. build(faulty, runs, seed): the audit of the mechanism with the fault, or of its clean twin."""
+    """One planted fault. build(faulty, runs, seed): the audit of the mechanism with the fault, or of its clean twin; of: the method."""
 
     name: str
     what: str
     attack: str
     build: Callable[[bool, int, int], Audit]
+    of: str = ""
 
     def caught(self, runs: int, seed: int = 1) -> Audit:
         """The audit of the faulty one; it must not be ok."""
@@ -60,6 +75,19 @@ def replayed(method: Any, level: Any, schema: Any, pair: tuple[Any, Any], seed: 
         for name, moved in found.moved.items()
     ]
     return Audit((*rows, found.finding("everything else", plan.relation)))
+
+
+def bounded(name: str, claim: float, found: float, attack: str, relation: str = "add-remove") -> Finding:
+    """A number that was found beside the most that it may be."""
+    return Finding(
+        name=name,
+        quantity="ratio",
+        claim=claim,
+        lower_bound=found,
+        verdict="broken" if found > claim else "holds",
+        attack=attack,
+        relation=relation,
+    )
 
 
 # families of faults ---------------------------------------------------------------------------------------------------
@@ -126,7 +154,51 @@ def method(name: str, what: str, faulty: Any, clean: Any, schema: cf.Schema = SC
             faulty if wrong else clean, schema, relation="add-remove", runs=drawn, seed=seed, confidence=1 - 1e-6
         )
 
-    return Fault(name, what, "audit of the method", build)
+    return Fault(name, what, "audit of the method", build, _registered(clean))
+
+
+def neighbours(
+    name: str, what: str, faulty: Any, clean: Any, schema: cf.Schema, level: Any, *pairs: tuple[Any, Any]
+) -> Fault:
+    """A method on pairs of frames that were chosen for it: exact differences, record and replay."""
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        chosen = faulty if wrong else clean
+        return Audit(tuple(one for pair in pairs for one in replayed(chosen, level, schema, pair, seed)))
+
+    return Fault(name, what, "record and replay on the worst neighbours", build, _registered(clean))
+
+
+def contract(
+    name: str, what: str, check: Callable[[Case], None], faulty: Any, clean: Any, schema: cf.Schema, level: Any
+) -> Fault:
+    """A method that breaks one check of the executable contract (`confide.testing.check_method` runs all of them)."""
+    title = (check.__doc__ or "").split(".")[0].split(":")[0]
+
+    def build(wrong: bool, runs: int, seed: int) -> Audit:
+        problem = tried(check, Case(faulty if wrong else clean, schema, level))
+        return Audit(
+            (
+                Finding(
+                    name=title,
+                    quantity="gap",
+                    claim=0.0,
+                    lower_bound=float(problem is not None),
+                    verdict="holds" if problem is None else "broken",
+                    attack=f"contract: {title}",
+                    relation=level.relation,
+                    note=problem or "",
+                ),
+            )
+        )
+
+    return Fault(name, what, f"contract: {title}", build, _registered(clean))
+
+
+def _registered(method: Any) -> str:
+    """The name of the method that a fault is planted in."""
+    kinds = (kind for kind in type(method).__mro__ if not kind.__module__.startswith("benchmarks"))
+    return next((str(vars(kind)["name"]) for kind in kinds if "name" in vars(kind)), "")
 
 
 def sampler(
@@ -141,9 +213,17 @@ def sampler(
     return Fault(name, what, "law of the noise", build)
 
 
-def law(name: str, what: str, faulty: Callable[[], Any], clean: Callable[[], Any]) -> Fault:
+def law(
+    name: str,
+    what: str,
+    faulty: Callable[[], Any],
+    clean: Callable[[], Any],
+    *,
+    of: str = "",
+    attack: str = "exact law",
+) -> Fault:
     """A law whose claim is wrong, decided exactly."""
-    return Fault(name, what, "exact law", lambda wrong, runs, seed: Audit(((faulty if wrong else clean)(),)))
+    return Fault(name, what, attack, lambda wrong, runs, seed: Audit(((faulty if wrong else clean)(),)), of)
 
 
 def safety(name: str, what: str, faulty: dict[str, Any], clean: dict[str, Any], domain: Any, **options: Any) -> Fault:

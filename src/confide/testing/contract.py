@@ -6,7 +6,9 @@ reported together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from confide.errors import ConfideError
 from confide.guarantees import GDP, Guarantee
@@ -14,8 +16,9 @@ from confide.protocol import Method
 from confide.schema import Schema
 from confide.testing.checks import CHECKS, Case, ContractBroken, coverage
 from confide.testing.practice import practice_schema
+from confide.testing.side_doors import SIDE_DOORS
 
-__all__ = ["Contract", "ContractBroken", "check_method"]
+__all__ = ["Contract", "ContractBroken", "check_method", "tried"]
 
 
 @dataclass(frozen=True)
@@ -58,25 +61,27 @@ def check_method(
     """
     case = Case(method, schema or practice_schema(method), privacy or GDP(1.0))
     found = []
-    for check in CHECKS:
-        problem = None
-        try:
-            if check is coverage:
-                coverage(case, replications)
-            else:
-                check(case)
-        except (
-            AssertionError,
-            ConfideError,
-            ArithmeticError,
-            TypeError,
-            ValueError,
-            LookupError,
-            AttributeError,
-        ) as error:
-            problem = f"{type(error).__name__}: {error}"
+    for check in (*CHECKS, *SIDE_DOORS):
+        problem = tried(partial(coverage, replications=replications) if check is coverage else check, case)
         found.append(((check.__doc__ or "").strip().rstrip("."), problem))
     contract = Contract(f"{method.name} {method.version}", tuple(found))
     if raises and not contract.ok:
         raise ContractBroken(str(contract))
     return contract
+
+
+def tried(check: Callable[[Case], None], case: Case) -> str | None:
+    """What one check says of a case: None, or what went wrong."""
+    try:
+        check(case)
+    except (
+        AssertionError,
+        ConfideError,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+    ) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
