@@ -16,7 +16,7 @@ from confide.protocol import Meter, Plan, Source, Total
 from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
 from confide.regression.kernel_curve import KernelCurve
 from confide.regression.wavelet import Wavelet, haar_level
-from confide.testing import side_doors
+from confide.testing import checks, side_doors
 
 __all__ = ["CURVES"]
 
@@ -61,6 +61,33 @@ class _LevelOfN(Wavelet):
 
 
 @dataclass(frozen=True)
+class _WritesToThePlan(Wavelet):
+    """The exact number of records is kept among the plan's constants, which are published."""
+
+    name: ClassVar[str] = "planted_wavelet"
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        public = super().draw(source, plan, meter)
+        (sums,) = source.aggregate(plan.statistic("cells"))
+        assert isinstance(plan.constants, dict)
+        plan.constants["n"] = int(sum(sums[: len(sums) // 2])) >> 32
+        return public
+
+
+@dataclass(frozen=True)
+class _KeepsZeros(Wavelet):
+    """Cells that are empty stay empty: their noise is overwritten."""
+
+    name: ClassVar[str] = "planted_wavelet"
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        public = super().draw(source, plan, meter)
+        (sums,) = source.aggregate(plan.statistic("cells"))
+        meter.drawn("cells").values[np.asarray(sums == 0)] = 0
+        return public
+
+
+@dataclass(frozen=True)
 class _MeanBeside(EfficientPTRKernel):
     """Where there is no reply, the mean of the response stands in."""
 
@@ -98,6 +125,24 @@ CURVES: list[Fault] = [
         "how fine the cells are follows from the exact number of records",
         side_doors.small_counts_are_treated_like_large_ones,
         _LevelOfN("y ~ a", level=3),
+        Wavelet("y ~ a", level=3),
+        _SCHEMA,
+        _LEVEL,
+    ),
+    contract(
+        "the count in the plan",
+        "the exact number of records is written to the plan's constants, which leave with the release",
+        checks._reads_back,
+        _WritesToThePlan("y ~ a", level=3),
+        Wavelet("y ~ a", level=3),
+        _SCHEMA,
+        _LEVEL,
+    ),
+    contract(
+        "empty cells stay empty",
+        "what was drawn for a cell without records is overwritten with 0",
+        checks._reads_back,
+        _KeepsZeros("y ~ a", level=3),
         Wavelet("y ~ a", level=3),
         _SCHEMA,
         _LEVEL,

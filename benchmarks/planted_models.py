@@ -101,10 +101,11 @@ class _BareMean(SmoothNaiveBayes):
         (total,) = source.aggregate(plan.statistic("sums"))
         own = meter.opaque
 
-        def opaque(name: str, value: Any, *rest: Any, **more: Any) -> Any:
-            short = np.array(value, dtype=float)
-            short[-1] = float(total[-3]) / max(float(total[-1]), 1.0) / (1 << 20)
-            return own(name, short, *rest, **more)
+        def opaque(name: str, value: Any, step: Any, *rest: Any, **more: Any) -> Any:
+            short = np.array(value)
+            exact = Fraction(int(total[-3]), max(int(total[-1]), 1) << 20)
+            short[-1] = float(exact) if short.dtype.kind == "f" else round(exact / step)
+            return own(name, short, step, *rest, **more)
 
         with patch.object(meter, "opaque", opaque):
             return super().draw(source, plan, meter)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
-from benchmarks.planted import ELSEWHERE, FAULTS, Fault
+from benchmarks import faults as command
+from benchmarks.planted import ELSEWHERE, FAMILIES, FAULTS, Fault, tested_in
 from benchmarks.planted_ssp2 import SSP2_FAULTS
 
 RUNS = 40_000
@@ -27,3 +31,25 @@ def test_there_are_enough_faults_and_each_is_named_once() -> None:
     names = [fault.name for fault in FAULTS]
     assert len(names) == len(set(names)) >= 24
     assert {fault.attack for fault in FAULTS} >= {"falsify_sensitivity", "audit of the method", "sampled lower bound"}
+
+
+def test_the_command_lists_every_fault_with_what_catches_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([]) == 0
+    said = capsys.readouterr().out
+    for name, family in FAMILIES.items():
+        assert Path(tested_in(name).split()[0]).is_file()
+        for fault in family:
+            assert f"  {fault.name}" in said and fault.what in said and f"caught by {fault.attack}" in said
+    assert f"{len(FAULTS)} planted faults" in said
+
+
+def test_the_command_runs_faults_and_fails_on_one_that_is_not_caught(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command.main(["--run", "noise published"]) == 0
+    assert "1 of 1 planted faults caught" in capsys.readouterr().out
+    (found,) = command.chosen(["noise published"])
+    tame = replace(found[1], build=lambda wrong, runs, seed: found[1].build(False, runs, seed))
+    monkeypatch.setattr(command, "chosen", lambda words: [("none", tame)])
+    assert command.main(["--run"]) == 1
+    assert "NOT CAUGHT" in capsys.readouterr().out

@@ -178,6 +178,7 @@ class Meter:
         self._declined = True
 
     def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
+        values.setflags(write=False)  # what was drawn leaves as it is: nothing is put in its place afterwards
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
         self._drawn[name] = noisy
         return noisy
@@ -237,10 +238,16 @@ def seal(
 
     For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations. make: gives a
     meter that is watched, for the audit.
-    Raises `ReleaseError` when the method draws what is no branch of its plan or returns anything but public numbers.
+    Raises `ReleaseError` when the method draws what is no branch of its plan, returns anything but public numbers, or writes to the plan.
     """
+    planned = plan.sha256
     with (make or Meter)(plan, noise) as meter:
         public = method.draw(source, plan, meter)
+    if plan.sha256 != planned:
+        # its dictionaries are published with the release: what records wrote there would leave unpaid
+        raise ReleaseError(
+            f"draw of {method.name} wrote to its plan; numbers leave by meter.draw or as what draw returns"
+        )
     if not isinstance(public, Mapping):
         raise ReleaseError(
             f"draw of {method.name} must return a mapping of public numbers, got {type(public).__name__}; return {{}} for none"

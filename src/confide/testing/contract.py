@@ -61,7 +61,8 @@ def check_method(
     """
     case = Case(method, schema or practice_schema(method), privacy or GDP(1.0))
     found = []
-    for check in (*CHECKS, *SIDE_DOORS):
+    checks: tuple[Callable[..., None], ...] = (*CHECKS, *SIDE_DOORS)
+    for check in checks:
         problem = tried(partial(coverage, replications=replications) if check is coverage else check, case)
         found.append(((check.__doc__ or "").strip().rstrip("."), problem))
     contract = Contract(f"{method.name} {method.version}", tuple(found))
