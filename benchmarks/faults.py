@@ -13,7 +13,7 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from benchmarks.planted import FAMILIES, Fault, tested_in
+from benchmarks.planted import FAMILIES, Fault, runs_in
 
 __all__ = ["chosen", "main"]
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _list(found: Sequence[tuple[str, Fault]]) -> int:
     for family in dict.fromkeys(family for family, _ in found):
-        print(f"\n{family} ({tested_in(family)})")
+        print(f"\n{family} ({runs_in(family)})")
         for own, fault in found:
             if own == family:
                 where = f" [{fault.of}]" if fault.of else ""

@@ -32,7 +32,7 @@ from benchmarks.planted_ssp2 import SSP2_FAULTS
 from benchmarks.planted_steps import STEPS
 from benchmarks.planted_synthetic import SYNTHETIC
 
-__all__ = ["ELSEWHERE", "FAMILIES", "FAULTS", "Fault", "tested_in"]
+__all__ = ["ELSEWHERE", "FAMILIES", "FAULTS", "Fault", "runs_in"]
 
 #: What the faults are in, and the faults.
 FAMILIES: dict[str, list[Fault]] = {
@@ -78,12 +78,12 @@ _TESTS = {
 }
 
 
-def tested_in(family: str) -> str:
+def runs_in(family: str) -> str:
     """The file of tests that runs the faults of a family."""
     return _TESTS.get(family, "tests/audit/test_audit_planted.py")
 
 
 #: Faults that the tests of their own method run.
 ELSEWHERE = tuple(
-    fault for name, family in FAMILIES.items() if "audit_planted" not in tested_in(name) for fault in family
+    fault for name, family in FAMILIES.items() if "audit_planted" not in runs_in(name) for fault in family
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import faults as command
-from benchmarks.planted import ELSEWHERE, FAMILIES, FAULTS, Fault, tested_in
+from benchmarks.planted import ELSEWHERE, FAMILIES, FAULTS, Fault, runs_in
 from benchmarks.planted_ssp2 import SSP2_FAULTS
 
 RUNS = 40_000
@@ -37,7 +37,7 @@ def test_the_command_lists_every_fault_with_what_catches_it(capsys: pytest.Captu
     assert command.main([]) == 0
     said = capsys.readouterr().out
     for name, family in FAMILIES.items():
-        assert Path(tested_in(name).split()[0]).is_file()
+        assert Path(runs_in(name).split()[0]).is_file()
         for fault in family:
             assert f"  {fault.name}" in said and fault.what in said and f"caught by {fault.attack}" in said
     assert f"{len(FAULTS)} planted faults" in said
