@@ -178,7 +178,6 @@ class Meter:
         self._declined = True
 
     def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
-        values.setflags(write=False)  # what was drawn leaves as it is: nothing is put in its place afterwards
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
         self._drawn[name] = noisy
         return noisy

@@ -36,6 +36,10 @@ class Noisy:
     scale: Fraction
     norm: str
 
+    def __post_init__(self) -> None:
+        # what was drawn leaves as it is: no draw puts other numbers in its place
+        self.values.setflags(write=False)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
