@@ -57,7 +57,7 @@ def _run(found: Sequence[tuple[str, Fault]]) -> int:
     bad = 0
     for family, fault in found:
         start = time.perf_counter()
-        caught, passed = not fault.caught(_RUNS).ok, fault.passed(_RUNS).ok
+        caught, passed = bool(fault.caught(_RUNS).violated), not fault.passed(_RUNS).violated
         bad += not (caught and passed)
         said = "caught    " if caught else "NOT CAUGHT"
         twin = "" if passed else ", its CLEAN TWIN does not pass"

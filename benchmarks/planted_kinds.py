@@ -49,11 +49,11 @@ class Fault:
     of: str = ""
 
     def caught(self, runs: int, seed: int = 1) -> Audit:
-        """The audit of the faulty one; it must not be ok."""
+        """The audit of the faulty one; it must find a violation."""
         return self.build(True, runs, seed)
 
     def passed(self, runs: int, seed: int = 2) -> Audit:
-        """The audit of the clean twin; it must be ok."""
+        """The audit of the clean twin; it must find none."""
         return self.build(False, runs, seed)
 
 
@@ -84,7 +84,7 @@ def bounded(name: str, claim: float, found: float, attack: str, relation: str = 
         quantity="ratio",
         claim=claim,
         lower_bound=found,
-        verdict="broken" if found > claim else "holds",
+        verdict="violated" if found > claim else "holds",
         attack=attack,
         relation=relation,
     )
@@ -184,7 +184,7 @@ def contract(
                     quantity="gap",
                     claim=0.0,
                     lower_bound=float(problem is not None),
-                    verdict="holds" if problem is None else "broken",
+                    verdict="holds" if problem is None else "violated",
                     attack=f"contract: {title}",
                     relation=level.relation,
                     note=problem or "",
