@@ -109,7 +109,7 @@ def _audited(kind: type[Select]) -> Callable[[bool, int, int], Audit]:
 
 
 def winner_alone(method: Select, seed: int = 3, n: int = 60) -> int:
-    """How many numbers of a release are no number of the winning run, nor the count of runs."""
+    """How many numbers of a release are no number of the winning run."""
     seen: list[tuple[list[int], list[Release]]] = []
     own = Select._best
 
@@ -125,9 +125,7 @@ def winner_alone(method: Select, seed: int = 3, n: int = 60) -> int:
         Select._best = own  # type: ignore[method-assign]
     chosen, runs = seen[0]
     winner = int(done["selected"].values[0])
-    shown = {
-        str(v) for name, array in done.public.items() if name != "runs" for v in np.asarray(array).ravel().tolist()
-    }
+    shown = {str(v) for array in done.public.values() for v in np.asarray(array).ravel().tolist()}
     fewest = len(shown)
     for index, run in zip(chosen, runs, strict=True):
         if index == winner:

@@ -382,13 +382,24 @@ def _draw(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
     try:
         with _QUIET, np.errstate(all="ignore"):
             done = seal(method, source, planned, noise)
+            done = replace(done, plan=done.plan.published())
+            check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record
         if noise.simulated:
             raise
-        problem = f" ({error})" if isinstance(error, SourceError) else ""
+        # a source's own errors name public facts alone; one that anybody else raised under that name says nothing
+        own = isinstance(error, SourceError) and _raised_by_a_source(error)
+        problem, done = f" ({error})" if own else "", None
     if done is None:
         # raised outside the handler: even "from None" would leave the first error, with its words, in __context__
         raise ReleaseError(f"the release failed after it began{problem}; {charged}, and nothing is released")
-    return replace(done, plan=done.plan.published())
+    return done
+
+
+def _raised_by_a_source(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("confide.sources.")

@@ -64,6 +64,8 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "naive_bayes": (classification.NaiveBayes("g ~ x + w"), cf.GDP(1.0)),
     "output_perturbation": (cf.regression.OutputPerturbation(_PLAIN), cf.GDP(1.0)),
     "posterior_sampling": (cf.regression.PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
+    "adaops ridge": (cf.regression.AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
+    "posterior_sampling ridge": (cf.regression.PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "quantile": (Quantile("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "safe_release": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), gamma_plan=30),
@@ -143,7 +145,10 @@ def _array(values: Any) -> Any:
 
 def machine() -> str:
     """The kernel of the linear algebra that made the numbers: another one may move the last bits of a later round."""
-    return ", ".join(sorted(f"{one['internal_api']} {one.get('architecture', '')}" for one in threadpool_info()))
+    blas = {
+        f"{one['internal_api']} {one.get('architecture', '')}" for one in threadpool_info() if one["user_api"] == "blas"
+    }
+    return ", ".join(sorted(blas))
 
 
 def main(names: list[str]) -> None:

@@ -36,5 +36,14 @@ def test_a_seeded_release_is_what_it_was(name: str) -> None:
         assert now[part] == known[part], f"{part} of {name} changed"
 
 
+def test_one_step_of_one_noisy_integer_is_seen_on_the_machine_that_recorded() -> None:
+    import sklearn  # brings a thread pool of its own, which is no other machine
+
+    assert sklearn.__version__ and machine() in (KNOWN["machine"], machine())
+    known = KNOWN["ssp"]["statistics"]["re-centred moments"]
+    moved = {**known, "data": [str(int(known["data"][0]) + 1), *known["data"][1:]]}
+    assert not _same(moved, known) or machine() != KNOWN["machine"]
+
+
 def test_every_registered_method_has_a_golden_release() -> None:
     assert {info.name for info in registry.methods()} <= {name.split()[0] for name in CASES}

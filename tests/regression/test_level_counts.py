@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import confide as cf
 from confide.mechanisms.rows import Box
@@ -135,5 +136,43 @@ def test_bins_without_noise_count_levels_exactly() -> None:
 
 def test_many_levels_are_counted_and_not_listed() -> None:
     said = level_remarks(LevelCount("g", str(k), 0.0, 1.0) for k in range(1_000))
-    assert said.count("level '") == 6 and said.endswith("; and so have 994 more levels")
+    assert said.count("level '") == 6 and said.endswith("; of 994 more levels nothing can be told")
     assert level_remarks([]) == ""
+
+
+def test_the_margin_of_a_laplace_count_is_a_95_percent_interval() -> None:
+    schema = cf.Schema({"g": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
+    source = cf.read(pd.DataFrame({"g": ["a"] * 300, "x": [0.5] * 300}), schema)
+    method, hits, runs = cf.classification.NaiveBayes("g ~ x"), 0, 1_000
+    for seed in range(runs):
+        counts = cf.release(method, source, cf.PureDP(1.0), ledger=None, noise=SimulatedNoise(seed))["counts"]
+        margin = LevelCount("g", "a", 0.0, float(np.sqrt(counts.variance)), laplace=True).margin
+        hits += int((np.abs(counts.decode() - [300, 0]) <= margin).sum())
+    # two-sided, false alarm 1e-3
+    low, high = stats.beta.ppf([0.0005, 0.9995], [hits, hits + 1], [2 * runs - hits + 1, 2 * runs - hits])
+    assert low <= 0.95 <= high
+
+
+def test_levels_beyond_the_sixth_are_said_to_be_what_they_are() -> None:
+    unseen = [LevelCount("g", str(k), 0.0, 1.0) for k in range(7)]
+    said = level_remarks([LevelCount("g", "seen", 19.0, 1.0), *unseen])
+    assert said.endswith("of 1 more levels nothing can be told; 1 more levels are as small")
+    assert "'seen'" not in said
+
+
+def test_an_empty_level_is_named_whatever_the_status() -> None:
+    schema = cf.Schema({"x": cf.Numeric(0, 10), "g": cf.Categorical(["a", "b", "c", "e"]), "y": cf.Numeric(-1, 4)})
+    draw = np.random.default_rng(0)
+    columns = {
+        "x": draw.uniform(0, 10, 1_500),
+        "g": draw.choice(["a", "b", "c"], 1_500),
+        "y": draw.uniform(-1, 4, 1_500),
+    }
+    source, silent = cf.read(pd.DataFrame(columns), schema), 0
+    for seed in range(20):
+        made = cf.release(
+            cf.regression.BinAgg("y ~ x + g"), source, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed)
+        )
+        silent += "level 'e'" not in cf.infer(made).summary().replace("\n", " ")
+    # an empty level stands above 1.96 sds of its noise in 1 of 40: 5 of 20 by chance have a probability of 1e-4
+    assert silent < 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.protocol import STATUSES
 from confide.results.table import number
 from confide.results.words import STATUS_WORDS, approx_words, clean, flag_words, missing_words, notes
+from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
 
 def unwrapped(text: str) -> str:
@@ -246,7 +248,23 @@ def test_no_rendering_says_charged_because_a_release_does_not_know(changes, tmp_
 
 
 def test_what_happens_to_missing_values_is_worded_as_a_rule():
-    assert missing_words({"a": "drop"}) == "a record with a missing a is left out"
-    assert missing_words({"a": "drop", "b": "drop", "c": "N"}) == (
-        "a record with a missing a or b is left out; a missing c counts as N"
+    def said(formula: str, **columns: Any) -> str:
+        schema = Schema(columns)
+        bounds = {"log(a)": (0.0, 1.0)} if "log" in formula else None
+        return missing_words(schema.columns, Design.of(formula, schema, term_bounds=bounds))
+
+    unit, y = Numeric(0, 1), Numeric(0, 1)
+    assert said("y ~ a", a=unit, y=y) == "a record with a missing a or y is left out"
+    assert said("y ~ c", c=Categorical(["N", "S"], on_missing="N"), y=y) == (
+        "a record with a missing y is left out; a missing c counts as the level 'N'"
     )
+    assert "missing a counts as the midpoint of its bounds" in said(
+        "y ~ a", a=Numeric(0, 1, on_missing="midpoint"), y=y
+    )
+    assert "missing a counts as 0;" in said("y ~ log(a)", a=Integer(0, 1, on_missing="midpoint"), y=y)
+    assert "missing a counts as 0.5" in said("y ~ a", a=Numeric(0, 1, steps=3, on_missing=0.3), y=y)
+    assert "missing a counts as 1234567" in said("y ~ a", a=Integer(0, 3_000_000, on_missing=1_234_567), y=y)
+    assert "missing c counts as the level 'midpoint'" in said(
+        "y ~ c", c=Categorical(["midpoint", "low"], on_missing="midpoint"), y=y
+    )
+    assert said("y ~ log(a)", a=unit, y=y).endswith("a derived term without a finite value is treated as missing")

@@ -161,7 +161,13 @@ class NaiveBayes(Method):
                 )
         estimated = self.variance != "identity"
         found = ClassStatistics(
-            counts, count_sd, means, noise, squares if estimated else None, square_noise if estimated else None
+            counts,
+            count_sd,
+            means,
+            noise,
+            squares if estimated else None,
+            square_noise if estimated else None,
+            laplace=True,
         )
         words: dict[str, Any] = {"target": self._target(own), "covers": _COVERS}
         return class_model(

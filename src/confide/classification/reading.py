@@ -38,7 +38,7 @@ class ClassStatistics:
 
     counts: noisy sizes (K,), of noise sd `count_sd`; means: (K, p), unprojected; mean_noise: their noise variances (K, p), without that of
     the counts where the means are released themselves; squares: noisy means of squares (K, p) or None; square_noise: their noise
-    variances (K, p).
+    variances (K, p); laplace: the counts' noise is Laplace's.
     """
 
     counts: Array
@@ -47,6 +47,7 @@ class ClassStatistics:
     mean_noise: Array
     squares: Array | None = None
     square_noise: Array | None = None
+    laplace: bool = False
 
     @property
     def sizes(self) -> Array:
@@ -139,7 +140,9 @@ def _small(own: ClassDesign, found: ClassStatistics) -> str:
     """The classes below that size, by their public names, as what follows in the reason."""
     sizes = zip(own.classes, found.counts.tolist(), strict=True)
     return level_remarks(
-        LevelCount(own.response, label, size, found.count_sd) for label, size in sizes if size < _least(found)
+        LevelCount(own.response, label, size, found.count_sd, found.laplace)
+        for label, size in sizes
+        if size < _least(found)
     )
 
 
@@ -188,8 +191,7 @@ def _stated(method: Any, release: Release, own: ClassDesign) -> dict[str, Any]:
 
 def _missing(release: Release, own: ClassDesign) -> str:
     """What the schema does with missing values of the columns in use: public facts."""
-    columns = Schema.from_dict(release.plan.schema).columns
-    return missing_words({name: columns[name].on_missing for name in own.design.columns})
+    return missing_words(Schema.from_dict(release.plan.schema).columns, own.design)
 
 
 def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tuple[Array, Array]:

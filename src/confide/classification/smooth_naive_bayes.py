@@ -163,7 +163,7 @@ class SmoothNaiveBayes(Method):
         counts = release["counts"]
         # a mean of places in [-1, 1] lies there; Cauchy noise may leave it by any amount
         means = np.clip(release["means"].decode().reshape(len(own.classes), -1), -1.0, 1.0)
-        found = ClassStatistics(counts.decode(), sqrt(counts.variance), means, np.zeros(means.shape))
+        found = ClassStatistics(counts.decode(), sqrt(counts.variance), means, np.zeros(means.shape), laplace=True)
         words: dict[str, Any] = {"target": self._target(own), "covers": "no interval: ClassSums has intervals"}
         return class_model(self, release, own, found, sqrt(len(own.features)), intervals=False, **words)
 

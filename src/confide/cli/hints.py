@@ -90,6 +90,10 @@ def _amend(call: re.Match[str], book: str, dataset: str) -> str:
 def _create(call: re.Match[str], book: str, dataset: str) -> str:
     """A new ledger; on other terms than this one's it needs a file of its own, because one dataset has one account in it."""
     terms = re.search(r"budget=(\w+)\((.*?)relation='([^']*)'", call[0])
+    whose = re.search(r"unit=('[^']*'), rows_per_unit=(\d+)", call[0])
+    if whose is not None:
+        options = f"--unit {shlex.quote(whose[1][1:-1])} --rows-per-unit {whose[2]}"
+        return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} --mu ... (or --epsilon ..., --rho ...)"
     if terms is None:
         return f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
     size = _amount(terms[1], delta="delta=" in terms[2])

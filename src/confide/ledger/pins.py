@@ -56,14 +56,15 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int)
         return
     if not same_name(unit, account.unit):
         raise PrivacyError(
-            f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; declare "
-            f"unit={account.unit!r} in the schema, with the rows that one has, or open a ledger for the other: Ledger.create(path, "
-            f"dataset=..., budget=..., unit={unit!r}) (two ledgers on the same records add up, unseen)"
+            f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; open a ledger "
+            f"for that one: Ledger.create(path, dataset=..., budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the "
+            f"same records add up, unseen); or declare unit={account.unit!r} in the schema, if that is whom the records are about, with "
+            "the most rows that one has"
         )
     if rows_per_unit != account.rows_per_unit:
         raise PrivacyError(
             f"dataset {account.dataset!r} counts units of at most {account.rows_per_unit} row(s), and the release is for units of at most "
-            f"{rows_per_unit}, whose prices do not add up with the others'; declare rows_per_unit={account.rows_per_unit} in the schema, "
-            f"or open a ledger for the other: Ledger.create(path, dataset=..., budget=..., rows_per_unit={rows_per_unit}) (two ledgers on "
-            "the same records add up, unseen)"
+            f"{rows_per_unit}, whose prices do not add up with the others'; open a ledger for these: Ledger.create(path, dataset=..., "
+            f"budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare "
+            f"rows_per_unit={account.rows_per_unit} in the schema, if no unit has more"
         )

@@ -36,6 +36,7 @@ __all__ = [
     "is_path",
     "leaves",
     "mu_squared",
+    "nodes",
     "paths",
     "threshold",
 ]
@@ -198,6 +199,20 @@ def leaves(event: Event) -> Iterator[Spend | Opaque]:
             yield from leaves(base)
         case PerPath(leaf, _):
             yield from leaves(leaf)
+
+
+def nodes(event: Event) -> Iterator[Event]:
+    """Every node of a tree, the tree itself first."""
+    yield event
+    match event:
+        case Together(children) | Either(children):
+            for child in children:
+                yield from nodes(child)
+        case Test(on, then):
+            yield from nodes(on)
+            yield from nodes(then)
+        case Select(inner) | PerPath(inner):
+            yield from nodes(inner)
 
 
 def paths(event: Event) -> frozenset[frozenset[str]]:

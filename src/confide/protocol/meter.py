@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
-from confide.protocol.events import Opaque, Spend, Test, hidden_tests, is_path, leaves, threshold
+from confide.protocol.events import Opaque, Spend, Test, hidden_tests, is_path, leaves, nodes, threshold
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Meter", "seal"]
 
+# Axes of a public array; files hold no more.
+_AXES = 8
 # A grid of at least this part of the noise's standard deviation: noise from integers of 2^-40 and sums of doubles are finer by far.
 _COARSE = Fraction(1, 1 << 20)
 
@@ -247,18 +249,38 @@ def seal(
         raise ReleaseError(
             f"draw of {method.name} wrote to its plan; numbers leave by meter.draw or as what draw returns"
         )
-    if not isinstance(public, Mapping):
+    if meter._declined and not any(isinstance(node, (Test, Opaque)) for node in nodes(plan.event)):
         raise ReleaseError(
-            f"draw of {method.name} must return a mapping of public numbers, got {type(public).__name__}; return {{}} for none"
+            f"{method.name} gave no reply, and its plan has no test or opaque release that pays for saying so"
         )
     return Release(
         plan=plan,
         status="no_reply" if meter._declined else "released",
         statistics=dict(meter._drawn),
         guarantees=plan.guarantees,
-        public={str(name): np.asarray(values) for name, values in public.items()},
+        public=_numbers(method, public),
         simulated=noise.simulated,
     )
+
+
+def _numbers(method: Method, public: Any) -> dict[str, NDArray[Any]]:
+    """What a draw returned, as arrays of numbers under plain names; nothing of it stands in an error."""
+    if not isinstance(public, Mapping):
+        raise ReleaseError(
+            f"draw of {method.name} must return a mapping of public numbers, got {type(public).__name__}; return {{}} for none"
+        )
+    found = {}
+    for name, values in public.items():
+        array = np.asarray(values)
+        whole = array.dtype == object and all(isinstance(v, int) and not isinstance(v, bool) for v in array.ravel())
+        if not (isinstance(name, str) and name.isprintable() and array.ndim <= _AXES) or not (
+            whole or array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.isfinite(array).all())
+        ):
+            raise ReleaseError(
+                f"draw of {method.name} must return finite numbers in arrays of at most {_AXES} axes, under printable names, got others"
+            )
+        found[name] = array
+    return found
 
 
 def _rounded(
@@ -299,5 +321,13 @@ class _Inner:
 
     def __getattr__(self, name: str) -> Any:
         self._check()
-        self._outer._source(self._owner)
-        return getattr(self._noise, name)
+        found = getattr(self._noise, name)
+        if not callable(found):
+            return found
+
+        def asked(*given: Any, **named: Any) -> Any:
+            self._check()
+            self._outer._source(self._owner)
+            return found(*given, **named)
+
+        return asked

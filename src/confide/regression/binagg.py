@@ -51,6 +51,7 @@ from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates, legend
 from confide.regression.normal_equations import Line
 from confide.regression.scaling import coefficient_names, line_of, to_units
+from confide.results.levels import level_legend
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
 
@@ -244,7 +245,7 @@ class BinAgg(Method):
                 (f"Clipped {design.response.name} (noisy)", clipped),
             ),
             # the first line of the legend explains a weighted count, which this table does not show
-            legend=legend(design, release.plan.schema)[1:],
+            legend=(*legend(design, release.plan.schema)[1:], *(level_legend(unseen) if found.status == "ok" else ())),
             simulated=release.simulated,
             design=design,
             nobs=count,

@@ -125,7 +125,7 @@ class FunctionalMechanism(Method):
             ),
             weak=_TRIMMED if trimmed else "",
             # each number of the matrix has noise of its own, of one size
-            unseen=unseen_levels(design, release.plan.schema, (gram[:, 0], sd**2 * np.eye(len(gram)))),
+            unseen=unseen_levels(design, release.plan.schema, (gram[:, 0], sd**2 * np.eye(len(gram))), laplace=True),
             nobs=float(gram[0, 0]),
         )
 

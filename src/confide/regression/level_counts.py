@@ -46,17 +46,21 @@ def unseen_levels(
     box: Box | None = None,
     keep: Sequence[int] | None = None,
     counted: str = "noisy count",
+    laplace: bool = False,
 ) -> str:
     """The levels whose noisy count does not stand above its noise, as what follows in a reason; "" where there are none.
 
     totals: sum w z (p,) and its noise covariance (p, p), z = (1, x~) measured from `box`, the public bounds when left out. keep: indices
     of the terms in the table, all when left out; a column without a feature among them is not looked at.
+    laplace: the totals' noise is Laplace's.
     """
     middle, half = (box or Box.of(design)).arrays
     values, noise = totals
     unseen = []
     for column, level, weights in _levels(design, Schema.from_dict(schema), middle, half, keep):
-        found = LevelCount(column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)))
+        found = LevelCount(
+            column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace
+        )
         unseen += [] if found.seen else [found]
     return level_remarks(unseen, counted)
 

@@ -111,13 +111,11 @@ def kept(design: Design, question: Question) -> list[int]:
 
 def legend(design: Design, schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
-    columns = Schema.from_dict(schema).columns
-    rules = {name: columns[name].on_missing for name in design.columns}
     return (
         (
             "Weighted count",
             "the sum of the leverage weights of the complete records, each at most 1, with privacy noise; it is not "
             "the number of records",
         ),
-        ("Missing", missing_words(rules)),
+        ("Missing", missing_words(Schema.from_dict(schema).columns, design)),
     )

@@ -17,6 +17,7 @@ from confide.protocol import Release
 from confide.regression.linear import LinearEstimates, legend
 from confide.regression.normal_equations import Line
 from confide.regression.scaling import coefficient_names, to_units
+from confide.results.levels import level_legend
 from confide.schema import Design
 
 __all__ = ["point_estimates", "ridge_line", "weakness"]
@@ -72,7 +73,7 @@ def point_estimates(
         release_sha256=release.sha256,
         facts=tuple(facts),
         # the first line of the legend explains a weighted count, which these tables do not show
-        legend=legend(design, release.plan.schema)[1:],
+        legend=(*legend(design, release.plan.schema)[1:], *(() if words else level_legend(unseen))),
         simulated=release.simulated,
         design=design,
         nobs=nobs,

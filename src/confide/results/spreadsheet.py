@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["csv_text", "plain", "shielded"]
 
-_RUNS = re.compile(r"(^|[;\t\r\n])(?='*[=+\-@\t\r])")
-_SHIELDED = re.compile(r"(^|[;\t\r\n])'(?='*[=+\-@\t\r])")
+# a formula's first signs, full-width ones too; blanks and marks of no width before them are skipped by some programs
+_SIGNS = r"['\s\x00\u200b-\u200f\u2060\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]"
+_RUNS = re.compile(rf"(^|[;\t\r\n])(?={_SIGNS})")
+_SHIELDED = re.compile(rf"(^|[;\t\r\n])'(?={_SIGNS})")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
 

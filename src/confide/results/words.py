@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 from confide.errors import PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.protocol.exact import clean
+from confide.schema import Categorical, Design
+from confide.schema.columns import Column
+from confide.schema.term import Value
 
 if TYPE_CHECKING:
     from confide.results.estimates import Estimates
@@ -31,6 +34,9 @@ __all__ = [
     "several_rows",
     "status_words",
 ]
+
+# A value that is put in for a missing one is shown as it was declared where the grid moves it by less than this part of the range.
+_GRID = 1e-5
 
 SIMULATED = "SIMULATED NOISE: protects nobody"
 
@@ -149,18 +155,39 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
     return tuple((label, clean(text)) for label, text in lines if text)
 
 
-def missing_words(rules: Mapping[str, str | float]) -> str:
-    """The schema's rules for missing values of the columns in use: `on_missing` of each, which is public. Rules, and no word on records.
+def missing_words(columns: Mapping[str, Column], design: Design) -> str:
+    """The schema's rules for missing values of the columns that a design uses, which are public. Rules, and no word on records.
 
-    >>> missing_words({"age": "drop", "y": "drop", "hours": "midpoint", "children": 0.0})
-    'a record with a missing age or y is left out; a missing hours counts as the midpoint of its bounds; a missing children counts as 0'
+    A value that is put in for a missing one is the one that is used, on the column's grid.
+
+    >>> from confide.schema import Design, Integer, Numeric, Schema
+    >>> schema = Schema({"age": Numeric(0, 99), "z": Integer(0, 1, on_missing="midpoint"), "y": Numeric(0, 1)})
+    >>> missing_words(schema.columns, Design.of("y ~ age + z", schema))
+    'a record with a missing age or y is left out; a missing z counts as 0'
     """
-    dropped = [name for name, rule in rules.items() if rule == "drop"]
+    used = {name: columns[name] for name in design.columns}
+    dropped = [name for name, column in used.items() if column.on_missing == "drop"]
     parts = [f"a record with a missing {_either(dropped)} is left out"] if dropped else []
-    for name, rule in rules.items():
-        value = "the midpoint of its bounds" if rule == "midpoint" else rule if isinstance(rule, str) else f"{rule:g}"
-        parts += [] if rule == "drop" else [f"a missing {name} counts as {value}"]
+    parts += [f"a missing {name} counts as {_put_in(used[name])}" for name in used if name not in dropped]
+    if any(
+        isinstance(part, Value) and part.name not in columns
+        for term in (*design.terms, design.response)
+        for part in term.parts
+    ):
+        parts.append("a derived term without a finite value is treated as missing")
     return "; ".join(parts)
+
+
+def _put_in(column: Column) -> str:
+    """What a missing value counts as: a level, or the number on the grid."""
+    if isinstance(column, Categorical):
+        return f"the level {column.on_missing!r}"
+    used = float(column.decode(column.missing_code))
+    middle = (column.low + column.high) / 2
+    wanted = middle if column.on_missing == "midpoint" else float(column.on_missing)
+    if abs(used - wanted) > _GRID * (column.high - column.low):
+        return f"{used:.12g}"
+    return "the midpoint of its bounds" if column.on_missing == "midpoint" else f"{wanted:.12g}"
 
 
 def _either(names: Sequence[str]) -> str:

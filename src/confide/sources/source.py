@@ -54,11 +54,6 @@ class RecordSource:
     def rereadable(self) -> bool:
         return all(part.rereadable for part in self._parts)
 
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The tables or files behind it: for this room alone."""
-        return self._parts
-
     def __repr__(self) -> str:
         types = ", ".join(dict.fromkeys(part.type for part in self._parts)) or "no records"
         return f"RecordSource({types}, dataset={self.dataset!r}, columns={tuple(self._schema.names)!r})"

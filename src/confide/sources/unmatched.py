@@ -42,7 +42,7 @@ def unmatched_labels(source: RecordSource) -> dict[str, int]:
         return {}
     source.check(tuple(levels))
     found = np.zeros(len(levels), dtype=np.int64)
-    for part in source.parts:
+    for part in source._parts:
         found += guarded(f"{part.place} could not be read", partial(_of_part, part, levels))
     return dict(zip(levels, found.tolist(), strict=True))
 

@@ -1,0 +1,15 @@
+"""The demonstration of the README runs to its end, and leaves what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import demo.redbook as redbook
+import pytest
+
+
+def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(redbook, "OUT", tmp_path)
+    redbook.main()
+    assert "Private estimates of rate_marriage" in capsys.readouterr().out
+    assert {"book.db", "plan.json", "release.json"} <= {path.name for path in tmp_path.iterdir()}
