@@ -129,6 +129,15 @@ class Silent(NoisyMean):
 
     name: ClassVar[str] = "stranger_silent"
 
+    def plan(self, schema, privacy, *, n=None, public=None):
+        schema = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        total = Total(CountAndSum(self.column, schema[self.column].steps), nonnegative=True)
+        allowance = Allowance.of(privacy, self, schema)
+        seen, rest = (allowance.spend(name, total, Fraction(1, 2)) for name in ("sums", "more"))
+        facts = {"target": f"mean of {self.column}", "covers": "nothing"}
+        event = allowance.certify(seen, rest, failure=Fraction(0))
+        return Plan.of(self, schema, allowance, event, {"sums": total, "more": total}, n=n, **facts)
+
     def draw(self, source, plan, meter):
         (sums,) = source.aggregate(plan.statistic("sums"))
         meter.draw("sums", sums)

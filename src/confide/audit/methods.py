@@ -71,6 +71,7 @@ def audit(
 
     Nothing is charged and no record is read: data are made from the schema. Errors: PrivacyError for parameters out of range.
 
+    >>> import numpy as np
     >>> import confide as cf
     >>> found = audit(cf.regression.SSP("y ~ a", cov="classical", recenter=False), runs=2_000, relation="add-remove", seed=1)
     >>> found.ok, [f.name for f in found if f.attack.startswith("exact")]
