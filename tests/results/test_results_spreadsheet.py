@@ -92,3 +92,8 @@ def test_a_synthetic_csv_runs_nothing_and_refits(hostile, tmp_path, generator: s
     assert load(path).frame["@r"].tolist() == [str(label) for label in made.frame["@r"]]
     if generator == "calibrated":
         assert cf.refit(path).release_sha256 == done.sha256
+
+
+def test_full_width_signs_and_marks_of_no_width_begin_a_formula_too() -> None:
+    for text in ("＝1+1", "＋1", "－1+1", "＠SUM(1)", "\ufeff=1", "\xa0=1", " =1", "\u200b=1", "\x00=1"):
+        assert shielded(text) != text and plain(shielded(text)) == text

@@ -256,7 +256,7 @@ def test_what_happens_to_missing_values_is_worded_as_a_rule():
     unit, y = Numeric(0, 1), Numeric(0, 1)
     assert said("y ~ a", a=unit, y=y) == "a record with a missing a or y is left out"
     assert said("y ~ c", c=Categorical(["N", "S"], on_missing="N"), y=y) == (
-        "a record with a missing y is left out; a missing c counts as the level 'N'"
+        "a record with a missing y is left out; a missing c counts as the level 'N'; a label that is not declared counts as missing"
     )
     assert "missing a counts as the midpoint of its bounds" in said(
         "y ~ a", a=Numeric(0, 1, on_missing="midpoint"), y=y

@@ -48,7 +48,7 @@ def from_file(kind: str, text: str) -> dict[str, Any]:
     if not _readable(version):
         raise ReleaseError(
             f"format {shown(version) if isinstance(version, str) else 'without a version'} cannot be read by format {FORMAT}; "
-            "needs confide >= the version that wrote it, or for a smaller format that very version"
+            "a larger format needs confide >= the version that wrote it, a smaller one was written by an older confide: read it there"
         )
     body = data.get("body")
     if not isinstance(body, dict) or _digest(body) != data.get("sha256"):

@@ -60,6 +60,7 @@ def page(result: Estimates, alpha: float) -> str:
             table=view(result, alpha),
             level=level,
             status=result.status,
+            intervals=result.has_intervals,
             status_words=status_words(result),
             reason=clean(result.reason),
             flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],

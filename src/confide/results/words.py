@@ -169,6 +169,8 @@ def missing_words(columns: Mapping[str, Column], design: Design) -> str:
     dropped = [name for name, column in used.items() if column.on_missing == "drop"]
     parts = [f"a record with a missing {_either(dropped)} is left out"] if dropped else []
     parts += [f"a missing {name} counts as {_put_in(used[name])}" for name in used if name not in dropped]
+    if any(isinstance(column, Categorical) for column in used.values()):
+        parts.append("a label that is not declared counts as missing")
     if any(
         isinstance(part, Value) and part.name not in columns
         for term in (*design.terms, design.response)
