@@ -15,6 +15,7 @@ from math import exp, expm1, inf, log, nextafter
 
 from scipy.special import log_ndtr
 
+from confide.errors import NoConversion
 from confide.guarantees.gaussian import gaussian_mu, log_gaussian_delta
 from confide.guarantees.rounding import SLACK
 
@@ -22,6 +23,7 @@ __all__ = ["least_mu"]
 
 # Charging a little more is safe; closer to the truth costs in proportion to the square root.
 _TOLERANCE = 1e-4
+_MOST = 1 << 13  # hundreds are enough, but where 1 - excess is of the order of its digits
 _FARTHEST = 690.0  # exp(e) is a float; beyond it intervals are compared end against end
 
 
@@ -29,7 +31,8 @@ def least_mu(excess: Callable[[float], float], top: float) -> float:
     """A mu with excess(e) <= delta(e; mu) for every e from 0 to `top`, at most 1e-4 of itself above the smallest one.
 
     excess: delta_T - leak, falling and convex in exp(e), rounded up; at most 0 at `top`, or of no consequence beyond it.
-    0 where excess(0) is at most 0.
+    0 where excess(0) is at most 0. After 2^13 intervals, where doubles do not tell the two sides apart, by ends alone: a larger mu.
+    Raises `NoConversion` where excess(0) is 1.
 
     >>> round(least_mu(lambda e: exp(log_gaussian_delta(e, 1.5)), 20.0), 3)
     1.5
@@ -43,18 +46,25 @@ def least_mu(excess: Callable[[float], float], top: float) -> float:
 
     if at(0.0) <= 0:
         return 0.0
+    if at(0.0) >= 1:
+        raise NoConversion(
+            "there is no conversion to GDP: neighbours are told apart with a probability that is 1 to eleven digits; "
+            "ask for a smaller epsilon"
+        )
     least = 0.0
     # intervals that are still to be proved; the first points are spread over all scales below top
     points = sorted({0.0, top, *(top * 2.0**-j for j in range(1, 13))})
     for e in points:
         least = _raised(least, e, at(e))
-    intervals = list(pairwise(points))
+    intervals, looked = list(pairwise(points)), 0
     while intervals:
         a, b = intervals.pop()
+        looked += 1
         if at(a) <= 0 or _proved(a, b, at(a), at(b), least * (1 + _TOLERANCE)):
             continue
         middle = (a + b) / 2
-        if not a < middle < b:
+        if looked > _MOST or not a < middle < b:
+            # the value on the left against the curve on the right: never too little
             least = max(least, gaussian_mu(b, at(a)))
             continue
         least = _raised(least, middle, at(middle))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, exp, expm1, inf, isfinite
+from math import ceil, exp, fsum, inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,15 @@ from confide.guarantees.rounding import SLACK
 __all__ = ["DELTA_UNIT", "Pair", "pair_of"]
 
 Array = NDArray[np.float64]
+_Profile = tuple[Array, Array]
 
 #: One unit in which a ledger counts delta.
 DELTA_UNIT = Fraction(1, 2**60)
 # Steps between a loss of 0 and the last one: doubling them moves a price by less than 1e-3 of itself.
 _STEPS = 128
 _FAR = 12.0
+# What the masses of an order may be short of 1: the certificate leaves as much of 1 - g.
+_SHORT = 2.0**-50
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +75,12 @@ def _symmetric(curve: Curve, leak: Fraction | None) -> Pair:
     """Both orders are alike: below the order 1 the divergence is the mirror image of the profile."""
     end = float(curve.epsilon(0.0))
     paid = (Fraction(0) if isfinite(end) else _least(curve)) if leak is None else leak
-    step = _top(curve, end, paid) / _STEPS
-    above = step * np.arange(_STEPS + 1)
-    values = np.asarray(curve.delta(above), dtype=np.float64)
+    t = _top(curve, end, paid) / _STEPS * np.arange(_STEPS + 1)
+    values = np.asarray(curve.delta(t), dtype=np.float64)
     if isfinite(end):
         # a bounded loss leaves nothing beyond its end, and digits are no tail
         values[-1] = 0.0
-    below = (-above)[::-1]
-    mirrored = -np.expm1(below) + np.exp(below) * values[::-1]
-    order = _connected(step, _STEPS, np.append(mirrored[:-1], values), float(values[-1]))
-    return _checked(curve, Pair((order,), Fraction(float(values[-1])), _units(paid)))
+    return _checked(curve, Pair(_joined((t, values), (t, values))[:1], Fraction(float(values[-1])), _units(paid)))
 
 
 def _directed(curve: Objective, leak: Fraction | None) -> Pair:
@@ -91,28 +90,49 @@ def _directed(curve: Objective, leak: Fraction | None) -> Pair:
     """
     paid = _least(curve) if leak is None else leak
     step = _top(curve, inf, paid) / _STEPS
-    above = step * np.arange(_STEPS + 1)
-    values = np.asarray(curve.delta(above), dtype=np.float64)
-    count = min(_STEPS, ceil(_FAR * curve.mu / step))
-    gauss = np.array([gaussian_delta(e, curve.mu) for e in above[: count + 1]]) * (1 + SLACK)
-    below = (-above[: count + 1])[::-1]
-    mirrored = -np.expm1(below) + np.exp(below) * gauss[::-1]
-    values[0] = min(values[0], gauss[0])
-    t, masses = _connected(step, count, np.append(mirrored[:-1], values), float(gauss[-1]))
+    t = step * np.arange(_STEPS + 1)
+    values = np.asarray(curve.delta(t), dtype=np.float64)
+    near = t[: min(_STEPS, ceil(_FAR * curve.mu / step)) + 1]
+    gauss = np.array([gaussian_delta(e, curve.mu) for e in near]) * (1 + SLACK)
     bare = max(Fraction(float(values[-1])), Fraction(float(gauss[-1])))
-    return _checked(curve, Pair(((t, masses), (-t[::-1], (np.exp(-t) * masses)[::-1])), bare, _units(paid)))
+    return _checked(curve, Pair(_joined((t, values), (near, gauss)), bare, _units(paid)))
 
 
-def _connected(step: float, below: int, values: Array, rest: float) -> tuple[Array, Array]:
-    """Losses and P-masses of the largest convex function of the order that is nowhere above the given bounds of a divergence.
+def _joined(own: _Profile, other: _Profile) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Losses and P-masses, in either order, of the largest convex function of the order a that is nowhere above bounds of a divergence.
 
-    values: at the log orders step * (-below, ..., 0, 1, ...); rest: by how much the first of them is above 1 - order.
+    own, other: log orders (0, t_1, ...) and bounds there, of H_a(P||Q) and of H_a(Q||P) = 1 - a + a H_(1/a)(P||Q). That mirror image takes
+    chords to chords: where the slope of the one rises by d at the order a, its P-mass is a d, and the other's at 1/a is d. So each side is
+    formed from its own profile; from the function itself, which is 1 - a + a H at small orders a, no double would give the slopes there.
     """
-    t = step * np.arange(-below, len(values) - below, dtype=np.float64)
-    slopes = convex_slopes(np.diff(values), np.exp(t[:-1]) * expm1(step))
-    # before the first order the chord from (0, 1); beyond the last one nothing falls any more
-    slopes = np.maximum.accumulate(np.concatenate([[rest * exp(-t[0]) - 1], slopes, [0.0]]))
-    return t, np.exp(t) * np.diff(slopes)
+    # at the order 1 also below every chord from one side to the other
+    x, y = -np.expm1(-other[0][1:]), other[1][1:] * np.exp(-other[0][1:])
+    a, chords = np.expm1(own[0][1:])[:, None], own[1][1:][:, None]
+    middle = min(float(own[1][0]), float(other[1][0]), float((((x + y) * a + chords * x) / (a + x)).min()))
+    sides = [_side(t, np.concatenate([[middle], values[1:]])) for t, values in (own, other)]
+    at_0 = max(0.0, 1 - middle + sides[0][0] + sides[1][0])
+    # what the sum has lost by rounding stays where both orders have it
+    sums = [at_0 + fsum(np.exp(t[1:]) * rises) for (t, _), (_, rises) in zip((own, other), sides, strict=True)]
+    lost = [
+        1 - float(values[-1]) - total - fsum(mirror[1])
+        for (_, values), total, mirror in zip((own, other), sums, reversed(sides), strict=True)
+    ]
+    at_0 += min(max(0.0, *lost), _SHORT)
+    orders = [
+        (
+            np.concatenate([-far[0][:0:-1], near[0]]),
+            np.concatenate([sides[1 - i][1][::-1], [at_0], np.exp(near[0][1:]) * sides[i][1]]),
+        )
+        for i, (near, far) in enumerate(((own, other), (other, own)))
+    ]
+    return orders[0], orders[1]
+
+
+def _side(t: Array, values: Array) -> tuple[float, Array]:
+    """The slope of the convex function from the order 1 on, and by how much it rises at each later order; beyond the last it is 0."""
+    slopes = convex_slopes(np.diff(values), np.exp(t[:-1]) * np.expm1(np.diff(t)))
+    slopes = np.maximum.accumulate(np.append(slopes, 0.0))
+    return float(slopes[0]), np.diff(slopes)
 
 
 def _least(curve: Curve) -> Fraction:
@@ -146,6 +166,13 @@ def _with(base: Pair, taken: float) -> Pair:
 
 
 def _checked(curve: Curve, pair: Pair) -> Pair:
+    totals = [fsum([*masses.tolist(), float(pair.bare)]) for _, masses in pair.orders]
+    # not a number is no total either
+    if not all(total >= 1 - _SHORT for total in totals):
+        raise NoConversion(
+            f"the losses of {curve!r} cannot be resolved in doubles: their masses sum to {min(totals)!r}; charge a statement that follows "
+            "from it, statement.to_gdp(delta=...)"
+        )
     if pair.bare <= pair.leak:
         return pair
     raise NoConversion(

@@ -27,6 +27,7 @@ from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import not_a_guarantee
 from confide.guarantees.curves import Composed, Curve, Gaussian, Objective, Perfect, Relaxed, from_guarantee
 from confide.guarantees.curves.composed import composed
+from confide.guarantees.loss_grid import HIGHEST
 from confide.guarantees.remainder.certificate import Inequality
 from confide.guarantees.remainder.pairs import DELTA_UNIT, Pair, pair_of
 from confide.guarantees.values import RDP, ZCDP, Guarantee
@@ -131,7 +132,7 @@ def _remaining(curve: Curve, r2: Fraction, leak: Fraction | None) -> Remainder |
         before = _remaining(rest, r2, leak)
         return None if before is None or before.r2 < mu2 else Remainder(_down(before.r2 - mu2), before.leak)
     pair = pair_of(curve, leak)
-    price = _search(pair, r2)
+    price = _search(pair, r2) if _searched(pair) else None
     if price is None or price < _RESOLVED * r2 or price > _DEAR * _mean_square(pair):
         # what the search cannot resolve has a price too: that of the GDP statement which follows from the curve
         known = _gaussian_price(curve, pair.leak)
@@ -152,7 +153,7 @@ def _holds(curve: Curve, r2: Fraction, after: Remainder) -> bool:
         pair = pair_of(curve, after.leak)
     except NoConversion:
         return False
-    if _proved(pair, r2, after.r2, _CHECK_MARGIN):
+    if _searched(pair) and _proved(pair, r2, after.r2, _CHECK_MARGIN):
         return True
     known = _gaussian_price(curve, pair.leak)
     return known is not None and r2 - after.r2 >= known
@@ -190,6 +191,11 @@ def _proved(pair: Pair, r2: Fraction, left: Fraction, margin: float) -> bool:
     spare = float(pair.leak - pair.bare) * (1 - 2.0**-50)
     r, after, price = sqrt(r2), sqrt(left), float(r2 - left)
     return all(Inequality(losses, masses, r, after, price, spare).proved(margin) for losses, masses in pair.orders)
+
+
+def _searched(pair: Pair) -> bool:
+    """Whether doubles hold what the inequality is formed from: larger losses have their GDP price, or none."""
+    return all(float(losses.max()) <= HIGHEST for losses, _ in pair.orders)
 
 
 def _search(pair: Pair, r2: Fraction) -> Fraction | None:
