@@ -224,7 +224,18 @@ def test_a_pair_is_converted_once_and_a_release_may_ask_for_it(survey):
     done = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r2.json", "--convert")
     assert "counted as mu = 0.3" in done.out
     assert "once and for good" in done.err
-    assert run("ledger", "convert", "pair.db").code == 3
+    assert run("ledger", "convert", "pair.db").code == 3  # was converted, so there is nothing to ask
     assert good("ledger", "verify", "pair.db").code == 0
     good("ledger", "init", "g.db", "--dataset", "survey", "--epsilon", "8", "--delta", "1e-5", "--grants", "gaussian")
     assert Ledger.open("g.db").converted
+
+
+def test_a_ledger_is_not_converted_unasked(survey):
+    good("ledger", "init", "pair.db", "--dataset", "survey", "--epsilon", "4", "--delta", "1e-5")
+    asked = run("ledger", "convert", "pair.db")
+    assert (asked.code, Ledger.open("pair.db").converted) == (2, False)
+    assert "4 releases at (1, 1e-06)" in asked.out
+    assert "converted to Gaussian" in asked.out
+    assert "--yes" in asked.err
+    good("ledger", "convert", "pair.db", "--yes")
+    assert Ledger.open("pair.db").converted

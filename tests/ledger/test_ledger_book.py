@@ -269,7 +269,7 @@ def test_an_empty_file_becomes_a_book(path: Path) -> None:
 
 
 def test_no_book_no_directory(path: Path) -> None:
-    with pytest.raises(PlanError, match=r"create it: Ledger.create"):
+    with pytest.raises(PlanError, match=r"check the path first; for a new one: Ledger.create"):
         Ledger.open(path)
     assert not path.exists()
     with pytest.raises(PlanError, match="cannot be created"):

@@ -45,7 +45,7 @@ def test_what_it_was_opened_for_is_charged(ledger: Ledger) -> None:
         (
             {"unit": "household"},
             PrivacyError,
-            r"Ledger\.create\(path, dataset=\.\.\., budget=\.\.\., unit='household'\)",
+            r"Ledger\.create\(path, dataset=\.\.\., budget=\.\.\., unit='household', rows_per_unit=2\)",
         ),
         ({"rows_per_unit": 1}, PrivacyError, r"declare rows_per_unit=2 in the schema"),
         ({"rows_per_unit": 3}, PrivacyError, r"Ledger\.create\(.*rows_per_unit=3\)"),

@@ -333,6 +333,17 @@ def test_a_role_that_charges_cannot_rewrite(url: str, book: Ledger) -> None:
         for change in ("UPDATE entry SET amount = 0", "DELETE FROM entry"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 sql(clerk, change)
+        limited.amend(gdp(3.0), reason="mine")  # these rights alone let a clerk amend, and it is seen
+        assert [entry.note for entry in book.show().rows if entry.kind == "amend"] == ["mine"]
+        sql(url, "ALTER TABLE entry ENABLE ROW LEVEL SECURITY")
+        sql(url, "CREATE POLICY readers ON entry FOR SELECT USING (true)")
+        sql(url, f"CREATE POLICY charges ON entry FOR INSERT TO \"{role}\" WITH CHECK (kind IN ('charge', 'receipt'))")
+        with pytest.raises(LedgerBusy):
+            limited.amend(gdp(9.0), reason="mine")
+        assert book.budget == gdp(3.0)
+        assert charge(limited, gdp(0.5)).seq == 4
+        book.amend(gdp(4.0), reason="the owner's")
+        assert book.verify().ok
         limited.close()
     finally:
         sql(url, f'DROP OWNED BY "{role}"')

@@ -195,8 +195,10 @@ def say_charged(session: Session, done: Release, book: Ledger | None) -> None:
         session.say(f"not charged: no ledger (--no-ledger); guarantee of the release: {stated}")
         return
     receipt = book.find(done.sha256)
+    # a release may be charged as another of its statements than its first
     entry = f", entry {receipt.charge_seq}" if receipt is not None else ""
-    session.say(f"charged {done.charged} to dataset {book.dataset!r}{entry}; left: {book.show().remaining}")
+    charged = done.charged if receipt is None else receipt.guarantee
+    session.say(f"charged {charged} to dataset {book.dataset!r}{entry}; left: {book.show().remaining}")
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:

@@ -93,6 +93,9 @@ def _create(call: re.Match[str], book: str, dataset: str) -> str:
     whose = re.search(r"unit=('[^']*'), rows_per_unit=(\d+)", call[0])
     if whose is not None:
         options = f"--unit {shlex.quote(whose[1][1:-1])} --rows-per-unit {whose[2]}"
+        if terms is not None:
+            size = _amount(terms[1], delta="delta=" in terms[2])
+            return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} {size} --relation {terms[3]}"
         return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} --mu ... (or --epsilon ..., --rho ...)"
     if terms is None:
         return f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"

@@ -155,7 +155,9 @@ def verify(
     kept: Annotated[
         list[str] | None,
         typer.Option(
-            "--head", metavar="HASH", help="A head, or a release's SHA-256, that was kept elsewhere; repeat for more."
+            "--head",
+            metavar="HASH",
+            help="A head, or a release's SHA-256, that was kept elsewhere (or its first 12 digits); repeat for more.",
         ),
     ] = None,
     json: Json = False,
@@ -246,23 +248,35 @@ def convert(
     book: _Book,
     dataset: Dataset = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Convert without asking; needed where nobody can be asked.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Turn an (epsilon, delta) ledger into a Gaussian one, once and for good.
 
     What is left becomes mu^2 and a fiftieth of the delta. Many Gaussian or small
     releases then cost less; a few of large epsilon cost more. It cannot be undone.
+    What the ledger buys in both states is printed first, and then asked.
     Reads and writes the ledger alone, which is public.
 
     Example:
 
-    confide ledger convert book.db --dataset survey --reason "many small tables"
+    confide ledger convert book.db --dataset survey --reason "many small tables" --yes
     """
     session: Session = ctx.obj
     with session.doing("converting the ledger"):
         opened = open_book(book, dataset, None)
         assert opened is not None
-        before = opened.show().remaining
+        before, choice = opened.show(), opened.buys()
+    # a ledger that cannot be converted says so itself, and stays as it is
+    if before.state == "pair" and len(choice) > 1:
+        facts(session, [("left", before.remaining), ("buys", choice[0]), ("or", choice[1])])
+        if not yes and (session.json or not sys.stdin.isatty()):
+            raise Refused("converting is once and for good, and nobody can be asked here; to do it add --yes")
+        if not yes and not typer.confirm("Convert, once and for good?", err=True):
+            raise Refused("not converted")
+    with session.doing("converting the ledger"):
         opened.convert(reason=reason)
         state = opened.show()
     buys = opened.buys()
@@ -271,7 +285,7 @@ def convert(
         [
             ("dataset", state.dataset),
             ("budget", state.budget),
-            ("left before", before),
+            ("left before", before.remaining),
             ("left", state.remaining),
             ("buys", "; ".join(buys)),
         ],

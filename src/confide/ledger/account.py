@@ -112,8 +112,9 @@ class Account:
         """Whether nothing is spent and the statement is within the budget as a number: GDP(0.3) in a GDP(0.3) ledger.
 
         In units the one is rounded up and the other down, so that no budget could be used up by one release. The
-        first charge depends on no earlier output, hence it may be decided by this test; a price that only this test
-        lets in is over the limit in units, hence nothing is ever granted beside it.
+        first charge depends on no earlier output, hence it may be decided by this test. In one number such a price is
+        over the limit in units, hence nothing is granted beside it; in two (a pair, mu^2 and delta) the exact rest,
+        rounded down, stays in the ledger, and the price may be a unit below the cost: an amendment keeps that unit back.
         """
         return self.spent == ZERO == self.stayed and self.currency.covers(self.budget, statement)
 

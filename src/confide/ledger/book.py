@@ -26,6 +26,7 @@ from confide.ledger.currencies import currency_of
 from confide.ledger.currency import checked_delta
 from confide.ledger.decision import choose
 from confide.ledger.moves import (
+    amended_limit,
     as_converted,
     check_same_terms,
     opened_account,
@@ -40,7 +41,7 @@ from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verifica
 from confide.ledger.refusal import quote
 from confide.ledger.statement import statement_of_account
 from confide.ledger.store import Store
-from confide.ledger.verify import examine
+from confide.ledger.verify import checked_head, examine
 
 __all__ = ["Ledger"]
 
@@ -367,9 +368,11 @@ class Ledger:
     def verify(self, *, heads: Iterable[Receipt | str] = ()) -> Verification:
         """Go through the whole chain: hashes, prices, limits, totals, receipts. Problems are text, never exceptions.
 
-        heads: receipts, chain heads or release digests that were kept outside the book. Without them, entries cut from
-        the end and an older copy put back cannot be seen.
+        heads: receipts, chain heads or release digests that were kept outside the book, or their first 12 digits or
+        more. Without them, entries cut from the end and an older copy put back cannot be seen. `PlanError` for text that
+        is none of these.
         """
+        heads = tuple(item if isinstance(item, Receipt) else checked_head(item) for item in heads)
         try:
             damage = self._store.integrity()
             with self._store.reading() as connection:
@@ -403,7 +406,8 @@ class Ledger:
             full = budget if budget.complete else budget.resolve(account.relation)
             check_same_terms(account, full)
             currency.limit(full)  # refuses what is no budget of its kind
-            amended = replace(account, budget=full, limit=account.currency.limit_after(full, account.stayed))
+            limit = amended_limit(account, full, rows.first_charge(connection, self._dataset))
+            amended = replace(account, budget=full, limit=limit)
             rows.append(
                 connection,
                 account,

@@ -29,6 +29,7 @@ from confide.ledger.units import (
     AMOUNT_BITS,
     DELTA_BITS,
     LARGEST,
+    ZERO,
     Price,
     amount_of,
     delta_of,
@@ -76,7 +77,10 @@ class Currency(ABC):
             counted = self.counted(statement, charge_delta)
         except NoConversion:
             return False
-        due = self.price(counted)
+        return self.agrees(statement, price, self.price(counted))
+
+    def agrees(self, statement: Guarantee, price: Price, due: Price) -> bool:
+        """Whether a price is the one due, up to what two machines may differ in where a curve is between."""
         if self.exact(statement):
             return price == due
         return price.delta == due.delta and abs(price.amount - due.amount) <= 1 + due.amount * self.slack(statement)
@@ -122,9 +126,13 @@ class Currency(ABC):
             )
         return limit
 
-    def limit_after(self, budget: Guarantee, stayed: Price) -> Price:
-        """The limit of a budget for a ledger that spent this much before it was converted, which most never are."""
-        return self.limit(budget)
+    def limit_after(self, budget: Guarantee, stayed: Price, short: Price = ZERO) -> Price:
+        """The limit of a budget for a ledger that has spent.
+
+        stayed: before it was converted, which most never are. short: by how much its first charge is below its cost.
+        """
+        limit = self.limit(budget)
+        return Price(max(limit.amount - short.amount, 0), max(limit.delta - short.delta, 0))
 
     def conversion(self, account: Account) -> tuple[Currency, Price]:
         """The currency and the limit that an account has once it is converted; `PlanError` where there is nothing to."""
@@ -153,6 +161,24 @@ class Currency(ABC):
     def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
         """The price of a release that is alone in its ledger and within the budget as a number."""
         return self.price(statement)
+
+    def price_of_rest(self, budget: Guarantee, statement: Guarantee) -> Price:
+        """What a statement within the budget takes from it, so that the exact rest, rounded down, is what is left."""
+        rest = [whole - part for whole, part in zip(self.cost(budget), self.cost(statement), strict=True)]
+        limit = self.limit(budget)
+        return Price(limit.amount - units_down(rest[0], AMOUNT_BITS), limit.delta - units_down(rest[1], DELTA_BITS))
+
+    def upholds_alone(self, budget: Guarantee, statement: Guarantee, price: Price) -> bool:
+        """Whether an entry's price is that of a release that is alone in its ledger."""
+        return self.agrees(statement, price, self.price_alone(budget, statement))
+
+    def short(self, statement: Guarantee, charge_delta: float | None, price: Price) -> Price:
+        """By how much the price of a first charge may be below its exact cost: one unit of what was compared exactly."""
+        offer = self.offer(statement, charge_delta)
+        if offer is None or price.delta > offer[1].delta:  # another point of its curve, which pays in delta
+            return ZERO
+        due = offer[1]
+        return Price(int(due.amount - price.amount == 1), int(due.delta - price.delta == 1))
 
     def share(self, limit: Price, price: Price) -> tuple[bool, Fraction]:
         """How much of the limit a price takes, to tell the cheapest of several; sorts, smaller is cheaper."""

@@ -52,17 +52,21 @@ def check_terms(account: Account, statement: Guarantee) -> None:
     mine = (account.relation, account.budget.unit, account.trust)
     theirs = (statement.relation, statement.unit, statement.trust)
     if mine != theirs:
+        # what a release protects was compared before: where the statement says no other, it is the ledger's own unit
+        unit = account.unit if statement.unit == account.budget.unit else statement.unit
         raise PrivacyError(
-            f"dataset {account.dataset!r} counts relation={mine[0]!r}, unit={mine[1]!r}, trust={mine[2]!r}; "
-            f"the charge {statement} has relation={theirs[0]!r}, unit={theirs[1]!r}, trust={theirs[2]!r}; "
+            f"dataset {account.dataset!r} counts relation={mine[0]!r}, unit={account.unit!r}, trust={mine[2]!r}; "
+            f"the charge {statement} has relation={theirs[0]!r}, unit={unit!r}, trust={theirs[2]!r}; "
             f"{_way_out(account, statement)}"
         )
 
 
 def _way_out(account: Account, statement: Guarantee) -> str:
     terms = f"relation={statement.relation!r}, unit={statement.unit!r}, trust={statement.trust!r}"
+    same = statement.unit == account.budget.unit != account.unit
+    whose = f", unit={account.unit!r}, rows_per_unit={account.rows_per_unit}" if same else ""
     size = "..., delta=..." if isinstance(statement, (GDP, ApproxDP)) and statement.delta else "..."
-    call = f"Ledger.create(path, dataset=..., budget={type(statement).__name__}({size}, {terms}))"
+    call = f"Ledger.create(path, dataset=..., budget={type(statement).__name__}({size}, {terms}){whose})"
     another = f"open a ledger on those terms: {call} (two ledgers on the same records add up, unseen)"
     if (account.budget.unit, account.trust) != (statement.unit, statement.trust):
         return another
@@ -91,17 +95,21 @@ def choose(account: Account, statements: Sequence[Guarantee], charge_delta: floa
         check_terms(account, statement)
     delta = checked_delta(charge_delta)
     plain = _plain(account, statements, delta)
-    offers = [*plain, *_by_what_remains(account, statements, plain)]
+    offers = [*plain, *_by_what_remains(account, statements, plain, delta)]
     if not offers:
         raise no_conversion(account, statements, delta)
-    # Of two equal prices the release's own order decides, which is native first.
-    offers.sort(key=lambda offer: account.currency.share(account.limit, offer.price))
+    # Of two that take the same share the smaller amount, of two equal prices the release's own order, which is native first.
+    offers.sort(key=lambda offer: (account.currency.share(account.limit, offer.price), offer.price.amount))
     for offer in offers:
         if account.holds(offer.price):
             return offer
-    for offer in plain:
-        if account.holds_alone(offer.counted):
-            return replace(offer, price=account.currency.price_alone(account.budget, offer.counted))
+    alone = [
+        replace(offer, price=account.currency.price_alone(account.budget, offer.counted))
+        for offer in plain
+        if account.holds_alone(offer.counted)
+    ]
+    if alone:
+        return min(alone, key=lambda offer: (account.currency.share(account.limit, offer.price), offer.price.amount))
     dearest_told = plain[0] if plain else offers[0]
     raise exceeded(account, dearest_told.statement, dearest_told.counted, dearest_told.price)
 
@@ -119,7 +127,7 @@ def recheck(
     found = []
     offer = currency.offer(charged, at)
     alone = offer is not None and account.holds_alone(offer[0])
-    exactly = alone and offer is not None and price == currency.price_alone(account.budget, offer[0])
+    exactly = alone and offer is not None and currency.upholds_alone(account.budget, offer[0], price)
     if not (exactly or currency.upholds(charged, at, account.left, price)):
         found.append(f"the price is not that of {charged}")
     if not (account.holds(price) or alone):
@@ -138,9 +146,11 @@ def _plain(account: Account, statements: Sequence[Guarantee], delta: float | Non
     return [Chosen(statement, *offer) for statement, offer in found if offer is not None]
 
 
-def _by_what_remains(account: Account, statements: Sequence[Guarantee], plain: Sequence[Chosen]) -> list[Chosen]:
+def _by_what_remains(
+    account: Account, statements: Sequence[Guarantee], plain: Sequence[Chosen], delta: float | None
+) -> list[Chosen]:
     """Statements at the price of what remains after them, where that may be the cheapest."""
-    if plain and account.currency.state == "pair":
+    if account.currency.state == "pair" and (plain or delta is not None):
         # what was asked for as a pair is charged as that pair, and not by another point of the curve
         statements = [offer.statement for offer in plain if offer.counted == offer.statement]
     prices = {offer.statement: offer.price.amount for offer in plain}

@@ -67,6 +67,23 @@ class Gaussian(Currency):
         leak = price.delta - units_up(delta, DELTA_BITS)
         return curve is not None and leak >= 0 and price.amount <= left.amount and _certified(curve, left, price, leak)
 
+    def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
+        """The cheaper of the exact rest after its own mu^2 and what remains after it of the whole limit."""
+        plain, limit = self.price_of_rest(budget, statement), self.limit(budget)
+        curve, _ = _curve_of(statement)
+        after = None if curve is None else _remainder(curve, limit.amount)
+        if after is None or after[1]:  # a leak would not be in the exact rest
+            return plain
+        return Price(min(plain.amount, limit.amount - after[0]), plain.delta)
+
+    def upholds_alone(self, budget: Guarantee, statement: Guarantee, price: Price) -> bool:
+        plain, limit = self.price_of_rest(budget, statement), self.limit(budget)
+        if self.agrees(statement, price, plain):
+            return True
+        curve, _ = _curve_of(statement)
+        known = curve is not None and price.delta == plain.delta and price.amount <= limit.amount
+        return known and curve is not None and _certified(curve, limit, price, 0)
+
     def slack(self, statement: Guarantee) -> Fraction:
         return _SEARCH if isinstance(statement, TradeOff) else super().slack(statement)
 

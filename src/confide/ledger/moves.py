@@ -12,13 +12,22 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.ledger import rows
 from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, guarantee_from_text, guarantee_to_text
+from confide.ledger.chain import GENESIS, charge_delta_of, guarantee_from_text, guarantee_to_text
 from confide.ledger.currencies import currency_of
+from confide.ledger.pair_ledger import PAIR
 from confide.ledger.pins import check_unit
 from confide.ledger.records import Receipt
-from confide.ledger.units import ZERO
+from confide.ledger.units import ZERO, Price
 
-__all__ = ["as_converted", "check_same_terms", "opened_account", "receipt_of", "write_conversion", "write_pins"]
+__all__ = [
+    "amended_limit",
+    "as_converted",
+    "check_same_terms",
+    "opened_account",
+    "receipt_of",
+    "write_conversion",
+    "write_pins",
+]
 
 
 def opened_account(
@@ -81,12 +90,26 @@ def write_pins(connection: Connection, account: Account, unit: str, rows_per_uni
     return account
 
 
+def amended_limit(account: Account, budget: Guarantee, first: Mapping[str, Any] | None) -> Price:
+    """The limit of a new budget, in units, such that exact sums stay within it.
+
+    first: the entry of the ledger's first charge, if any. Where that was compared exactly it may be counted a unit below
+    its cost, which the rest of the old budget made good; of the new one that unit is kept back.
+    """
+    if first is None:
+        return account.currency.limit_after(budget, account.stayed)
+    then = PAIR if account.stayed != ZERO else account.currency
+    price = Price(first["amount"], first["delta"])
+    short = then.short(guarantee_from_text(first["guarantee"]), charge_delta_of(first["note"]), price)
+    return account.currency.limit_after(budget, account.stayed, short)
+
+
 def check_same_terms(account: Account, budget: Guarantee) -> None:
     mine = (account.currency.name, account.relation, account.budget.unit, account.trust)
     theirs = (type(budget).__name__, budget.relation, budget.unit, budget.trust)
     if mine != theirs:
         raise PrivacyError(
-            f"dataset {account.dataset!r} is counted in {mine[0]} with relation={mine[1]!r}, unit={mine[2]!r}, "
+            f"dataset {account.dataset!r} is counted in {mine[0]} with relation={mine[1]!r}, unit={account.unit!r}, "
             f"trust={mine[3]!r} for good; the budget {budget} is not; an amendment changes the size only: "
             f"book.amend({mine[0]}(...), reason='...')"
         )

@@ -56,15 +56,12 @@ class Pair(Currency):
     def counted(self, statement: Guarantee, charge_delta: float | None) -> Guarantee:
         if isinstance(statement, (PureDP, ApproxDP)):
             return statement
-        if charge_delta:
+        if charge_delta is not None:
             return _point(statement, charge_delta)
         return super().counted(statement, charge_delta)
 
     def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
-        """What it takes from the budget so that the exact rest, rounded down, is what is left."""
-        rest = [whole - part for whole, part in zip(self.cost(budget), self.cost(statement), strict=True)]
-        limit = self.limit(budget)
-        return Price(limit.amount - units_down(rest[0], AMOUNT_BITS), limit.delta - units_down(rest[1], DELTA_BITS))
+        return self.price_of_rest(budget, statement)
 
     def by_what_remains(self, statement: Guarantee, left: Price) -> Price | None:
         """Any release may stay by a point of its own curve: without a charge_delta by the one that takes equal shares.
@@ -77,7 +74,7 @@ class Pair(Currency):
     def upholds(self, statement: Guarantee, charge_delta: float | None, left: Price, price: Price) -> bool:
         if super().upholds(statement, charge_delta, left, price):
             return True
-        return (not charge_delta or self.exact(statement)) and _above(statement, price)
+        return (charge_delta is None or self.exact(statement)) and _above(statement, price)
 
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
         if isinstance(statement, ApproxDP):
@@ -120,9 +117,9 @@ class Converted(Gaussian):
     def limit(self, budget: Guarantee) -> Price:
         return self.limit_after(budget, ZERO)
 
-    def limit_after(self, budget: Guarantee, stayed: Price) -> Price:
-        whole = PAIR.limit(budget)
-        return gaussian_limit(Price(max(whole.amount - stayed.amount, 0), max(whole.delta - stayed.delta, 0)))
+    def limit_after(self, budget: Guarantee, stayed: Price, short: Price = ZERO) -> Price:
+        whole, gone = PAIR.limit(budget), stayed + short
+        return gaussian_limit(Price(max(whole.amount - gone.amount, 0), max(whole.delta - gone.delta, 0)))
 
     def conversion(self, account: Account) -> tuple[Currency, Price]:
         raise PlanError(
@@ -152,6 +149,12 @@ class Split(Gaussian):
 
     def upholds(self, statement: Guarantee, charge_delta: float | None, left: Price, price: Price) -> bool:
         return Currency.upholds(self, statement, charge_delta, left, price)
+
+    def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
+        return self.price(statement)
+
+    def upholds_alone(self, budget: Guarantee, statement: Guarantee, price: Price) -> bool:
+        return Currency.upholds_alone(self, budget, statement, price)
 
     def _limit(self, budget: Guarantee) -> tuple[Fraction, Fraction]:
         assert isinstance(budget, ApproxDP)

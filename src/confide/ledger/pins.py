@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from confide.errors import PlanError, PrivacyError
 from confide.ledger.account import Account
-from confide.ledger.names import same_name
+from confide.ledger.names import named, same_name
 from confide.ledger.places import check_text
 
 __all__ = ["check_dataset", "check_pins", "check_unit"]
 
 _MANY = 1_000_000_000
+_WHY = " ('?' stands for what is still to be filled in, and a blank filler is not seen)"
 
 
 def check_dataset(dataset: object) -> str:
     """The name of a data set for a ledger; `PlanError` for what is none."""
-    if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > 200 or not dataset.isprintable():
+    if not isinstance(dataset, str) or not named(dataset):
         raise PlanError(
-            f"dataset must be a name of 1 to 200 printable characters, got {dataset!r}; for instance dataset='survey'"
+            f"dataset must be a name of 1 to 200 printable characters, got {dataset!a}{_WHY}; for instance dataset='survey'"
         )
     return dataset
 
 
 def check_unit(unit: object, rows_per_unit: object) -> None:
     """Refuse, with `PlanError`, what is no name of a unit and no number of rows."""
-    if not isinstance(unit, str) or not unit.strip() or len(unit) > 200 or not unit.isprintable():
+    if not isinstance(unit, str) or not named(unit):
         raise PlanError(
-            f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!r}; for instance unit='person'"
+            f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!a}{_WHY}; for instance unit='person'"
         )
     check_text("unit", unit)
     whole = isinstance(rows_per_unit, int) and not isinstance(rows_per_unit, bool)
@@ -46,11 +47,11 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int)
             f"the records have no data set's name, and a ledger charges a named one; the ledger is open for {account.dataset!r}; if "
             f"that is what they are, write it in their schema: dataset={account.dataset!r}"
         )
-    named = check_dataset(dataset)
+    given = check_dataset(dataset)
     check_unit(unit, rows_per_unit)
-    if not same_name(named, account.dataset):
+    if not same_name(given, account.dataset):
         raise PlanError(
-            f"the release is of dataset {named!r}, the ledger is open for {account.dataset!r}; write Ledger.open(path, dataset={named!r})"
+            f"the release is of dataset {given!r}, the ledger is open for {account.dataset!r}; write Ledger.open(path, dataset={given!r})"
         )
     if not account.pinned:
         return

@@ -24,6 +24,7 @@ __all__ = [
     "budget_row",
     "chain_rows",
     "dataset_names",
+    "first_charge",
     "locked_account",
     "open_book",
     "receipt_row",
@@ -52,6 +53,13 @@ def chain_rows(connection: Connection, dataset: str) -> list[dict[str, Any]]:
     """All entries of a dataset, first to last."""
     query = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq)
     return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def first_charge(connection: Connection, dataset: str) -> dict[str, Any] | None:
+    """The entry of a dataset's first charge."""
+    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "charge")
+    row = connection.execute(query.order_by(entries.c.seq).limit(1)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> dict[str, Any] | None:

@@ -191,7 +191,7 @@ class SQLiteStore(Store):
         except OSError as error:
             self._engine.dispose()
             raise PlanError(
-                f"there is no ledger at {self.path} ({error.strerror}); create it: "
+                f"there is no ledger at {self.path} ({error.strerror}); check the path first; for a new one: "
                 "Ledger.create(path, dataset=..., budget=...)"
             ) from None
         if self._identity != (found.st_dev, found.st_ino):

@@ -8,12 +8,13 @@ wrote the whole chain anew: for that, compare with receipts or heads kept elsewh
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from confide.errors import ConfideError
+from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
 from confide.ledger.account import Account
 from confide.ledger.chain import (
@@ -26,14 +27,28 @@ from confide.ledger.chain import (
 )
 from confide.ledger.currencies import currency_at, currency_of
 from confide.ledger.decision import recheck
+from confide.ledger.moves import amended_limit
 from confide.ledger.records import Receipt, Verification
 from confide.ledger.rows import SHARED
 from confide.ledger.units import ZERO, Price
 
-__all__ = ["examine"]
+__all__ = ["checked_head", "examine"]
+
+_HEAD = re.compile(r"[0-9a-f]{12,64}")
 
 # A limit through a curve may differ in its last digits between versions of the numerical library.
 _CURVE = Fraction(1, 10**8)
+
+
+def checked_head(head: object) -> str:
+    """A head or a release's SHA-256 as it was kept, all of its digits or the first 12 and more; `PlanError` for what is none."""
+    text = head.strip().lower() if isinstance(head, str) else ""
+    if not _HEAD.fullmatch(text):
+        raise PlanError(
+            f"a head is 64 hexadecimal digits, or the first 12 and more of them, got {head!r}; give it as it was kept: a line of "
+            "confide ledger head, or book.head"
+        )
+    return text
 
 
 def examine(
@@ -145,7 +160,8 @@ class _Walk:
         if not row["note"]:
             self.problems.append(f"{name}: no reason is given")
         limit = Price(row["amount"], row["delta"])
-        self._limit(budget, limit, name)
+        first = next(iter(self.charges.values()), None)
+        self._limit(budget, limit, name, amended_limit(account, budget, first))
         self.account = replace(account, budget=budget, limit=limit)
 
     def _convert(self, row: Mapping[str, Any], name: str) -> None:
@@ -154,9 +170,9 @@ class _Walk:
         self._limit(account.budget, limit, name)
         self.account = replace(self.account, limit=limit)
 
-    def _limit(self, budget: Guarantee, limit: Price, name: str) -> None:
+    def _limit(self, budget: Guarantee, limit: Price, name: str, due: Price | None = None) -> None:
         account = self._opened(name)
-        due = account.currency.limit_after(budget, account.stayed)
+        due = account.currency.limit_after(budget, account.stayed) if due is None else due
         slack = due.amount * _CURVE + 1 if account.currency.state == "gaussian" else 0
         if due.delta != limit.delta or abs(due.amount - limit.amount) > slack:
             self.problems.append(f"{name}: the limit is not that of the budget {budget}")
@@ -219,8 +235,13 @@ class _Walk:
             "do not charge this ledger, restore the newest copy"
         )
         if isinstance(item, str):
-            if item not in self.hashes and item not in self.receipts:
+            known = [digest for digest in {*self.hashes, *self.receipts} if str(digest).startswith(item)]
+            if not known:
                 self.problems.append(f"{item} is neither a head nor a release of dataset {self.dataset!r}: {lost}")
+            elif len(known) > 1:
+                self.problems.append(
+                    f"{item} begins {len(known)} heads and releases of dataset {self.dataset!r}: give more digits"
+                )
             return
         if item.dataset != self.dataset:
             self.problems.append(
