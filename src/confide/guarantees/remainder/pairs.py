@@ -75,7 +75,7 @@ def _symmetric(curve: Curve, leak: Fraction | None) -> Pair:
     """Both orders are alike: below the order 1 the divergence is the mirror image of the profile."""
     end = float(curve.epsilon(0.0))
     paid = (Fraction(0) if isfinite(end) else _least(curve)) if leak is None else leak
-    t = _top(curve, end, paid) / _STEPS * np.arange(_STEPS + 1)
+    t: Array = _top(curve, end, paid) / _STEPS * np.arange(_STEPS + 1, dtype=np.float64)
     values = np.asarray(curve.delta(t), dtype=np.float64)
     if isfinite(end):
         # a bounded loss leaves nothing beyond its end, and digits are no tail
@@ -90,7 +90,7 @@ def _directed(curve: Objective, leak: Fraction | None) -> Pair:
     """
     paid = _least(curve) if leak is None else leak
     step = _top(curve, inf, paid) / _STEPS
-    t = step * np.arange(_STEPS + 1)
+    t: Array = step * np.arange(_STEPS + 1, dtype=np.float64)
     values = np.asarray(curve.delta(t), dtype=np.float64)
     near = t[: min(_STEPS, ceil(_FAR * curve.mu / step)) + 1]
     gauss = np.array([gaussian_delta(e, curve.mu) for e in near]) * (1 + SLACK)
