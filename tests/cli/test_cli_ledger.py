@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -239,3 +240,18 @@ def test_a_ledger_is_not_converted_unasked(survey):
     assert "--yes" in asked.err
     good("ledger", "convert", "pair.db", "--yes")
     assert Ledger.open("pair.db").converted
+
+
+def test_what_was_charged_is_the_statement_that_was_announced(survey):
+    good("ledger", "init", "pair.db", "--dataset", "survey", "--epsilon", "4", "--delta", "1e-5")
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "p.json")
+    done = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r.json")
+    announced = re.search(r"will charge (.*?) to dataset", done.out)[1]
+    assert announced == re.search(r"\ncharged (.*?) to dataset", done.out)[1]
+    assert announced.startswith("ApproxDP(")
+
+
+def test_a_mistyped_head_is_refused_without_an_alarm(book):
+    typo = run("ledger", "verify", "book.db", "--head", "abc")
+    assert "64 hexadecimal digits" in typo.err
+    assert "cut from the end" not in typo.err + typo.out
