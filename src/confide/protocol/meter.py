@@ -274,7 +274,7 @@ def _numbers(method: Method, public: Any) -> dict[str, NDArray[Any]]:
         array = np.asarray(values)
         whole = array.dtype == object and all(isinstance(v, int) and not isinstance(v, bool) for v in array.ravel())
         if not (isinstance(name, str) and name.isprintable() and array.ndim <= _AXES) or not (
-            whole or array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.isfinite(array).all())
+            whole or array.dtype.kind in "biu" or (array.dtype.kind == "f" and np.isfinite(array).all())
         ):
             raise ReleaseError(
                 f"draw of {method.name} must return finite numbers in arrays of at most {_AXES} axes, under printable names, got others"
