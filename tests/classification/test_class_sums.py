@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from math import sqrt
 from pathlib import Path
 
@@ -177,7 +178,7 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         found = method.infer(release)
         rules = "a missing x counts as the midpoint of its bounds; a missing y counts as 4.5; a missing kind counts as the level 'b'; a label that is not declared counts as missing"
         assert found.status == "ok" and dict(found.legend)["Missing"] == rules
-        page = found.report(tmp_path / "report.html").read_text()
+        page = unescape(found.report(tmp_path / "report.html").read_text())
         assert rules in page and "a missing x counts as the midpoint" in " ".join(found.summary().split())
         assert "Thick bars" not in page and "line of the plot" not in page
         assert "One row for each feature" in page and "stands beside its name" in page
