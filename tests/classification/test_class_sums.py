@@ -176,7 +176,10 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         noise = SimulatedNoise(1)
         release = cf.release(method, cf.read(records(4_000, 3), schema), privacy, ledger=None, noise=noise)
         found = method.infer(release)
-        rules = "a missing x counts as the midpoint of its bounds; a missing y counts as 4.5; a missing kind counts as the level 'b'; a label that is not declared counts as missing"
+        rules = (
+            "a missing x counts as the midpoint of its bounds; a missing y counts as 4.5; a missing kind counts as the level 'b'; "
+            "a label that is not declared counts as missing"
+        )
         assert found.status == "ok" and dict(found.legend)["Missing"] == rules
         page = unescape(found.report(tmp_path / "report.html").read_text())
         assert rules in page and "a missing x counts as the midpoint" in " ".join(found.summary().split())
