@@ -190,7 +190,7 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         assert ("a bar for its 95 % interval" in page) == found.has_intervals == ("95 % intervals" in label)
         assert ("without an interval" in page) == ("point estimates, without intervals" in label)
     dropped = fitted(ClassSums("kind ~ x + y"), records(4_000, 3))
-    assert dict(dropped.legend)["Missing"] == "a record with a missing x, y or kind is left out"
+    assert dict(dropped.legend)["Missing"].startswith("a record with a missing x, y or kind is left out; a label")
 
 
 def test_without_any_listed_label_the_result_says_so_and_shares_are_shares() -> None:
