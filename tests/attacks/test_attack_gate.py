@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy import special
 from tests.golden.golden_cases import CASES, SCHEMA
 
 import confide as cf
+from confide.guarantees.selection import run_law
 from confide.mechanisms import ColumnMoments
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Noisy, Plan, Total, leaves
@@ -180,3 +182,21 @@ def test_the_number_of_runs_of_a_selection_leaves_nowhere() -> None:
             name.split()[0] in ("statistic", "step", "public") for name in done.public
         )
         assert "the number is not released" in dict(cf.infer(done).facts)["Runs"]
+
+
+def test_given_the_number_of_runs_the_bound_of_a_selection_is_false() -> None:
+    """A base that is exactly mu-GDP: a run is N(0, 1) or N(mu, 1), and its score is its value. delta at epsilon 1 of (K, best), of best."""
+    fitted, _ = CASES["select"]
+    plan = cf.plan(replace(fitted, runs=12.0), SCHEMA, cf.ApproxDP(1.0, 1e-6))
+    mu, weights = plan.constants["base_mu"], run_law(plan.constants["runs"]).weights().weights
+    chance = np.array(weights[:400], dtype=float) / float(sum(weights))
+    x = np.linspace(-9, 9, 9_001)
+
+    def best(k: int, shift: float) -> Any:
+        return k * np.exp(-((x - shift) ** 2) / 2 + (k - 1) * special.log_ndtr(x - shift)) / np.sqrt(2 * np.pi)
+
+    pairs = [(chance[k] * best(k, 0.0), chance[k] * best(k, mu)) for k in range(1, len(chance))]
+    step = x[1] - x[0]
+    known = sum(np.maximum(p - np.e * q, 0).sum() for p, q in pairs) * step
+    hidden = np.maximum(sum(p for p, _ in pairs) - np.e * sum(q for _, q in pairs), 0).sum() * step
+    assert hidden < 1e-6 and known == pytest.approx(1.2e-3, rel=0.05)
