@@ -18,6 +18,7 @@ from confide.mechanisms.ranges import RangeCells
 from confide.mechanisms.whitened_rows import LeverageCells, WhitenedRows
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
 from confide.regression import SSP2
+from confide.schema import Design
 
 __all__ = ["SSP2_FAULTS", "FaultySSP2"]
 
@@ -87,7 +88,7 @@ class FaultySSP2(SSP2):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         public = dict(super().draw(source, plan, meter))
-        design = self._design(source.schema)
+        design = Design.of(self.formula, source.schema)
         if self.fault == "exact whitening":
             (gram,) = source.aggregate(Gram(WhitenedRows(design), entry_bits=20))
             public["transform"] = np.linalg.pinv(np.asarray(gram[:-1, :-1], dtype=float))

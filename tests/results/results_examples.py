@@ -23,14 +23,19 @@ def build(**changes: Any) -> Estimates:
     factor = np.random.default_rng(20).normal(size=(p + 30, p))
     covariance = factor.T @ factor / 1e4
     status = changes.get("status", "ok")
+    answered = {"ok": p, "partial": p - 1}.get(status, 0)
+    covariance[answered:], covariance[:, answered:] = nan, nan
+    estimates = np.linspace(-0.2, 0.3, p)
+    if status == "partial":
+        estimates[answered:] = nan
     fields: dict[str, Any] = {
         "method": "ssp 1",
         "response": "y",
         "names": names,
-        "estimates": np.linspace(-0.2, 0.3, p),
-        "covariance": covariance if status == "ok" else np.full((p, p), nan),
+        "estimates": estimates,
+        "covariance": covariance,
         "df": 241.7,
-        "noise_variance": np.diag(covariance) * np.linspace(0.1, 0.9, p) if status == "ok" else np.full(p, nan),
+        "noise_variance": np.diag(covariance) * np.linspace(0.1, 0.9, p),
         "status": status,
         "reason": "" if status == "ok" else "the smallest eigenvalue lies below its noise",
         "flags": (),

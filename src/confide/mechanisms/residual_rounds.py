@@ -83,18 +83,16 @@ def plan_line(
     share: Fraction = Fraction(1),
     *,
     clipping: bool = True,
-    unweighted: bool = False,
 ) -> tuple[Event, dict[str, Statistic]]:
     """The events and statistics of a line that gets `share` of the allowance, exactly.
 
     objective: "inference" ends with an unshrunken round and a meat for its covariance, "prediction" with a shrunken one. clipping: spend
-    1 % on a noisy count of responses outside their bounds and 1 % on one of clipped residuals (inference only). unweighted: as in
-    `draw_line`; no residual is clipped then, and none is counted.
+    1 % on a noisy count of responses outside their bounds and 1 % on one of clipped residuals (inference only).
     """
     inference = objective == "inference"
     statistics: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
     shares = {"count": _COUNT}
-    if inference and clipping and not unweighted:
+    if inference and clipping:
         statistics["residuals"] = Total(FarResiduals(design), nonnegative=True)
         shares["residuals"] = _CLIPPING
     if inference and clipping:
@@ -170,13 +168,8 @@ def _reach(s2: float, mu: float, count: float, cap: float) -> float:
     return reach if np.isfinite(reach) else 1.0
 
 
-def draw_line(
-    design: Design, meter: Meter, source: Source, plan: Plan, *, unweighted: bool = False
-) -> dict[str, NDArray[Any]]:
-    """Draw what `plan_line` planned; the public numbers between the rounds, by name, for `Release.public`.
-
-    unweighted: the last round takes every record with weight 1 and no residual is clipped, so that its line is the least-squares one.
-    """
+def draw_line(design: Design, meter: Meter, source: Source, plan: Plan) -> dict[str, NDArray[Any]]:
+    """Draw what `plan_line` planned; the public numbers between the rounds, by name, for `Release.public`."""
     first = [name for name in ("count", "clipping", "ranges") if name in plan.statistics]
     sums = dict(zip(first, source.aggregate(*map(plan.statistic, first)), strict=True))
     count = meter.draw("count", sums["count"])
@@ -189,9 +182,9 @@ def draw_line(
         if "ranges" in sums:
             ranges = meter.draw("ranges", sums["ranges"])
             box = private_box(design, ranges.decode(), sqrt(ranges.variance))
-        return _Rounds(design, meter, source, plan, mu, unweighted).run(box, round_names(3))
+        return _Rounds(design, meter, source, plan, mu).run(box, round_names(3))
     if "meat" in plan.statistics:
-        return _Rounds(design, meter, source, plan, mu, unweighted).run(Box.of(design), round_names(2))
+        return _Rounds(design, meter, source, plan, mu).run(Box.of(design), round_names(2))
     limit = 1 + len(design.terms) / 3
     start, project = restriction(design)
     theta = descend(
@@ -237,7 +230,6 @@ class _Rounds:
     source: Source
     plan: Plan
     mu: float
-    unweighted: bool
 
     def run(self, box: Box, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
         p = len(self.design.terms) + 1
@@ -245,8 +237,6 @@ class _Rounds:
         frames, caps = [], []
         for name in names:
             last = name == names[-1]
-            if last and self.unweighted:
-                cap, frame = _no_weights(self.design, frame)
             done = self._round(name, frame, cap)
             frames.append(frame)
             caps.append(cap)
@@ -336,7 +326,7 @@ class _Rounds:
         delta, s2 = self._lines(done).plain(done)
         theta = _sane(frame.line + frame.rho * frame.matrix @ delta, frame.line)
         mu = 1 / sqrt(float(self.plan.spend("meat").scale) / float(self.plan.spend("meat").sensitivity) ** 2)
-        reach = 1.0 if self.unweighted else _reach(s2, mu, done.count, done.cap)
+        reach = _reach(s2, mu, done.count, done.cap)
         (total,) = self.source.aggregate(Gram(planned.map.at(frame, done.cap, theta, reach)))
         self.meter.draw("meat", total)
         return {"meat_line": theta, "reach": np.array([reach])}
@@ -354,19 +344,3 @@ def _public(frames: list[Frame], caps: list[float], box: Box) -> dict[str, NDArr
         "rho": np.array([frame.rho for frame in frames], dtype=np.float64),
         "cap": np.array(caps, dtype=np.float64),
     }
-
-
-def _no_weights(design: Design, frame: Frame) -> tuple[float, Frame]:
-    """A cap that no record of the public bounds exceeds, and a scale that no residual does."""
-    public_middle, public_half = Box.of(design).arrays
-    middle, half = frame.box.arrays
-    centre = np.concatenate([[1.0], (public_middle - middle) / half])
-    radius = np.concatenate([[0.0], public_half / half])
-    transform, theta = frame.matrix, frame.line
-    # two bounds on |T'z|^2 over the box, one coordinate of u at a time and by the longest z; the smaller one counts
-    by_coordinate = np.abs(centre @ transform) + radius @ np.abs(transform)
-    by_length = np.linalg.norm(transform, 2) ** 2 * float(((np.abs(centre) + radius) ** 2).sum())
-    residual = 1 + abs(float(centre @ theta)) + float(radius @ np.abs(theta))
-    # a hair more, for the floats
-    cap = min(float(by_coordinate @ by_coordinate), float(by_length)) * (1 + 1e-9)
-    return max(cap, 1.0), replace(frame, rho=residual * (1 + 1e-9))

@@ -10,7 +10,7 @@ from confide.guarantees import Guarantee
 __all__ = ["STATUSES", "Result"]
 
 #: ok: intervals are valid as stated. weak, not_identified, uninformative: see the reason. no_reply: the mechanism declined.
-STATUSES = ("ok", "weak", "not_identified", "no_reply", "uninformative")
+STATUSES = ("ok", "partial", "weak", "not_identified", "no_reply", "uninformative")
 
 
 @runtime_checkable

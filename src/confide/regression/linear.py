@@ -16,7 +16,7 @@ from confide.errors import NoResult, PlanError
 from confide.protocol import Question
 from confide.regression.bias_aware import BiasAware
 from confide.regression.scaling import factor_name
-from confide.results import Estimates, check_alpha
+from confide.results import Estimates, check_alpha, student
 from confide.results.words import missing_words
 from confide.schema import Design, Schema
 
@@ -69,7 +69,7 @@ class LinearEstimates(Estimates):
         Where the fit was made for prediction (`within`), values are moved into the response's declared bounds.
         Raises `NoResult` when the release holds no reply.
         """
-        values = self._rows(frame) @ self.estimates
+        values = student.weighted(self._rows(frame), self.estimates)
         return pd.Series(values if self.within is None else np.clip(values, *self.within), name=self.response)
 
     def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
@@ -79,9 +79,13 @@ class LinearEstimates(Estimates):
         """
         alpha = check_alpha(alpha)
         rows = self._rows(frame)
-        mean = rows @ self.estimates
-        error = np.sqrt(np.einsum("ij,jk,ik->i", rows, self.covariance, rows))
-        half = stats.t.ppf(1 - alpha / 2, self.df) * error
+        mean = student.weighted(rows, self.estimates)
+        answered = ~np.isnan(mean)
+        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
+        error = np.where(answered, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)), np.nan)
+        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
+        if self.bias is not None:
+            half = half + student.weighted(np.abs(rows), self.bias)
         return pd.DataFrame(
             {"mean": mean, "mean_se": error, "mean_ci_lower": mean - half, "mean_ci_upper": mean + half}
         )

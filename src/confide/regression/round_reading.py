@@ -41,7 +41,7 @@ _SLOPE_BOUND = 2.0
 _TOLERATED_CLIPPING = 0.005
 
 
-TARGET_WORDS = {"projection": "weighted projection, residuals limited", "ols": "least squares of all records"}
+TARGET_WORDS = "a Huber-type line (leverage-weighted, residuals limited), not the least-squares line"
 
 
 def box_of(release: Release) -> Box:
@@ -72,7 +72,6 @@ class RoundReading:
     """One release read with one question: the line in corrections delta of the last round, and back in the data's units."""
 
     label: str
-    target: str
     declared: float | None
     release: Release
     question: Question
@@ -215,6 +214,11 @@ class RoundReading:
     def _remarks(self, subset: bool) -> tuple[str, ...]:
         return (*(("subset_classical",) if subset else ()), *few_records(self.release["count"]))
 
+    def _limit(self, done: Round) -> float:
+        """Where residuals of the last round are limited, in the units of the response."""
+        response = self.design.response
+        return done.frame.rho * float(response.high - response.low) / 2
+
     def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Flags and facts of the paid diagnostics: which shares of responses and of residuals were clipped."""
         if "clipping" not in self.release.statistics:
@@ -264,7 +268,8 @@ class RoundReading:
             flags=(*clipping, *flags),
             requested=plan.requested,
             guarantee=self.release.charged,
-            target=f"linear regression of {self.design.response.name} on {', '.join(names)}, {TARGET_WORDS[self.target]}",
+            target=f"Huber-type line of {self.design.response.name} on {', '.join(names)} (leverage-weighted, residuals limited at "
+            f"{self._limit(done):.4g}), not the least-squares line",
             covers=covers,
             release_sha256=self.release.sha256,
             facts=(

@@ -45,7 +45,7 @@ class SharedEstimates(LinearEstimates):
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance."""
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
-        return wald.test(matrix, value, self.estimates, self._covariance_for(matrix), self.df)
+        return wald.test(matrix, value, self.estimates, self._covariance_for(matrix), self.fewest_df)
 
     def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """The same as `wald_test`: F with (rank, df) degrees of freedom, as statsmodels names it."""
@@ -80,7 +80,7 @@ class SharedEstimates(LinearEstimates):
             return made
         each = self.covariance if self.loose is None else self.covariance + (tied - 1) * self.loose[0]
         joint = matrix @ self._covariance_for(matrix) @ matrix.T if len(matrix) > 1 else None
-        return Combinations(made.names, made.effect, matrix @ each @ matrix.T, made.df, made.null, joint)
+        return Combinations(made.names, made.effect, matrix @ each @ matrix.T, made.df, made.null, joint, made.bias)
 
     def wald_test_terms(self) -> pd.DataFrame:
         """A joint test of each term, all levels of a factor together: statistic, df_num, df_denom, pvalue; one row for each term.

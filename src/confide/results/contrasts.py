@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from confide.errors import PlanError
-from confide.results import wald
+from confide.results import student, wald
 
 if TYPE_CHECKING:
     from confide.results.estimates import Estimates
@@ -27,16 +25,18 @@ class Combinations:
     """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
 
     names (q,); effect (q,): in the units of the combination; covariance (q, q); joint_covariance: for tests of several at once, where a
-    method has another; df: of Student's t, inf for the normal distribution; null (q,): the values tested, which effects are compared with.
+    method has another; df: of Student's t, one number or (q,), inf for the normal distribution; null (q,): the values tested, which
+    effects are compared with; bias (q,): a bound on what an effect may be off beyond its standard error (None: none).
     All errors are NaN where the estimates have none.
     """
 
     names: tuple[str, ...]
     effect: Vector
     covariance: Vector
-    df: float
+    df: float | Vector
     null: Vector
     joint_covariance: Vector | None = None
+    bias: Vector | None = None
 
     @property
     def sd(self) -> Vector:
@@ -45,22 +45,23 @@ class Combinations:
 
     @property
     def tvalue(self) -> Vector:
-        """(effect - null) over standard error (q,)."""
+        """(effect - null) over standard error (q,), moved towards zero by the bound on the bias."""
+        away = self.effect - self.null
+        if self.bias is not None:
+            away = np.sign(away) * np.maximum(np.abs(away) - self.bias, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((self.effect - self.null) / self.sd)
+            return np.asarray(away / self.sd)
 
     @property
     def pvalue(self) -> Vector:
         """Two-sided p-values (q,) of effect = null, each by itself."""
-        size = -np.abs(self.tvalue)
-        return np.asarray(2 * (special.ndtr(size) if self.df == inf else special.stdtr(self.df, size)))
+        return student.two_sided(self.tvalue, self.df)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals at level 1 - alpha for each effect by itself: columns 0 (low) and 1 (high)."""
         from confide.results.estimates import check_alpha  # here, because estimates import this page
 
-        half = check_alpha(alpha) / 2
-        width = abs(special.ndtri(half) if self.df == inf else special.stdtrit(self.df, half)) * self.sd
+        width = student.quantile(check_alpha(alpha) / 2, self.df) * self.sd + (0.0 if self.bias is None else self.bias)
         return pd.DataFrame({0: self.effect - width, 1: self.effect + width}, index=list(self.names))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -82,7 +83,7 @@ class Combinations:
         """F test of all effects = null together."""
         several = len(self.names) > 1 and self.joint_covariance is not None
         covariance = self.joint_covariance if several and self.joint_covariance is not None else self.covariance
-        return wald.test(np.eye(len(self.names)), self.null, self.effect, covariance, self.df)
+        return wald.test(np.eye(len(self.names)), self.null, self.effect, covariance, float(np.min(self.df)))
 
     def pairs(self) -> Combinations:
         """All differences "one - other" of the combinations, for example of adjusted means; not adjusted for their number."""
@@ -95,7 +96,13 @@ class Combinations:
         names = tuple(f"{self.names[i]} - {self.names[j]}" for i, j in zip(first, second, strict=True))
         joint = None if self.joint_covariance is None else rows @ self.joint_covariance @ rows.T
         return Combinations(
-            names, rows @ self.effect, rows @ self.covariance @ rows.T, self.df, np.zeros(len(rows)), joint
+            names,
+            rows @ self.effect,
+            rows @ self.covariance @ rows.T,
+            student.fewest(rows, self.df),
+            np.zeros(len(rows)),
+            joint,
+            None if self.bias is None else np.abs(rows) @ self.bias,
         )
 
     def __str__(self) -> str:
@@ -110,11 +117,12 @@ def combine(
     joint = result.joint_covariance
     return Combinations(
         names,
-        rows @ result.estimates,
-        rows @ result.covariance @ rows.T,
-        result.df,
+        student.weighted(rows, result.estimates),
+        student.spread(rows, result.covariance),
+        student.fewest(rows, result.df),
         np.zeros(len(rows)) if null is None else np.asarray(null, dtype=np.float64),
         None if joint is None else rows @ joint @ rows.T,
+        None if result.bias is None else student.weighted(np.abs(rows), result.bias),
     )
 
 

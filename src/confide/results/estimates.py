@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, isnan
+from math import inf, isfinite, nan
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES, Release
-from confide.results import wald
+from confide.results import student, wald
 from confide.results.table import html, text
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ __all__ = ["Estimates"]
 
 Vector = NDArray[np.float64]
 
+# The statuses at which there are intervals.
+_ANSWERED = ("ok", "partial")
 # A variance may fall short of its noise part, and a covariance be asymmetric, by the rounding of a few matrix products.
 _ROUNDING = 1e-6
 
@@ -37,13 +38,15 @@ class Estimates:
     """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
 
     method: name and version; response: what the table is about ("" when nothing fits); names (p,); estimates (p,);
-    covariance (p, p), all NaN outside status "ok"; df: degrees of freedom of Student's t, inf for the normal distribution;
-    noise_variance (p,): the part of each variance that is privacy noise; status and reason ("" when ok); flags; the
+    covariance (p, p), all NaN outside the statuses "ok" and "partial"; df: degrees of freedom of Student's t, one number or (p,), inf for
+    the normal distribution; noise_variance (p,): the part of each variance that is privacy noise; bias (p,): a bound on what an estimate
+    may be off beyond its standard error, by which half-widths grow (None: none); status and reason ("" when ok); flags; the
     requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals
     account for; facts: further lines of the head; legend: what they mean, below the table. All units are those of the
     data. Arrays are read-only copies.
 
-    Outside status "ok" estimates are shown, and every standard error, test and interval is NaN.
+    At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
+    Outside both estimates are shown, and every standard error, test and interval is NaN.
     Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
 
     >>> from confide.guarantees import GDP
@@ -63,7 +66,7 @@ class Estimates:
     names: tuple[str, ...]
     estimates: Vector
     covariance: Vector
-    df: float
+    df: float | Vector
     noise_variance: Vector
     status: str
     reason: str
@@ -77,6 +80,7 @@ class Estimates:
     simulated: bool = False
     joint_covariance: NDArray[np.float64] | None = None
     legend: tuple[tuple[str, str], ...] = ()
+    bias: Vector | None = None
 
     # what an estimate is counted in, beyond the units of the response; for the axis of the plot
     _per: ClassVar[str] = ""
@@ -88,8 +92,10 @@ class Estimates:
         put(self, "flags", tuple(self.flags))
         for field in ("facts", "legend"):
             put(self, field, tuple((str(label), str(value)) for label, value in getattr(self, field)))
-        put(self, "df", float(self.df))
         p = len(names)
+        put(self, "df", float(self.df) if np.ndim(self.df) == 0 else _array("df", self.df, (p,)))
+        if self.bias is not None:
+            put(self, "bias", _array("bias", self.bias, (p,)))
         for field, shape in (("estimates", (p,)), ("covariance", (p, p)), ("noise_variance", (p,))):
             put(self, field, _array(field, getattr(self, field), shape))
         _check_status(self)
@@ -106,7 +112,7 @@ class Estimates:
         covariance: ArrayLike,
         noise_variance: ArrayLike,
         response: str = "",
-        df: float = inf,
+        df: float | ArrayLike = inf,
         status: str = "ok",
         reason: str = "",
         flags: Sequence[str] = (),
@@ -148,15 +154,13 @@ class Estimates:
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors."""
+        """Estimates over their standard errors, each moved towards zero by the bound on its bias."""
         return self._series(self._tvalues)
 
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values of "this one is zero", from Student's t with `df` degrees of freedom."""
-        size = -np.abs(self._tvalues)
-        tail = special.ndtr(size) if self.df == inf else special.stdtr(self.df, size)
-        return self._series(2 * tail)
+        return self._series(student.two_sided(self._tvalues, self.df))
 
     @property
     def privacy_share(self) -> pd.Series[float]:
@@ -167,7 +171,19 @@ class Estimates:
     @property
     def has_intervals(self) -> bool:
         """Whether `conf_int` gives numbers."""
-        return self.status == "ok" and "no_interval" not in self.flags
+        return self.status in _ANSWERED and "no_interval" not in self.flags
+
+    @property
+    def normal(self) -> bool:
+        """Whether intervals are those of the normal distribution: every df is infinite."""
+        return bool(np.isposinf(self.df).all())
+
+    @property
+    def fewest_df(self) -> float:
+        """The fewest degrees of freedom of any answered estimate; NaN where there is none."""
+        known = np.atleast_1d(np.asarray(self.df, dtype=np.float64))
+        known = known[~np.isnan(known)]
+        return float(known.min()) if len(known) else nan
 
     @property
     def relation(self) -> str:
@@ -184,7 +200,7 @@ class Estimates:
         Raises `PlanError` for an alpha that is not between 0 and 1.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            half = self._quantile(alpha) * self._bse
+            half = student.quantile(check_alpha(alpha) / 2, self.df) * self._bse + self._bias
             return pd.DataFrame({0: self.estimates - half, 1: self.estimates + half}, index=list(self.names))
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
@@ -198,7 +214,7 @@ class Estimates:
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
         several = len(matrix) > 1 and self.joint_covariance is not None
         covariance = self.joint_covariance if several and self.joint_covariance is not None else self.covariance
-        return wald.test(matrix, value, self.estimates, covariance, self.df)
+        return wald.test(matrix, value, self.estimates, covariance, self.fewest_df)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
@@ -244,8 +260,9 @@ class Estimates:
             "names": list(self.names),
             **{str(column): _plain(frame[column].to_numpy()) for column in frame},
             "alpha": float(alpha),
-            "distribution": "normal" if self.df == inf else "t",
-            "df": _plain(np.float64(self.df)),
+            "distribution": "normal" if self.normal else "t",
+            "df": _plain(np.asarray(self.df, dtype=np.float64)),
+            "bias": None if self.bias is None else _plain(self.bias),
             "covariance": _plain(self.covariance),
             "noise_variance": _plain(self.noise_variance),
             "facts": [list(fact) for fact in self.facts],
@@ -292,13 +309,13 @@ class Estimates:
 
     @property
     def _tvalues(self) -> Vector:
+        left = np.sign(self.estimates) * np.maximum(np.abs(self.estimates) - self._bias, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return self.estimates / self._bse
+            return np.asarray(left / self._bse)
 
-    def _quantile(self, alpha: float) -> float:
-        half = check_alpha(alpha) / 2
-        # scipy's t quantile has the wrong sign where it overflows, hence the absolute value
-        return float(abs(special.ndtri(half) if self.df == inf else special.stdtrit(self.df, half)))
+    @property
+    def _bias(self) -> Vector:
+        return np.zeros(len(self.names)) if self.bias is None else self.bias
 
     def _series(self, values: Vector) -> pd.Series[float]:
         return pd.Series(np.array(values), index=list(self.names), dtype="float64")
@@ -363,7 +380,7 @@ def _check_variances(result: Estimates) -> None:
     points = "no_interval" in result.flags
     if points and result.status == "ok" and not np.isfinite(result.estimates).all():
         raise PlanError("at status 'ok' estimates must be finite; otherwise write status='weak' and its reason")
-    if points or result.status != "ok":
+    if points or result.status not in _ANSWERED:
         if not np.isnan(result.covariance).all():
             raise PlanError(
                 f"the covariance must be all NaN at status {result.status!r}{' with no_interval' if points else ''}; "
@@ -371,23 +388,48 @@ def _check_variances(result: Estimates) -> None:
                 "interval that is not valid must not be computable"
             )
         return
-    variance = np.diag(result.covariance)
-    if not (np.isfinite(result.estimates).all() and np.isfinite(result.covariance).all() and (variance >= 0).all()):
+    answered = _answered(result)
+    df = np.broadcast_to(np.asarray(result.df, dtype=np.float64), answered.shape)[answered]
+    covariance = result.covariance[np.ix_(answered, answered)]
+    estimates, noise, bias = result.estimates[answered], result.noise_variance[answered], result._bias[answered]
+    variance = np.diag(covariance)
+    if not (np.isfinite(estimates).all() and np.isfinite(covariance).all() and (variance >= 0).all()):
         raise PlanError(
-            "at status 'ok' estimates and covariance must be finite and variances not negative; "
+            f"at status {result.status!r} answered estimates and their covariance must be finite and variances not negative; "
             "otherwise write status='weak' and its reason"
         )
     size = np.outer(np.sqrt(variance), np.sqrt(variance))
-    if (np.abs(result.covariance - result.covariance.T) > _ROUNDING * size + np.finfo(float).tiny).any():
+    if (np.abs(covariance - covariance.T) > _ROUNDING * size + np.finfo(float).tiny).any():
         raise PlanError(
             "the covariance must be symmetric; write covariance=(V + V.T) / 2 when rounding made it otherwise"
         )
-    if not ((result.noise_variance >= 0) & (result.noise_variance <= (1 + _ROUNDING) * variance)).all():
+    if not ((noise >= 0) & (noise <= (1 + _ROUNDING) * variance)).all():
         raise PlanError(
             "noise_variance is a part of each variance and must lie between 0 and the diagonal of the covariance"
         )
-    if isnan(result.df) or result.df <= 0:
+    if np.isnan(df).any() or (df <= 0).any():
         raise PlanError("df must be above 0; for the normal distribution write df=math.inf")
+    if not (np.isfinite(bias).all() and (bias >= 0).all()):
+        raise PlanError("bias is a bound on what an estimate may be off; it must be finite and not negative")
+
+
+def _answered(result: Estimates) -> NDArray[np.bool_]:
+    """Which estimates are answered: all at "ok", at "partial" those that are not NaN, at least one and not all of them."""
+    if result.status == "ok":
+        return np.ones(len(result.names), dtype=bool)
+    answered = ~np.isnan(result.estimates)
+    left = ~answered
+    if not answered.any() or not left.any():
+        raise PlanError(
+            "status 'partial' says that some estimates are answered and others are not; write NaN for those that are not, "
+            "or status='ok' or 'weak'"
+        )
+    if not (np.isnan(result.covariance[left]).all() and np.isnan(result.covariance[:, left]).all()):
+        raise PlanError(
+            "at status 'partial' the rows and columns of the covariance that belong to unanswered estimates must be NaN: an "
+            "interval that is not valid must not be computable"
+        )
+    return answered
 
 
 def _stated(guarantee: Guarantee) -> dict[str, Any]:

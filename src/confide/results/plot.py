@@ -58,6 +58,7 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
     units = f" in units of {_short(result.response)}{result._per}" if result.response else ""
     ax.set_xlabel(
         f"estimate{units}, with {level_words(alpha)} interval"
+        + ("; status partial: the others are not answered" if result.status == "partial" else "")
         if result.has_intervals
         else f"estimate{units}; no intervals" + ("" if result.status == "ok" else f": status {result.status}"),
         wrap=True,
@@ -97,7 +98,7 @@ def _bars(result: Estimates, alpha: float, ax: Axes, chosen: list[int], places: 
     whole: dict[str, Any] = {"color": _WHOLE, "linewidth": 2, "capsize": 5, "capthick": 2, "zorder": 2}
     sides = np.stack([centre - limits[:, 0], limits[:, 1] - centre])
     ax.errorbar(centre, places, xerr=sides, fmt="none", label="sampling and privacy noise", **whole)
-    if result.status == "ok":  # an interval that is not symmetric has no part that sampling alone would give
+    if result.status != "weak":  # an interval that is not symmetric has no part that sampling alone would give
         inner = sides[1] * np.sqrt(1 - result.privacy_share.fillna(0.0).to_numpy()[chosen])
         ax.hlines(
             places,

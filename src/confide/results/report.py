@@ -134,7 +134,7 @@ def _caption(result: Estimates, alpha: float) -> str:
         why = "this method has none" if result.status == "ok" else "none is valid at this status"
         return f"No intervals are drawn, because {why}."
     said = f"Thin bars: the whole {level_words(alpha)} interval."
-    if result.status == "ok":
+    if result.status != "weak":
         said += " Thick bars inside: the interval that sampling alone would give. What lies between their ends is the price of privacy."
     return said
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.cells import cell_len, chop_cells
 
@@ -37,7 +38,7 @@ def title(result: Estimates) -> str:
 
 def columns(result: Estimates, alpha: float) -> tuple[str, ...]:
     """Column heads after the name; z in place of t when the distribution is normal, as in statsmodels."""
-    letter = "z" if result.df == inf else "t"
+    letter = "z" if result.normal else "t"
     return ("coef", "std err", letter, f"P>|{letter}|", f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]", "noise share")
 
 
@@ -70,9 +71,7 @@ def _cells(line: Any, missing: str) -> tuple[str, ...]:
 
 def facts(result: Estimates) -> tuple[tuple[str, str], ...]:
     """The head of the table: pairs of a label and its text."""
-    law = (
-        "" if isnan(result.df) or result.status != "ok" else "inf (normal)" if result.df == inf else f"{result.df:.1f}"
-    )
+    law = _degrees(result) if result.has_intervals and result.status != "weak" else ""
     own = [
         ("Dep. Variable", result.response),
         ("Method", result.method),
@@ -80,6 +79,14 @@ def facts(result: Estimates) -> tuple[tuple[str, str], ...]:
         ("Df (Student's t)", law),
     ]
     return tuple((clean(label), clean(value)) for label, value in (*own, *result.facts) if value)
+
+
+def _degrees(result: Estimates) -> str:
+    """The degrees of freedom: one number, or from the fewest to the most."""
+    known = np.atleast_1d(np.asarray(result.df, dtype=np.float64))
+    known = known[~np.isnan(known)]
+    texts = ["inf (normal)" if df == inf else f"{df:.1f}" for df in (known.min(), known.max())] if len(known) else []
+    return " to ".join(dict.fromkeys(texts))
 
 
 def number(value: float, digits: int | None) -> str:

@@ -69,13 +69,17 @@ def restrictions(
 
 
 def test(matrix: Vector, value: Vector, estimates: Vector, covariance: Vector, df: float) -> WaldTest:
-    """The test of matrix @ b = value; NaN in statistic and p-value when the covariance is, or nothing is restricted.
+    """The test of matrix @ b = value; NaN in statistic and p-value when the covariance in use is, or nothing is restricted.
 
     Raises `PlanError` when the restrictions contradict each other.
 
     >>> test(np.eye(2), np.zeros(2), np.array([2.0, 0.0]), np.eye(2), inf).statistic
     2.0
     """
+    used = (matrix != 0).any(axis=0) | ~np.isnan(
+        np.diag(covariance)
+    )  # what is not answered and not asked for does not count
+    matrix, estimates, covariance = matrix[:, used], estimates[used], covariance[np.ix_(used, used)]
     usable = bool(np.isfinite(covariance).all() and np.isfinite(estimates).all())
     error = np.sqrt(np.diag(covariance)) if usable else np.ones(len(estimates))
     scale = np.where(error > 0, error, 1.0)

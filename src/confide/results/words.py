@@ -42,6 +42,7 @@ SIMULATED = "SIMULATED NOISE: protects nobody"
 
 STATUS_WORDS = {
     "ok": "the intervals are valid under the assumptions stated here",
+    "partial": "the intervals that are printed are valid under the assumptions stated here; the reason says what the others need",
     "weak": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
     "not_identified": "behind the privacy noise the data do not determine the estimates; do not interpret them",
     "no_reply": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",

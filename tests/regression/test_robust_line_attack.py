@@ -1,4 +1,4 @@
-"""What an attack on SSP2 found or tried: the long branch replayed, exact numbers past the meter, targets, bookkeeping of the rounds."""
+"""What an attack on the robust line found or tried: the long branch replayed, exact numbers past the meter, bookkeeping of rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import confide as cf
 from confide import gate
 from confide.audit.replay import replay
 from confide.mechanisms.blocks import BlockGram, multipliers
-from confide.mechanisms.residual_rounds import _no_weights
 from confide.mechanisms.rounds import Round, last_round
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import (
@@ -34,6 +33,14 @@ SCHEMA = cf.Schema({"a": cf.Numeric(-5, 5, on_missing="drop"), "b": cf.Numeric(0
 FORMULA = "y ~ a + b"
 
 
+def robust(formula: str, **settings: Any) -> SSP2:
+    return SSP2(formula, **{"target": "robust", **settings})
+
+
+def line_for(formula: str, objective: str) -> SSP2:
+    return robust(formula) if objective == "inference" else SSP2(formula, objective=objective)
+
+
 def table(n: int, seed: int = 1) -> pd.DataFrame:
     generator = np.random.default_rng(seed)
     frame = pd.DataFrame({"a": generator.uniform(-5, 5, n), "b": generator.random(n)})
@@ -46,7 +53,7 @@ def table(n: int, seed: int = 1) -> pd.DataFrame:
 def test_the_long_branch_shows_nothing_but_its_statistics(relation: str, objective: str) -> None:
     frame, far = table(60), pd.DataFrame({"a": [5.0], "b": [1.0], "y": [-10.0]})
     other = pd.concat([frame, far]) if relation == "add-remove" else pd.concat([frame.iloc[1:], far])
-    method = SSP2(FORMULA, objective=objective)
+    method = line_for(FORMULA, objective)
     plan = gate.plan(method, SCHEMA, cf.GDP(8.0, relation=relation), n=60 if relation == "substitute" else None)
     found = replay(method, plan, cf.read(frame, SCHEMA), cf.read(other, SCHEMA), seed=1)
     assert found.ok, found.problems
@@ -55,7 +62,7 @@ def test_the_long_branch_shows_nothing_but_its_statistics(relation: str, objecti
 
 def test_neighbours_on_either_side_of_the_branch_are_no_false_alarm() -> None:
     """11 and 12 records, 30 p / mu = 11.25: the same words may take either branch, the same transcript takes one."""
-    method, frame = SSP2(FORMULA), table(12)
+    method, frame = robust(FORMULA), table(12)
     plan = gate.plan(method, SCHEMA, cf.GDP(8.0))
     for seed in range(6):
         found = replay(method, plan, cf.read(frame, SCHEMA), cf.read(frame.iloc[1:], SCHEMA), seed=seed)
@@ -64,7 +71,7 @@ def test_neighbours_on_either_side_of_the_branch_are_no_false_alarm() -> None:
 
 @pytest.mark.parametrize("objective", ["inference", "prediction"])
 def test_with_one_transcript_two_tables_differ_in_nothing(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    method, frame = SSP2(FORMULA, objective=objective), table(12)
+    method, frame = line_for(FORMULA, objective), table(12)
     plan = gate.plan(method, SCHEMA, cf.GDP(8.0))
     for seed in range(6):
         first = seal(method, cf.read(frame, SCHEMA), plan, SimulatedNoise(seed))
@@ -101,33 +108,8 @@ def test_a_full_score_fills_its_integers_at_any_reach() -> None:
         assert (rows**2).sum() > 0.99 * 2.0**40
 
 
-def test_ols_weighs_and_clips_no_record_of_the_public_box() -> None:
-    design, generator = Design.of(FORMULA, SCHEMA), np.random.default_rng(1)
-    whole = (*design.terms, design.response)
-    codes = np.array([generator.choice([0.0, term.steps - 1.0], 200) for term in whole])
-    for _ in range(20):
-        frame = Frame.of(Box((1.0, 0.5), (0.3, 0.2)), generator.normal(size=(3, 3)), generator.normal(size=3) * 3, 0.01)
-        cap, frame = _no_weights(design, frame)
-        rows = WhitenedRows(design).at(frame, cap)(codes)
-        places = [code / (term.steps - 1) for code, term in zip(codes, whole, strict=True)]
-        ends = [(term.low, term.high) for term in design.terms]
-        z = np.vstack(
-            [
-                np.ones(200),
-                *(
-                    (low + place * (high - low) - middle) / half
-                    for place, (low, high), middle, half in zip(
-                        places[:-1], ends, frame.box.middle, frame.box.half, strict=True
-                    )
-                ),
-            ]
-        )
-        residual = (2 * places[-1] - 1 - frame.line @ z) / frame.rho
-        assert np.abs(rows[-1] / WhitenedRows.response_steps - residual).max() < 1e-5
-
-
 def test_a_substitute_plan_has_its_own_split() -> None:
-    plan = SSP2(FORMULA).plan(SCHEMA, cf.GDP(1.0, relation="substitute"), n=50)
+    plan = robust(FORMULA).plan(SCHEMA, cf.GDP(1.0, relation="substitute"), n=50)
     own = multipliers(Fraction(15, 100), Fraction(247, 1000), Fraction(5, 100))
     for name in ("round 1", "round 2", "round 3", "short round 1", "short round 2"):
         statistic = plan.statistics[name]
@@ -151,9 +133,9 @@ def test_decoded_noise_has_the_stated_sds() -> None:
 
 def test_the_meat_is_that_of_the_last_line_with_the_sd_of_its_noise() -> None:
     frame, design = table(4000), Design.of(FORMULA, SCHEMA)
-    release = cf.release(SSP2(FORMULA), cf.read(frame, SCHEMA), cf.GDP(4.0), ledger=None, noise=SimulatedNoise(3))
+    release = cf.release(robust(FORMULA), cf.read(frame, SCHEMA), cf.GDP(4.0), ledger=None, noise=SimulatedNoise(3))
     done = last_round(design, release.statistics, release.public, "add-remove")
-    meat = RoundReading("ssp2 1", "projection", None, release, Question(), design, [0, 1])._meat(done)
+    meat = RoundReading("ssp2 2", None, release, Question(), design, [0, 1])._meat(done)
     middle, half = release.public["box"]
     z = np.vstack([np.ones(len(frame)), ((frame[["a", "b"]].to_numpy() - middle) / half).T])
     u = done.frame.matrix.T @ z
@@ -187,7 +169,7 @@ def covered(
     for seed in range(runs):
         frame = make(np.random.default_rng(seed))
         noise = SimulatedNoise(seed)
-        release = cf.release(SSP2(formula), cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise)
+        release = cf.release(robust(formula), cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise)
         limits = cf.infer(release, question).conf_int()
         hits.append(((limits[0] <= truth) & (truth <= limits[1])).to_numpy())
     return np.array(hits)
@@ -223,25 +205,19 @@ def test_clipped_values_of_a_derived_response_are_counted() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0.1, 1000)})
     generator = np.random.default_rng(1)
     frame = pd.DataFrame({"x": generator.random(3000), "y": np.exp(generator.normal(1.5, 1.5, 3000))})
-    method = SSP2("log(y) ~ x", term_bounds={"log(y)": (0, 2)})
+    method = robust("log(y) ~ x", term_bounds={"log(y)": (0, 2)})
     release = cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
     assert "y_clipping" in cf.infer(release).flags
 
 
-def test_heavy_residuals_are_flagged_and_ols_limits_none() -> None:
+def test_heavy_residuals_are_flagged() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-20, 20)})
     generator = np.random.default_rng(2)
     frame = pd.DataFrame({"x": generator.random(1_500)})
     frame["y"] = frame.x + 0.3 * generator.normal(size=1_500) + 12 * (generator.random(1_500) < 0.05)
     source = cf.read(frame, schema)
-    limited, free = (
-        [
-            cf.infer(cf.release(method, source, cf.GDP(0.7), ledger=None, noise=SimulatedNoise(seed)))
-            for seed in range(8)
-        ]
-        for method in (SSP2("y ~ x"), SSP2("y ~ x", target="ols"))
-    )
+    limited = [
+        cf.infer(cf.release(robust("y ~ x"), source, cf.GDP(0.7), ledger=None, noise=SimulatedNoise(seed)))
+        for seed in range(8)
+    ]
     assert sum("residual_clipping" in result.flags for result in limited) >= 5
-    assert not any("residual_clipping" in result.flags for result in free)
-    line = np.polyfit(frame.x, frame.y, 1)[1]
-    assert all(low <= line <= high for low, high in (result.conf_int().loc["Intercept"] for result in free))
