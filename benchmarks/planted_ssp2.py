@@ -105,7 +105,7 @@ class FaultySSP2(SSP2):
 
 def _fault(name: str, what: str, fault: str, relation: str = "add-remove") -> Fault:
     def build(wrong: bool, runs: int, seed: int) -> Audit:
-        method = FaultySSP2("y ~ a + b", fault=fault if wrong else "")
+        method = FaultySSP2("y ~ a + b", target="robust", fault=fault if wrong else "")
         return audit(method, _SCHEMA, privacy=_LEVEL, relation=relation, runs=0, seed=seed, confidence=1 - 1e-6)
 
     return Fault(name, what, "audit of the method", build)

@@ -182,7 +182,7 @@ def _regression(release: Release) -> SSP2:
         raise _unusable(
             "the release states a guarantee that its own spends exceed: the sidecar was altered; ask for the original"
         )
-    return SSP2(made.parameters["formula"], term_bounds=made.parameters.get("term_bounds"))
+    return SSP2(made.parameters["formula"], target="robust", term_bounds=made.parameters.get("term_bounds"))
 
 
 def _unusable(message: str) -> ReleaseError:

@@ -89,6 +89,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "logistic ptr": (cf.regression.Logistic("z ~ x + w", mechanism="ptr"), cf.GDP(1.0, 1e-6)),
     "ssp": (cf.regression.SSP(_MIXED), cf.GDP(1.0)),
     "ssp2": (cf.regression.SSP2(_MIXED), cf.GDP(1.0)),
+    "ssp2 robust": (cf.regression.SSP2(_MIXED, target="robust"), cf.GDP(1.0)),
     "synthetic_table": (SyntheticTable(_PLAIN), cf.GDP(1.0)),
     "wavelet": (cf.regression.Wavelet("y ~ x"), cf.GDP(1.0)),
 }

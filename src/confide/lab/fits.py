@@ -369,8 +369,9 @@ def _ours(title: str, place: str, **settings: Any) -> Method:
 METHODS: dict[str, Method] = {
     "ols": Method("OLS (not private)", "not private", least_squares),
     "mean": Method("mean only (not private)", "not private", mean_only),
-    "ssp2": _ours("SSP2 inference", "ssp2:SSP2"),
-    "ssp2_bound": _ours("SSP2 inference, slope bound 2", "ssp2:SSP2", slope_bound=2.0),
+    "ssp2": _ours("SSP2, robust line", "ssp2:SSP2", target="robust"),
+    "ssp2_ols": _ours("SSP2", "ssp2:SSP2"),
+    "ssp2_bound": _ours("SSP2, robust line, slope bound 2", "ssp2:SSP2", target="robust", slope_bound=2.0),
     "ssp2_prediction": _ours("SSP2 prediction", "ssp2:SSP2", objective="prediction"),
     "ssp": _ours("SSP", "ssp:SSP"),
     "ssp_recentred": _ours("SSP re-centred", "ssp:SSP", recenter="auto"),

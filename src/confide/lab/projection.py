@@ -19,7 +19,7 @@ def fitted_with_projection(
     case: Case, whole: Case, generator: np.random.Generator, *, slope_bound: float | None = None
 ) -> tuple[Fitted, Array | None]:
     """SSP2 on `case`, and the slopes (d,) on `whole` of the line with the weights of that release; None where no round was released."""
-    method = SSP2(case.formula, slope_bound=slope_bound)
+    method = SSP2(case.formula, target="robust", slope_bound=slope_bound)
     noise = cf.noise.SimulatedNoise(int(generator.integers(2**63)))
     release = cf.release(method, case.source, cf.GDP(case.mu), ledger=None, noise=noise)
     found = fitted_of(method.infer(release), case)

@@ -70,7 +70,7 @@ def _accept_cells(records: Sequence[Record]) -> list[Check]:
 
 CELLS = Experiment(
     "ssp2.cells",
-    "SSP2 on the cells on which it was developed",
+    "SSP2's robust line on the cells on which it was developed",
     (
         Block(
             "cells",
@@ -245,7 +245,7 @@ def _accept_fresh(records: Sequence[Record]) -> list[Check]:
 
 FRESH_CELLS = Experiment(
     "ssp2.fresh",
-    "SSP2 on fresh designs",
+    "SSP2's robust line on fresh designs",
     (
         Block(
             "designs",

@@ -102,7 +102,7 @@ def _accept(records: Sequence[Record]) -> list[Check]:
 
 TABLES = Experiment(
     "ssp2.tables",
-    "SSP2 on real records with public bounds",
+    "SSP2's robust line on real records with public bounds",
     (public_block("losses", ("ols", "mean", "ssp2_prediction", "ssp2", "ssp", "ssp_recentred"), 10),),
     sources=("an independent prototype without common code, 60 seeds",),
     notes=("mu = 1, predictions moved into the bounds of y, medians over seeds; binagg.table2 has the rivals.",),
@@ -110,7 +110,7 @@ TABLES = Experiment(
 
 BOOTSTRAP = Experiment(
     "ssp2.bootstrap",
-    "SSP2 on bootstrap samples of real records",
+    "SSP2's robust line on bootstrap samples of real records",
     (
         Block(
             "rows",
