@@ -62,7 +62,7 @@ def test_check_shows_typical_spreads_where_there_are_some(survey):
     lines = (
         'columns.x = { kind = "numeric", low = 0, high = 10, typical = { low = 2, high = 3, provenance = "yearbook" } }'
     )
-    open("spread.toml", "w").write(lines)
+    Path("spread.toml").write_text(lines)
     assert "yearbook" in good("schema", "check", "spread.toml").out.split("for forecasts alone")[1]
     (column,) = good("schema", "check", "spread.toml", "--json").json["columns"]
     assert column["typical"] == {"low": 2.0, "high": 3.0, "provenance": {"kind": "public", "text": "yearbook"}}
