@@ -22,7 +22,7 @@ from confide.regression.line_path import LinePath
 from confide.regression.robust_line import RobustLine
 from confide.regression.scaling import to_units
 from confide.regression.shared_estimates import SharedEstimates
-from confide.schema import Design, Schema
+from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["SSP2"]
@@ -133,8 +133,8 @@ class SSP2(Method):
         return self.about(release.plan.schema).table(release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same line without privacy, on practice records as the schema reads them."""
-        raise PlanError("a reference needs the schema; write method.about(schema).reference(frame)")
+        """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""
+        return self.about(Practice.checked(frame).schema).reference(frame)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records where one moves the statistics most; none without a schema."""
