@@ -37,7 +37,7 @@ class Practice:
     ([1.0, 4.0], [3.0, 0.0, 5.0], ['b', 'a', 'b'])
     >>> rows, response = practice.rows(Design.of("y ~ x + k", schema))
     >>> rows.tolist(), response.round(3).tolist()
-    ([[1.0, 1.0, 1.0], [1.0, 0.0, 4.0]], [3.0, 0.0])
+    ([[1.0, 1.0, 1.0], [1.0, 4.0, 0.0]], [3.0, 0.0])
     """
 
     schema: Schema
