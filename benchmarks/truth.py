@@ -73,7 +73,7 @@ def measure(
     wanted: Sequence[Cell], replications: int, out: Path = OUT, *, jobs: int = 1, show: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """(rows, what was skipped and why). Rows are printed as their case is done, and kept in `out`."""
-    rows, skipped = [], []
+    rows, skipped, now = [], [], version()
     unique = list(dict.fromkeys(wanted))
     for case in dict.fromkeys(cell.case for cell in unique):
         lost = truth_cases.missing(case)
@@ -86,7 +86,7 @@ def measure(
         own = [cell for cell in own if refused[cell] is None]
         if not own:
             continue
-        study = Study(f"truth-{case}", {"cell": tuple(map(tuple, own))}, truth_runs.replicate, replications, version())
+        study = Study(f"truth-{case}", {"cell": tuple(map(tuple, own))}, truth_runs.replicate, replications, now)
         found = run_study(study, out / "runs", jobs=jobs)
         failed = found[found["error"].notna()]
         if len(failed):

@@ -1,4 +1,4 @@
-"""The acceptance rule of the default line on outside tables: coverage, share of answers, width against plain SSP's before it was changed."""
+"""The acceptance rule of the default line on outside tables: coverage, share of answers, width against plain SSP's as it was."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.truth_cases import DESIGNS
-from benchmarks.truth_rows import failing, median_of, worst
+from benchmarks.truth_rows import bar, failing, median_of, worst
 
 __all__ = ["line_of", "page", "write_page"]
 
@@ -47,8 +47,9 @@ def page(rows: Sequence[dict[str, Any]], skipped: Iterable[str] = ()) -> str:
         star = "" if all(row["titled"] for row in own) else " *"
         lost = sum(bool(failing(row)) for row in own)
         runs = sorted({row["replications"] for row in own})
+        samples = " to ".join(map(str, dict.fromkeys((runs[0], runs[-1]))))
         parts.append(
-            f"## {method}{star}\n\n{len(own)} cells, {lost} fail; {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} samples each.\n\n"
+            f"## {method}{star}\n\n{len(own)} cells, {lost} fail; {samples} samples each.\n\n"
             + _HEAD
             + "\n"
             + "\n".join(map(line_of, sorted(own, key=_place)))
@@ -75,10 +76,10 @@ def line_of(row: dict[str, Any]) -> str:
     plain = least.get("plain")
     gaps = [one["gap"] for one in row["coefficients"] if one.get("gap") is not None]
     gap = max(gaps, key=abs, default=None)
-    return (
-        f"{head} {_share(least['coverage'])} [{_share(least['low'])}, {_share(least['high'])}] {_cell(least['name'])}{mark} | {_share(plain)} | "
-        f"{_share(None if plain is None else min(0.93, plain - 0.03))} | {_number(median_of(row, 'ratio'))} | {_number(gap)} | {tail}"
-    )
+    held = f"{_share(least['coverage'])} [{_share(least['low'])}, {_share(least['high'])}] {_cell(least['name'])}{mark}"
+    asked = None if plain is None else bar(least)
+    numbers = f"{_number(median_of(row, 'ratio'))} | {_number(gap)}"
+    return f"{head} {held} | {_share(plain)} | {_share(asked)} | {numbers} | {tail}"
 
 
 def _cell(name: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.coverage import interval
 from benchmarks.truth_runs import Cell, truth
 
-__all__ = ["bar", "failing", "row_of"]
+__all__ = ["bar", "failing", "median_of", "row_of", "worst"]
 
 Array = NDArray[np.float64]
 

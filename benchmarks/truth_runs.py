@@ -1,7 +1,7 @@
-"""One cell of the truth table, one replication: a sample, a release with simulated noise, whether its intervals hold the population's truth.
+"""One replication of one cell of the truth table: a sample, a release with simulated noise, and whether its intervals hold the truth.
 
-The sample depends on the case, n and the replication alone, so that every method, budget and relation meets the same records, and the
-interval without privacy beside them, too.
+The sample depends on the case, n and the replication alone, so that every method, budget and relation meets the same records, and so does
+the interval without privacy beside them.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ def refusal(cell: Cell) -> str | None:
 
 @dataclass(frozen=True)
 class _Truth:
+    """Names and values on the whole population; titled: whether they are what the table's title names."""
+
     names: tuple[str, ...]
     values: np.ndarray[Any, np.dtype[np.float64]]
     titled: bool
