@@ -92,4 +92,4 @@ class Practice:
         kept = codes if keep is None else codes[:, keep]
         terms = [term.grid.decode(row) for term, row in zip((*design.terms, design.response), kept, strict=True)]
         ones = [np.ones(kept.shape[1])] * int(design.intercept)
-        return np.column_stack([*ones, *terms[:-1]]).reshape(kept.shape[1], -1), np.asarray(terms[-1])
+        return np.column_stack([*ones, *terms[:-1]]), np.asarray(terms[-1])
