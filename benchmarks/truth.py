@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def measure(
     wanted: Sequence[Cell], replications: int, out: Path = OUT, *, jobs: int = 1, show: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """(rows, what was skipped and why). Rows are printed as their case is done, and kept in `out`."""
-    rows, skipped, now = [], [], version()
+    rows, skipped, now, commit = [], [], version(), _commit()
     unique = list(dict.fromkeys(wanted))
     for case in dict.fromkeys(cell.case for cell in unique):
         lost = truth_cases.missing(case)
@@ -92,7 +93,7 @@ def measure(
         if len(failed):
             raise RuntimeError(f"{len(failed)} of {len(found)} runs failed, first: {failed.iloc[0].to_dict()}")
         for cell in own:
-            row = truth_rows.row_of(cell, found[found["cell"] == tuple(cell)])
+            row = truth_rows.row_of(cell, found[found["cell"] == tuple(cell)]) | {"commit": commit}
             rows.append(row)
             if show:
                 print(f"{cell.method:<12}", truth_page.line_of(row), flush=True)
@@ -104,10 +105,21 @@ def keep(rows: Sequence[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
     """Put rows among those kept in `out`, in place of older ones of the same cell; returns all of them."""
     path = out / "truth.json"
     kept = json.loads(path.read_text()) if path.exists() else []
-    whole = {tuple(row[name] for name in Cell._fields): row for row in (*kept, *rows)}
+    whole = {_cell(row): row for row in (*kept, *rows)}
     out.mkdir(parents=True, exist_ok=True)
     path.write_text("[\n" + ",\n".join(map(json.dumps, whole.values())) + "\n]\n")
     return list(whole.values())
+
+
+def _cell(row: dict[str, Any]) -> Cell:
+    return Cell(*(row[name] for name in Cell._fields))
+
+
+def _commit() -> str:
+    """The commit of this checkout, with "+" behind it where files were changed since."""
+    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=8", "--dirty=+"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -142,15 +154,16 @@ def main(arguments: Sequence[str]) -> int:
     )
     for one in skipped:
         print(f"skipped: {one}")
-    if given.baseline:
-        truth_judge.record(rows, given.baseline)
-        return 0
     kept = keep(rows, given.out)
+    if given.baseline:
+        before = set(truth_judge.baseline_cells())
+        truth_judge.record([row for row in kept if _cell(row) in before], given.baseline)
+        return 0
     if given.write:
         truth_page.write_page(given.write, kept, skipped)
     if given.judge:
         asked = set(chosen)
-        return truth_judge.judge([row for row in kept if Cell(*(row[name] for name in Cell._fields)) in asked])
+        return truth_judge.judge([row for row in kept if _cell(row) in asked])
     lost = [row for row in rows if row["titled"] and truth_rows.failing(row)]
     print(f"{len(lost)} of {len(rows)} cells fail")
     return int(bool(lost))
@@ -165,7 +178,7 @@ def run() -> list[dict[str, Any]]:
     rows, _ = measure(list(cells("quick")), 100, jobs=os.cpu_count() or 1)
     return [
         {
-            "check": f"truth: {Cell(*(row[name] for name in Cell._fields))}",
+            "check": f"truth: {_cell(row)}",
             "value": least["coverage"],
             "interval": [least["low"], least["high"]],
             "low": truth_rows.bar(least),

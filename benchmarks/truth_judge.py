@@ -47,7 +47,9 @@ def judge(rows: Sequence[dict[str, Any]]) -> int:
     """Print what fails; 1 when anything does."""
     checked = sum(one["answered"] > 0 for row in rows for one in row["coefficients"])
     lost = [row for row in rows if failing(row)]
-    print(f"\ncoverage: {len(lost)} of {len(rows)} cells fail ({checked} coefficients looked at)")
+    print(
+        f"\ncoverage: {len(lost)} of {len(rows)} cells fail ({checked} coefficients looked at; by chance {checked / 2000:.1f} at most)"
+    )
     for row in lost:
         names = ", ".join(f"{one['name']} {one['coverage']:.2f} < {bar(one):.2f}" for one in failing(row))
         print(f"  FAILED  {line_of(row)}\n          {names}")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.truth_cases import DESIGNS
 from benchmarks.truth_rows import bar, failing, median_of, worst
 
@@ -41,7 +43,8 @@ from the meaning of their columns (`benchmarks/outside_tables.py`).
 
 def page(rows: Sequence[dict[str, Any]], skipped: Iterable[str] = ()) -> str:
     """The whole page: one table for each method."""
-    parts = [_WORDS]
+    commits = ", ".join(sorted({row.get("commit", "unknown") for row in rows}))
+    parts = [_WORDS, f"Measured at {commits} (+: with changes that were not committed).", _short(rows)]
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
         star = "" if all(row["titled"] for row in own) else " *"
@@ -58,6 +61,24 @@ def page(rows: Sequence[dict[str, Any]], skipped: Iterable[str] = ()) -> str:
     if missing:
         parts.append("## Not run here\n\n" + "\n".join(f"- {one}" for one in missing))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _short(rows: Sequence[dict[str, Any]]) -> str:
+    """One line for each method."""
+    lines = ["| method | cells | fail | worst coefficient, median | width ratio, median | answered, median |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        least = [one["coverage"] for row in own if (one := worst(row)) is not None]
+        ratios = [ratio for row in own if (ratio := median_of(row, "ratio")) is not None]
+        star = "" if all(row["titled"] for row in own) else " *"
+        numbers = f"{_share(_middle(least))} | {_number(_middle(ratios))} | {_share(_middle([row['answered'] for row in own]))}"
+        lines.append(f"| {method}{star} | {len(own)} | {sum(bool(failing(row)) for row in own)} | {numbers} |")
+    return "\n".join(lines)
+
+
+def _middle(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
 
 
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:
