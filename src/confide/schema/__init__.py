@@ -8,4 +8,15 @@ from confide.schema.practice import Practice
 from confide.schema.schema import Schema
 from confide.schema.term import Term
 
-__all__ = ["Categorical", "Column", "Design", "Integer", "Numeric", "Practice", "Provenance", "Schema", "Term", "Typical"]
+__all__ = [
+    "Categorical",
+    "Column",
+    "Design",
+    "Integer",
+    "Numeric",
+    "Practice",
+    "Provenance",
+    "Schema",
+    "Term",
+    "Typical",
+]
