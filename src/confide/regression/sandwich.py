@@ -10,7 +10,6 @@ the covariance of (noise of b) - (noise of A) delta.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,14 +154,3 @@ class Sandwich:
         size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
         return np.asarray(whole / np.outer(size, size))
 
-
-def shares_of(sandwich: Sandwich, line: Array) -> tuple[float, float]:
-    """(ESS, its sd): the sum of squares of v'line about its mean, (p,) coefficients in v; corrected for the noise of the line."""
-    s = sandwich
-    centred = line - s.axis * float(s.axis @ s.gram @ line) / s.count
-    spread = s.bread @ (s.noise(s.delta) + s.meat) @ s.bread
-    slope = s.gram @ centred
-    moved = s.gram @ spread
-    explained = float(centred @ slope) - float(np.trace(moved))
-    variance = 4 * float(slope @ spread @ slope) + 2 * float(np.trace(moved @ moved))
-    return explained, sqrt(max(variance, 0.0))
