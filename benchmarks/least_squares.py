@@ -28,7 +28,11 @@ _SEED = 11
 _TRUTH = 2_000_000
 ROWS = tuple((n, mu) for n in (500, 1_600, 10_000) for mu in (0.3, 1.0, 3.0))
 #: What the three designs of ordinary data with uncountable tails are run at.
-HARD = {"log": ((10_000, 1.0), (2_000, 0.3)), "rare outcome": ((2_000, 0.3), (10_000, 1.0)), "far records": ((2_000, 1.0), (10_000, 1.0))}
+HARD = {
+    "log": ((10_000, 1.0), (2_000, 0.3)),
+    "rare outcome": ((2_000, 0.3), (10_000, 1.0)),
+    "far records": ((2_000, 1.0), (10_000, 1.0)),
+}
 
 
 def _numeric(low: float, high: float, d: int, y: tuple[float, float]) -> dict[str, Any]:
@@ -107,7 +111,9 @@ def _rare_outcome(g: np.random.Generator, n: int) -> Frame:
 
 def _far(g: np.random.Generator, n: int) -> Frame:
     x = g.standard_normal((n, 2))
-    return _made(x, x @ [1.0, 0.5] + g.standard_normal(n) + 30.0 * (g.random(n) < 0.005 * np.exp(0.7 * x[:, 0] - 0.245)))
+    return _made(
+        x, x @ [1.0, 0.5] + g.standard_normal(n) + 30.0 * (g.random(n) < 0.005 * np.exp(0.7 * x[:, 0] - 0.245))
+    )
 
 
 _X = "y ~ x1 + x2 + x3"
@@ -120,7 +126,11 @@ DESIGNS: dict[str, tuple[str, dict[str, Any], Draw]] = {
     "skewed": (_X, _numeric(0, 1, 3, (-2, 18)), _skewed),
     "t3": (_X, _numeric(-6, 6, 3, (-40, 40)), _t3),
     "unequal": (_X, _numeric(-1, 1, 3, (-10, 10)), _unequal),
-    "rare level": ("y ~ x1 + x2 + g", {**_numeric(-6, 6, 2, (-10, 12)), "g": cf.Categorical(["a", "b", "c", "d"])}, _rare),
+    "rare level": (
+        "y ~ x1 + x2 + g",
+        {**_numeric(-6, 6, 2, (-10, 12)), "g": cf.Categorical(["a", "b", "c", "d"])},
+        _rare,
+    ),
     "income x10": ("y ~ x1 + x2", _INCOME, _income),
     "zero-inflated": (_X, _numeric(0, 1, 3, (0, 30)), _zeros),
     "two-valued": (_X, {**_numeric(-6, 6, 3, (0, 1)), "y": cf.Integer(0, 1)}, _binary),
@@ -171,7 +181,9 @@ def hc1(x: Array, y: Array) -> tuple[Array, Array, float]:
     return line, 1.96 * sd, float(1 - r @ r / ((y - y.mean()) ** 2).sum())
 
 
-def replicate(design: str, n: int, mu: float, run: int, *, seed: int = _SEED, relation: str = "add-remove", **settings: Any) -> dict[str, Any]:
+def replicate(
+    design: str, n: int, mu: float, run: int, *, seed: int = _SEED, relation: str = "add-remove", **settings: Any
+) -> dict[str, Any]:
     """One release beside HC1 on the same records: hits, half-widths, errors by coefficient, NaN where not answered."""
     frame = DESIGNS[design][2](np.random.default_rng((seed, n, run)), n)
     x, y = _matrix(design, frame)
@@ -199,10 +211,22 @@ def replicate(design: str, n: int, mu: float, run: int, *, seed: int = _SEED, re
 def cell(design: str, n: int, mu: float, runs: int, **settings: Any) -> dict[str, Any]:
     """A cell of the table: coverage of answered coefficients and of the worst one, HC1 on the same samples, width, error, shares."""
     found = [replicate(design, n, mu, run, **settings) for run in range(runs)]
-    hit, width, error, ols, robust = (np.array([one[name] for one in found], dtype=float) for name in ("hit", "width", "error", "ols", "hc1"))
+    hit, width, error, ols, robust = (
+        np.array([one[name] for one in found], dtype=float) for name in ("hit", "width", "error", "ols", "hc1")
+    )
     answered = ~np.isnan(hit)
-    by = [(float(np.nanmean(hit[:, j])), float(robust[answered[:, j], j].mean())) if answered[:, j].any() else (np.nan, np.nan) for j in range(hit.shape[1])]
-    ratio = np.nanmean(np.where(answered, error**2, np.nan), axis=0) / np.nanmean(np.where(answered, ols**2, np.nan), axis=0) if answered.any() else np.nan
+    by = [
+        (float(np.nanmean(hit[:, j])), float(robust[answered[:, j], j].mean()))
+        if answered[:, j].any()
+        else (np.nan, np.nan)
+        for j in range(hit.shape[1])
+    ]
+    ratio = (
+        np.nanmean(np.where(answered, error**2, np.nan), axis=0)
+        / np.nanmean(np.where(answered, ols**2, np.nan), axis=0)
+        if answered.any()
+        else np.nan
+    )
     ends = np.array([one["r2"] for one in found], dtype=float)
     return {
         "design": design,
@@ -214,7 +238,10 @@ def cell(design: str, n: int, mu: float, runs: int, **settings: Any) -> dict[str
         "width": float(np.nanmedian(width)) if answered.any() else np.nan,
         "error": float(np.sqrt(np.nanmean(ratio))) if answered.any() else np.nan,
         "share": float(answered.mean()),
-        "statuses": {status: [one["status"] for one in found].count(status) for status in ("ok", "partial", "weak", "not_identified")},
+        "statuses": {
+            status: [one["status"] for one in found].count(status)
+            for status in ("ok", "partial", "weak", "not_identified")
+        },
         "tail": float(np.mean(["tail_assumption" in one["flags"] for one in found])),
         "r2": ends,
         "hits": hit,
@@ -251,7 +278,9 @@ def pooled(n: int, mu: float, runs: int, designs: tuple[str, ...] = POOLED, **se
         "error": float(np.sqrt(np.mean([one["error"] ** 2 for one in np.array(cells, dtype=object)[seen]]))),
         "share": float(np.mean([one["share"] for one in cells])),
     }
-    print("ROW", {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
+    print(
+        "ROW", {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}, flush=True
+    )
     return row
 
 
@@ -266,7 +295,14 @@ def run() -> list[dict[str, Any]]:
             print(line_of(one), flush=True)
             answered = one["share"] >= 0.1
             passed = not answered or all(own >= min(0.94, other) - 0.03 for own, other in one["by"] if own == own)
-            rows.append({"check": f"{design} n={n} mu={mu}", "coverage": one["coverage"], "share": one["share"], "passed": bool(passed)})
+            rows.append(
+                {
+                    "check": f"{design} n={n} mu={mu}",
+                    "coverage": one["coverage"],
+                    "share": one["share"],
+                    "passed": bool(passed),
+                }
+            )
     return rows
 
 

@@ -32,8 +32,9 @@ LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 _INDEX, _MEAT_INDEX = 4.0, 3.0
 # A cell between an edge e and 1.4 e is counted at 1.2 e.
 _WITHIN = 1.2
-# A count is reliable beyond this many sds of its noise.
-_RELIABLE = 3.0
+# Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
+# costs the interval, one that is not there a few percent of width. Where it decides about no limit at all, more is asked.
+_RELIABLE, _CERTAIN = 1.5, 3.0
 # Public combinations of levels and corners of numeric features that are gone through one by one.
 _COMBINATIONS, _CORNERS = 3_000, 6
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
@@ -114,15 +115,20 @@ class Tail:
         return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
 
     @property
+    def noise(self) -> Array:
+        """The sd of `beyond`, (8,)."""
+        return np.asarray(np.sqrt(np.arange(CELLS - 1, 0, -1)) * self.sd)
+
+    @property
     def reliable(self) -> Array:
-        """Which edges are exceeded by more records than noise could show: all up to the first that is not."""
-        summed = np.arange(CELLS - 1, 0, -1)
-        return np.asarray(np.logical_and.accumulate(self.beyond >= _RELIABLE * np.sqrt(summed) * self.sd))
+        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too."""
+        own = self.beyond >= _RELIABLE * self.noise
+        return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
     @property
     def unfinished(self) -> bool:
         """Whether even the last edge is exceeded by a countable number: then the tail was not seen to its end."""
-        return bool(self.reliable[-1])
+        return bool(self.beyond[-1] >= _CERTAIN * self.noise[-1])
 
     def excess(self, limit: float, power: float, index: float, top: float) -> float:
         """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
@@ -200,15 +206,13 @@ class Sizes:
         sampling = scale * sqrt(size / len(self.weights)) * sqrt(self.count)
         leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
         score = self._score(typical, sampling)
-        if rare is not None and rare < 2 * _RELIABLE * sqrt(CELLS - 1) * self.tail.sd:
+        if rare is not None and rare < 2 * _CERTAIN * self.tail.noise[0]:
             score = max(score, min(self.maxima.score, self.maxima.residual * sqrt(leverage)))
         score = self.maxima.score if unlimited else self._or_none(score, sampling)
         square = min(scale * sqrt(max(36.0, 0.1 * self.levels.square * self.count)), self.maxima.residual)
         if score >= self.maxima.score:
             square = self.maxima.residual
-        return Limits(
-            score, leverage, self._meat(typical, sampling, score), square, kappa, sampling, scale
-        )
+        return Limits(score, leverage, self._meat(typical, sampling, score), square, kappa, sampling, scale)
 
     def _or_none(self, score: float, sampling: float) -> float:
         """The largest score of the public box in place of the limit, where that is cheap or the tail was not seen to its end."""
@@ -221,9 +225,7 @@ class Sizes:
     def _score(self, typical: float, sampling: float) -> float:
         mu, top = self.levels.cross, self.maxima.score
         limit = max(3 * typical, 0.5 * min(mu, 1.0) * sampling)
-        while limit < top and self.tail.excess(limit, 1.0, _INDEX, top) > _BIAS * sqrt(
-            (limit / mu) ** 2 + sampling**2
-        ):
+        while limit < top and self.tail.excess(limit, 1.0, _INDEX, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
             limit *= 2**0.25
         return min(limit, top)
 

@@ -47,8 +47,8 @@ class LeastSquares:
     def __post_init__(self) -> None:
         if not self.design.intercept:
             raise PlanError(
-                f"{self.design.formula!r} has no intercept, and intervals for such a line are built for the levels of one factor alone, as in "
-                "'y ~ 0 + region'; write the formula with its intercept, or target=\"robust\""
+                f"{self.design.formula!r} has no intercept, and intervals for such a line are built for the levels of one factor alone, "
+                "as in 'y ~ 0 + region'; write the formula with its intercept, or target=\"robust\""
             )
 
     @property

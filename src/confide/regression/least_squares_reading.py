@@ -1,4 +1,4 @@
-"""A release of score sums read as a regression table: which coefficients are answered, their intervals, R squared, what to do for the rest."""
+"""A release of score sums read as a regression table: which coefficients are answered, their intervals, what the others need."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Array = NDArray[np.float64]
 _TOLERATED_CLIPPING = 0.005
 # A feature whose bounds lie this many of its sds away may have records there that no private count can see; bounds that would do.
 _FAR, _NEAR = 25.0, 10.0
-# A coefficient that is correlated with one of such a feature as much as this moves with it.
-_TIED = 0.3
+# A coefficient that is correlated with one of such a feature as much as this moves with it; the intercept, of which slopes are a part.
+_TIED, _TIED_INTERCEPT = 0.2, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class LeastSquaresReading:
         """The sums in units of v and r, and the coefficients in those of the data."""
         drawn = self._drawn()
         cap, limit, reach = (self._number(name) for name in ("leverage_cap", "score_limit", "square_limit"))
-        gram, cross, square = decoded_sums(self.design, *drawn, cap, limit, reach)
+        gram, cross, square = decoded_sums(self.design, drawn, cap, limit, reach)
         meat_limit = self._number("meat_limit")
         scores = LimitedScores(self.design, limit=meat_limit)
         metric = self._public("metric")
@@ -110,14 +110,14 @@ class LeastSquaresReading:
     def unlimited(self) -> bool:
         """Whether no record of the public box could have been limited."""
         score, leverage, _ = self._public("largest")
-        return self._number("score_limit") >= score and self._number("leverage_cap") >= leverage
+        return bool(self._number("score_limit") >= score and self._number("leverage_cap") >= leverage)
 
     def _unanswered(self) -> dict[int, str]:
         """Why a coefficient is not answered, by its place."""
         names, s = self.design.names, self.sandwich
         reasons = {}
         far = [] if self.unlimited else [1 + j for j, reach in self.reach.items() if reach > _FAR]
-        tied = np.abs(s.correlation()[:, far]) > _TIED
+        tied = np.abs(s.correlation()[:, far]) > np.array([_TIED_INTERCEPT, *[_TIED] * (len(names) - 1)])[:, None]
         count = float(self.release["count"].decode()[0])
         for place, (name, demand) in enumerate(zip(names, s.demand, strict=True)):
             if demand > 1:
@@ -137,9 +137,9 @@ class LeastSquaresReading:
         mean, sd = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
         low, high = max(mean - _NEAR * sd, term.low), min(mean + _NEAR * sd, term.high)
         return (
-            f"the bounds of {term.name} reach {self.reach[j]:.0f} standard deviations: a few records out there could move this coefficient and "
-            f"no private count can see them; declare it within [{low:.2g}, {high:.2g}] (about {_NEAR:.0f} of them; values beyond count at the "
-            "bound), or ask limit='none'"
+            f"the bounds of {term.name} reach {self.reach[j]:.0f} standard deviations: a few records out there could move this coefficient "
+            f"and no private count can see them; declare it within [{low:.2g}, {high:.2g}] (about {_NEAR:.0f} of them; values beyond count "
+            "at the bound), or ask limit='none'"
         )
 
     # the table ----------------------------------------------------------------------------------------------------------
@@ -160,9 +160,8 @@ class LeastSquaresReading:
             )
         reasons = self._unanswered()
         # an intercept stands or falls with the slopes
-        own = len(self.design.names) - (0 in reasons)
-        answered = len(self.design.names) - len(reasons)
-        if 2 * answered < own or not answered:
+        usable = self.sandwich.demand <= 1
+        if 2 * usable[1:].sum() < len(usable) - 1 or len(reasons) == len(usable):
             return self._points("weak", "; ".join(dict.fromkeys(reasons.values())) + self._unseen())
         return self._intervals(reasons)
 
@@ -285,4 +284,3 @@ def _relative(noisy: Noisy, bound: int) -> float:
 
 def _up(demand: float) -> str:
     return f"{demand + 0.05:.1f}" if demand < 10 else f"{demand:,.0f}"
-

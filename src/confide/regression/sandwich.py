@@ -84,7 +84,8 @@ class Sandwich:
     def noise(self, delta: Array) -> Array:
         """G(delta), (p, p)."""
         half = self.sd_gram**2 / 2
-        return (self.sd_cross**2 + half * float(delta @ delta)) * np.eye(len(delta)) + half * np.outer(delta, delta)
+        size = self.sd_cross**2 + half * float(delta @ delta)
+        return np.asarray(size * np.eye(len(delta)) + half * np.outer(delta, delta))
 
     @property
     def noise_covariance(self) -> Array:
@@ -123,9 +124,7 @@ class Sandwich:
         noise = (self.sd_meat * (k**2).sum(axis=1)) ** 2
         part = k**2 * self.weights
         rests = part.sum(axis=1) ** 2 / (part**2 / np.maximum(self.count * self.support, 1.0)).sum(axis=1)
-        return np.asarray(
-            np.maximum(2 * self.variances**2 / (noise + 2 * self.sampling**2 / rests), _LEAST_DF)
-        )
+        return np.asarray(np.maximum(2 * self.variances**2 / (noise + 2 * self.sampling**2 / rests), _LEAST_DF))
 
     @property
     def second_order(self) -> Array:
@@ -153,4 +152,3 @@ class Sandwich:
         whole = self.rows @ self.bread @ self.rows.T
         size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
         return np.asarray(whole / np.outer(size, size))
-

@@ -8,7 +8,7 @@ Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -38,9 +38,9 @@ Array = NDArray[np.float64]
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
 # Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1.
-_COMMON = {"count": 1, "clipping": 1, "tail": 4, "leverage": 2, "square": 3, "meat": 11}
-_LONG = {"ranges": 7, "round 1": 11, "round 2": 14, "gram": 10, "cross": 36}
-_SHORT = {"short round 1": 30, "short gram": 12, "short cross": 36}
+_COMMON = {"count": 1, "clipping": 1, "tail": 8, "leverage": 2, "square": 3, "meat": 11}
+_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 34}
+_SHORT = {"short round 1": 26, "short gram": 12, "short cross": 36}
 # Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
 _ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
@@ -75,7 +75,9 @@ class ScoreSums:
     def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
         """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
-        common, long, short = ({name: Fraction(part, 100) for name, part in own.items()} for own in (_COMMON, _LONG, _SHORT))
+        common, long, short = (
+            {name: Fraction(part, 100) for name, part in own.items()} for own in (_COMMON, _LONG, _SHORT)
+        )
         for name, shares in (("ranges", long), ("clipping", common), ("leverage", common)):
             if name not in statistics:
                 part = shares.pop(name)
@@ -197,7 +199,7 @@ class _Draw:
         frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
         maxima = public_maxima(self.of.design, self.of.layout, frame)
         limits = self._limits(standing, frame, maxima, branch)
-        gram, cross, square = self._three(frame, limits, branch)
+        gram, cross, _ = self._three(frame, limits, branch)
         try:
             delta = np.linalg.solve(gram, cross)
         except np.linalg.LinAlgError:
@@ -213,7 +215,10 @@ class _Draw:
 
     def _limits(self, standing: _Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
-        edges = {"tail": [standing.sigma * size * e for e in TAIL_EDGES], "leverage": [size * e for e in LEVERAGE_EDGES]}
+        edges = {
+            "tail": [standing.sigma * size * e for e in TAIL_EDGES],
+            "leverage": [size * e for e in LEVERAGE_EDGES],
+        }
         names = [name for name in ("tail", "leverage") if name in self.plan.statistics]
         asked = []
         for name in names:
@@ -252,13 +257,14 @@ class _Draw:
             Total(squares.at(frame, limits.square), nonnegative=True),
         )
         drawn = [self.meter.draw(name, total) for name, total in zip(planned, totals, strict=True)]
-        return decoded_sums(self.of.design, *drawn, limits.leverage, limits.score, limits.square)
+        return decoded_sums(self.of.design, drawn, limits.leverage, limits.score, limits.square)
 
 
 def decoded_sums(
-    design: Design, gram: Noisy, cross: Noisy, square: Noisy, cap: float, limit: float, reach: float
+    design: Design, drawn: Sequence[Noisy], cap: float, limit: float, reach: float
 ) -> tuple[Array, Array, float]:
-    """A, b and q in units of v and r."""
+    """A, b and q in units of v and r, from what was drawn of them under R_A, R and the reach of q."""
+    gram, cross, square = drawn
     features, scores = LimitedFeatures(design, cap=cap).steps, LimitedScores(design, limit=limit).steps
     return gram.decode() / features**2, cross.decode() / scores, float(square.decode()[0]) * reach**2 / BOUND
 
@@ -271,9 +277,7 @@ def _rarer(design: Design, standing: _Standing) -> float | None:
     return standing.count * min(share, 1 - share)
 
 
-def _public(
-    standing: _Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima
-) -> dict[str, NDArray[Any]]:
+def _public(standing: _Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
     return {
