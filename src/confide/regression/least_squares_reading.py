@@ -36,8 +36,9 @@ Array = NDArray[np.float64]
 _TOLERATED_CLIPPING = 0.005
 # A feature whose bounds lie this many of its sds away may have records there that no private count can see; bounds that would do.
 _FAR, _NEAR = 25.0, 10.0
-# A coefficient that is correlated with one of such a feature as much as this moves with it; the intercept, of which slopes are a part.
-_TIED, _TIED_INTERCEPT = 0.2, 0.1
+# A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
+# tail ends, the second where it does not, and for the intercept, of which slopes are a part.
+_TIED, _CLOSELY = 0.2, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class LeastSquaresReading:
         names, s = self.design.names, self.sandwich
         reasons = {}
         far = [] if self.unlimited else [1 + j for j, reach in self.reach.items() if reach > _FAR]
-        tied = np.abs(s.correlation()[:, far]) > np.array([_TIED_INTERCEPT, *[_TIED] * (len(names) - 1)])[:, None]
+        tied = np.abs(s.correlation()[:, far]) > self._tied[:, None]
         count = float(self.release["count"].decode()[0])
         for place, (name, demand) in enumerate(zip(names, s.demand, strict=True)):
             if demand > 1:
@@ -130,6 +131,13 @@ class LeastSquaresReading:
                 with_ = names[far[int(np.argmax(np.abs(s.correlation()[place, far])))]]
                 reasons[place] = f"{name} moves with {with_}"
         return reasons
+
+    @property
+    def _tied(self) -> Array:
+        """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
+        counts, sd = self.release["tail"].decode(), sqrt(self.release["tail"].variance)
+        unfinished = float(counts[-1]) > 3 * sd
+        return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
 
     def _too_wide(self, j: int) -> str:
         term = self.design.terms[j]
