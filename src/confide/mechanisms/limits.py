@@ -2,7 +2,7 @@
 
 A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
 excess, sum (|v r| - R)^+, is a quarter of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
-least like |s|^-4. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
+least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from confide.mechanisms.score_rows import CELLS
 from confide.mechanisms.whitened_rows import Frame
 from confide.schema import Design
 
-__all__ = ["LEVERAGE_EDGES", "TAIL_EDGES", "Levels", "Limits", "Maxima", "Sizes", "Tail", "public_maxima"]
+__all__ = ["CERTAIN", "LEVERAGE_EDGES", "TAIL_EDGES", "Levels", "Limits", "Maxima", "Sizes", "Tail", "public_maxima"]
 
 Array = NDArray[np.float64]
 
@@ -29,12 +29,14 @@ TAIL_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)
 LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
-_INDEX, _MEAT_INDEX = 4.0, 3.0
+_INDEX, _MEAT_INDEX = 3.5, 3.0
 # A cell between an edge e and 1.4 e is counted at 1.2 e.
 _WITHIN = 1.2
-# Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
-# costs the interval, one that is not there a few percent of width. Where it decides about no limit at all, more is asked.
-_RELIABLE, _CERTAIN = 1.5, 3.0
+# Scores are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
+# costs the interval, one that is not there a few percent of width.
+_RELIABLE = 1.5
+#: Of leverages, and where a count decides about no limit at all, more is asked: noise on A is dear, and what its cap cuts off is known.
+CERTAIN = 3.0
 # Public combinations of levels and corners of numeric features that are gone through one by one.
 _COMBINATIONS, _CORNERS = 3_000, 6
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
@@ -103,11 +105,12 @@ def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tu
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """A noisy histogram of sizes: counts (9,), edges (8,), and the sd of each count's noise."""
+    """A noisy histogram of sizes: counts (9,), edges (8,), the sd of each count's noise, and from how many sds on records are believed."""
 
     counts: Array
     edges: Array
     sd: float
+    believed: float = _RELIABLE
 
     @property
     def beyond(self) -> Array:
@@ -122,13 +125,13 @@ class Tail:
     @property
     def reliable(self) -> Array:
         """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too."""
-        own = self.beyond >= _RELIABLE * self.noise
+        own = self.beyond >= self.believed * self.noise
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
     @property
     def unfinished(self) -> bool:
         """Whether even the last edge is exceeded by a countable number: then the tail was not seen to its end."""
-        return bool(self.beyond[-1] >= _CERTAIN * self.noise[-1])
+        return bool(self.beyond[-1] >= CERTAIN * self.noise[-1])
 
     def excess(self, limit: float, power: float, index: float, top: float) -> float:
         """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
@@ -206,7 +209,7 @@ class Sizes:
         sampling = scale * sqrt(size / len(self.weights)) * sqrt(self.count)
         leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
         score = self._score(typical, sampling)
-        if rare is not None and rare < 2 * _CERTAIN * self.tail.noise[0]:
+        if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:
             score = max(score, min(self.maxima.score, self.maxima.residual * sqrt(leverage)))
         score = self.maxima.score if unlimited else self._or_none(score, sampling)
         square = min(scale * sqrt(max(36.0, 0.1 * self.levels.square * self.count)), self.maxima.residual)

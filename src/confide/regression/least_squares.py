@@ -8,7 +8,7 @@ at R in its length |v r| alone. Limits on |v| and on |r| apart would cost severa
 Guarantee: mu-GDP, add-remove or substitute (`regression.score_sums`).
 
 Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and curved means allowed; it covers the
-population's least-squares line. Beyond the last size that can be counted the tails of scores are taken to fall at least like |s|^-4,
+population's least-squares line. Beyond the last size that can be counted the tails of scores are taken to fall at least like |s|^-3.5,
 which the table says with its price, or with `limit="none"` nothing is assumed. A coefficient that noise hides, or that a few records far
 out in wide bounds could move unseen, is not answered: status "partial", "weak" where that is most of them, and no interval.
 """

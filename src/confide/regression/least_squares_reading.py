@@ -263,7 +263,7 @@ class LeastSquaresReading:
             for limit in (self._number("score_limit"), float(self._public("largest")[0]))
         )
         return (
-            "assumed: beyond the last countable point tails fall at least like |s|^-4; without that (limit='none') intervals are about "
+            "assumed: beyond the last countable point tails fall at least like |s|^-3.5; without that (limit='none') intervals are about "
             f"{whole / own:.2g} times as wide"
         )
 

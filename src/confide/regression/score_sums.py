@@ -18,7 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram, multipliers
-from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Maxima, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import (
+    CERTAIN,
+    LEVERAGE_EDGES,
+    TAIL_EDGES,
+    Levels,
+    Limits,
+    Maxima,
+    Sizes,
+    Tail,
+    public_maxima,
+)
 from confide.mechanisms.metric import Layout, Metric, floored_moments
 from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
@@ -228,7 +238,8 @@ class _Draw:
         tails = {}
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):
             counts = self.meter.draw(name, total).decode()
-            tails[name] = Tail(counts, np.array(edges[name]), self._sd(name))
+            believed = {"believed": CERTAIN} if name == "leverage" else {}
+            tails[name] = Tail(counts, np.array(edges[name]), self._sd(name), **believed)
         levels = Levels(
             BOUND / self._sd(branch + "gram"),
             (1 << BITS) / self._sd(branch + "cross"),
