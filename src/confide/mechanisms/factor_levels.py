@@ -158,7 +158,7 @@ class FactorLevels:
     def constant(self) -> Array | None:
         """c (p,) with d'c = 1 for every record, None where there is none."""
         if self.design.intercept:
-            return np.eye(self.width)[0]
+            return np.asarray(np.eye(self.width)[0])
         for block in range(len(self.blocks)):
             rows = self.rows(block)
             found = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0]

@@ -69,9 +69,7 @@ class LevelRows:
         """What each entry is counted in: U, and W for a response in steps of 2^-20."""
         sizes = self.levels.levels
         parts = [*zip(self.counts, sizes, strict=True)]
-        parts += [
-            (unit, sizes[a] * sizes[b]) for unit, (a, b) in zip(self.pairs, self.levels.pairs, strict=True)
-        ]
+        parts += [(unit, sizes[a] * sizes[b]) for unit, (a, b) in zip(self.pairs, self.levels.pairs, strict=True)]
         parts += [*zip(self.sums, sizes, strict=True)]
         return tuple(unit for unit, size in parts for _ in range(size))
 

@@ -1,8 +1,8 @@
 """Least squares on factors from noisy tables: the line, its noise, its sandwich, and which coefficients the tables can tell.
 
 Notation: H_b (levels, p) as in `mechanisms.factor_levels`; N counts, T counts of pairs of levels, S sums of the response t in half-ranges.
-A = sum_b H_b' diag(N_b) H_b + sum_ab (H_a' T_ab H_b + its transpose), b = sum_b H_b' S_b, theta = A^-1 b. The tables' noise Xi in A and xi in b
-enter as A^-1 (xi - Xi theta), whose covariance is exact: the tables are linear in the noise.
+A = sum_b H_b' diag(N_b) H_b + sum_ab (H_a' T_ab H_b + its transpose), b = sum_b H_b' S_b, theta = A^-1 b. The tables' noise, Xi in A and xi
+in b, enters as A^-1 (xi - Xi theta), whose covariance is exact: the tables are linear in the noise.
 
 Tables that tell the same total twice (a block's counts and the sums over pairs) are made consistent by weighted least squares: what is
 left over in x is V R'(R V R')^-1 R x for the restrictions R x = 0 that the true tables obey, and the covariance becomes
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
@@ -23,11 +24,11 @@ from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import Fits, LevelRows
 from confide.protocol import Noisy
 
-__all__ = ["LevelFit", "LevelTables", "TailCounts"]
+__all__ = ["USABLE", "LevelFit", "LevelTables", "TailCounts", "largest_fit"]
 
 Array = NDArray[np.float64]
 
-# A coefficient is told where the second-order part of the tables' noise is at most this share of the first (spec of the method, 5).
+#: A coefficient is told where the second-order part of the tables' noise is at most this share of the first (spec of the method, 5).
 USABLE = 0.4
 # A level whose noisy count is less than this many sds of its noise counts as that many in the normal equations of several factors.
 _LEAST_SDS = 2.0
@@ -56,6 +57,15 @@ class LevelTables:
         sums, sum_loss = _consistent(values[cells:], variance[cells:], _sum_restrictions(levels))
         return cls(levels, counts, sums, variance[:cells], variance[cells:], count_loss, sum_loss)
 
+    @classmethod
+    def bare(cls, levels: FactorLevels, sum_variance: Array, count_variance: Array | None = None) -> LevelTables:
+        """Tables of no record, for what follows from their noise alone."""
+        counts = np.zeros(levels.cells) if count_variance is None else count_variance
+        zeros = np.zeros(len(sum_variance))
+        _, sum_loss = _consistent(zeros, sum_variance, _sum_restrictions(levels))
+        _, count_loss = _consistent(np.zeros(levels.cells), np.maximum(counts, 1e-12), _count_restrictions(levels))
+        return cls(levels, np.zeros(levels.cells), zeros, counts, sum_variance, count_loss, sum_loss)
+
     @cached_property
     def design_rows(self) -> tuple[Array, ...]:
         """H_b of each block."""
@@ -65,13 +75,13 @@ class LevelTables:
     def places(self) -> tuple[slice, ...]:
         """Where each block's levels stand in counts and in sums."""
         ends = np.cumsum((0, *self.levels.levels))
-        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     @cached_property
     def pair_places(self) -> tuple[slice, ...]:
         sizes = self.levels.levels
         ends = np.cumsum((sum(sizes), *(sizes[a] * sizes[b] for a, b in self.levels.pairs)))
-        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     @property
     def count(self) -> float:
@@ -83,15 +93,12 @@ class LevelTables:
         """The sd of its noise."""
         own = np.zeros(len(self.counts))
         own[self.places[0]] = 1.0
-        return sqrt(max(self._variance(own), 0.0))
+        return sqrt(max(float(self.count_variance @ own**2 - ((own @ self.count_loss) ** 2).sum()), 0.0))
 
     @cached_property
     def count_sds(self) -> Array:
         """The sd of the noise of each count."""
-        return np.sqrt(np.maximum(self.count_variance - (self.count_loss**2).sum(axis=1), 0.0))
-
-    def _variance(self, weights: Array) -> float:
-        return float(self.count_variance @ weights**2 - ((weights @ self.count_loss) ** 2).sum())
+        return np.asarray(np.sqrt(np.maximum(self.count_variance - (self.count_loss**2).sum(axis=1), 0.0)))
 
     @cached_property
     def cross(self) -> Array:
@@ -137,63 +144,76 @@ class LevelTables:
 
 @dataclass(frozen=True, eq=False)
 class LevelFit:
-    """theta (p,) in half-ranges of the response, A, its inverse, and the covariance G (p, p) of the noise in b - A theta."""
+    """theta (p,) in half-ranges of the response, A, its inverse, and the covariance G (p, p) of the noise in b - A theta.
+
+    columns: the coefficients of a smaller model; the others are 0, as are their rows and columns of the inverse.
+    """
 
     tables: LevelTables
+    columns: NDArray[np.int64]
     theta: Array
     gram: Array
     inverse: Array
     noise: Array
 
     @classmethod
-    def of(cls, tables: LevelTables) -> LevelFit:
+    def of(cls, tables: LevelTables, columns: NDArray[np.int64] | None = None) -> LevelFit:
         """The least-squares line of the tables. Raises `numpy.linalg.LinAlgError` where A cannot be inverted."""
-        gram = tables.gram(1.0)
-        inverse = np.linalg.inv(gram)
+        p = tables.levels.width
+        keep = np.arange(p) if columns is None else columns
+        gram, inverse = tables.gram(1.0), np.zeros((p, p))
+        inverse[np.ix_(keep, keep)] = np.linalg.inv(gram[np.ix_(keep, keep)])
         theta = inverse @ tables.cross
-        weights = theta
-        if tables.levels.saturated:
+        weights: Array = theta
+        if tables.levels.saturated and len(keep) == p:
             # no mean of a bounded response is beyond its bounds, and its noise no larger than there
             h = tables.design_rows[0]
-            weights = np.linalg.solve(h, np.clip(h @ theta, -1.0, 1.0))
-        return cls(tables, theta, gram, inverse, tables.cross_noise + tables.gram_noise(weights))
+            weights = np.asarray(np.linalg.solve(h, np.clip(h @ theta, -1.0, 1.0)))
+        return cls(tables, keep, theta, gram, inverse, tables.cross_noise + tables.gram_noise(weights))
+
+    @property
+    def whole(self) -> bool:
+        """Whether no coefficient was left out."""
+        return len(self.columns) == self.tables.levels.width
 
     @property
     def positive(self) -> bool:
         """Whether A is positive definite."""
-        return bool(np.linalg.eigvalsh((self.gram + self.gram.T) / 2)[0] > 0)
+        own = self.gram[np.ix_(self.columns, self.columns)]
+        return bool(np.linalg.eigvalsh((own + own.T) / 2)[0] > 0)
 
     @property
     def fits(self) -> Fits:
-        """What each level of each block adds to the line."""
-        return tuple(tuple(map(float, h @ self.theta)) for h in self.tables.design_rows)
-
-    @property
-    def largest(self) -> float:
-        """No fitted value that counts (cut at the bounds of the response) is larger in size."""
-        low = sum(min(own) for own in self.fits)
-        high = sum(max(own) for own in self.fits)
-        return float(min(max(abs(low), abs(high)), 1.0))
+        """What each level of each block adds to the line; 0 where noise left no number."""
+        theta = self.theta if np.isfinite(self.theta).all() and np.abs(self.theta).max() < 1e6 else 0 * self.theta
+        return tuple(tuple(map(float, h @ np.nan_to_num(theta))) for h in self.tables.design_rows)
 
     @cached_property
     def uncertain(self) -> Array:
         """eta (p,): the second-order part of the tables' noise in each coefficient against the first; infinite where A fails.
 
-        One block whose levels have a mean each: the largest 1/(mu_A N_k) over the levels that a coefficient compares. Else, with k = A^-1 c_j,
+        One block whose levels have a mean each: the largest 1/(mu_A N_k) over the levels that a coefficient compares. Else with k = A^-1 c_j
         E (k'Xi A^-1 Xi k)/(k'A k) = tr(A^-1 Cov(Xi k))/(k'A k) for its square.
         """
         tables = self.tables
-        if tables.levels.saturated:
+        if tables.levels.saturated and self.whole:
             relative = tables.count_sds / np.maximum(tables.counts, 1e-3 * tables.count_sds)
             used = np.abs(np.linalg.inv(tables.design_rows[0])) > 1e-9
             return np.asarray(np.where(used, relative, 0.0).max(axis=1))
         if not self.positive:
             return np.full(len(self.theta), np.inf)
-        found = []
-        for k in self.inverse.T:
+        found = np.zeros(len(self.theta))
+        for j in self.columns:
+            k = self.inverse[j]
             second = float(np.trace(self.inverse @ tables.gram_noise(k)))
-            found.append(sqrt(max(second, 0.0) / float(k @ self.gram @ k)))
-        return np.array(found)
+            found[j] = sqrt(max(second, 0.0) / float(k @ self.gram @ k))
+        return found
+
+
+def largest_fit(fits: Fits) -> float:
+    """No fitted value that counts (cut at the bounds of the response) is larger in size."""
+    low, high = sum(min(own) for own in fits), sum(max(own) for own in fits)
+    return float(min(max(abs(low), abs(high)), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,27 +232,11 @@ class TailCounts:
 
     def mean_square(self, records: float) -> float:
         """About the mean of r^2: cells that stand above their noise at the middle of each."""
-        middles = np.concatenate([[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [0.7 * self.largest]])
+        middles = np.concatenate(
+            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [0.7 * self.largest]]
+        )
         seen = np.where(self.counts > 2 * self.sd, self.counts, 0.0)
         return float(max((seen * middles**2).sum() / max(records, 1.0), (0.6 * self.edges[0]) ** 2))
-
-    def excess(self, reach: float, power: float, tail: float) -> float:
-        """What limiting |r| at `reach` cuts from sum |r|^power: as counted beyond, and where it is not countable as a tail |r|^-tail would."""
-        beyond = np.maximum(self.counts[::-1].cumsum()[::-1][1:], 0.0)
-        cells = np.arange(len(self.edges), 0, -1)
-        reliable = beyond >= 3 * np.sqrt(cells) * self.sd
-        total, last = 0.0, None
-        for k in np.flatnonzero(reliable):
-            edge = float(self.edges[k])
-            if edge > reach:
-                total += max(float(self.counts[k + 1]), 0.0) * ((1.2 * edge) ** power - reach**power)
-            else:
-                last = int(k)
-        if last is not None:
-            edge = float(self.edges[last])
-            fitted = edge**power * power / (tail - power) * (edge / reach) ** (tail - power)
-            total += float(beyond[last]) * max(min(fitted, self.largest**power - reach**power), 0.0)
-        return total
 
 
 def _consistent(values: Array, variance: Array, restrictions: Array) -> tuple[Array, Array]:
