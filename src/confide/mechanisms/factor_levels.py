@@ -185,6 +185,11 @@ class FactorLevels:
         """Whether every level of the one block has a mean of its own."""
         return len(self.blocks) == 1 and self.levels[0] == self.width
 
+    @property
+    def told_by_sums(self) -> bool:
+        """Whether sums of squared residuals follow from counts and sums: one block, and a response of two values."""
+        return len(self.blocks) == 1 and self.design.response.steps == 2
+
     # records --------------------------------------------------------------------------------------------------------
 
     @property

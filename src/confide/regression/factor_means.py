@@ -6,12 +6,13 @@ less than another, no response is limited by anything but its declared bounds, a
 
 Guarantee: mu-GDP, add-remove or substitute. Four Gaussian mechanisms on exact integers, adaptively composed, whose bounds hold for any
 earlier output (`mechanisms.level_sums`): counts and sums in one vector (78 %), a histogram of |r| (5 %), sum min(r^2, .) (2 %), and the
-meat (14 %): sums of min(r^2, R^2) by level, or the Gram matrix of v clip(r, R) with |v| <= 1 for several factors. Another 1 % counts responses
-outside their bounds. Sources: Dwork, McSherry, Nissim, Smith 2006; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+meat (14 %): sums of min(r^2, R^2) by level, or the Gram matrix of v clip(r, R) with |v| <= 1 for several factors. Another 1 % counts
+responses outside their bounds. With a response of two values and one factor the sums tell the squares and get the shares of the rest.
+Sources: Dwork, McSherry, Nissim, Smith 2006; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
 Interval: Student's t with a sandwich covariance, A^-1 (meat + noise of the tables) A^-1; unequal residual variances allowed, residuals
-limited at R in the meat alone, and no coefficient's sampling variance below .7 of that of equal variances. It covers the least-squares line of the
-population (for one factor: differences of means), for responses clipped to their bounds.
+limited at R in the meat alone, and no coefficient's sampling variance below .7 of that of equal variances. It covers the least-squares
+line of the population (for one factor: means and their differences), for responses clipped to their bounds.
 """
 
 from __future__ import annotations
@@ -86,15 +87,19 @@ class FactorMeans:
     # plan -----------------------------------------------------------------------------------------------------------
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
-        """The spends; three passes."""
+        """The spends; three passes, or one for a response of two values on one factor, whose squares follow from the sums."""
         statistics, shares = self._statistics(allowance.relation), dict(_SHARES)
-        if not self.clipping_check:
-            shares["sums"] += shares.pop("clipping")
+        # what the sums get in place of a part that is not drawn
+        for name in (
+            *(("tail", "square", "meat") if self.levels.told_by_sums else ()),
+            *_unchecked(self.clipping_check),
+        ):
+            shares["sums"] += shares.pop(name)
         spends = {name: allowance.spend(name, statistics[name], share) for name, share in shares.items()}
         return {
             "event": Together(tuple(spends.values())),
             "statistics": {name: statistics[name] for name in shares},
-            "passes": 3,
+            "passes": 1 if self.levels.told_by_sums else 3,
             "constants": {},
             "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, {TARGET}",
             "covers": COVERS.format(self.design.response.name),
@@ -180,6 +185,8 @@ class FactorMeans:
         first = [name for name in ("clipping", "sums") if name in plan.statistics]
         totals = source.aggregate(*map(plan.statistic, first))
         drawn = {name: meter.draw(name, total) for name, total in zip(first, totals, strict=True)}
+        if self.levels.told_by_sums:
+            return {}
         tables = LevelTables.of(self.levels, self.rows(plan.relation), drawn["sums"])
         fits = _line(tables)
         largest = 1.0 + largest_fit(fits)
@@ -209,7 +216,8 @@ class FactorMeans:
         """Where |r| is limited in the residual sum of squares and in the meat: as far out as their noise allows.
 
         The square: six sds, further where its noise stays below a tenth of it. The meat: where its noise is a quarter of the variance that
-        it is part of, in a level of the usual size; at least two and a half sds.
+        it is part of, in a level of the usual size; at least two and a half sds. Both further where the histogram shows that they would
+        cut more than a twentieth, and to the largest |r| for a response of two values.
         """
         records = max(tables.count, 1.0)
         sd = sqrt(tail.mean_square(records))
@@ -228,7 +236,9 @@ class FactorMeans:
             own, unit = records / self.levels.width, float(scores.steps) ** 2
             private = float(tables.sum_variance[0]) * rows.sums[0] ** 2 / sum(w * w for w in rows.sums)
         meat = sqrt(_MEAT_NOISE * (sd**2 * own + private) * unit / noise["meat"])
-        return min(square, tail.largest), min(max(meat, 2.5 * sd), tail.largest)
+        if self.design.response.steps == 2:
+            return tail.largest, tail.largest
+        return tail.widened(square, records), tail.widened(max(meat, 2.5 * sd), records)
 
     # infer ----------------------------------------------------------------------------------------------------------
 
@@ -269,6 +279,10 @@ class FactorMeans:
             )
             first[name], last[name] = ends
         return first, last
+
+
+def _unchecked(clipping_check: bool) -> tuple[str, ...]:
+    return () if clipping_check else ("clipping",)
 
 
 def _line(tables: LevelTables) -> Fits:

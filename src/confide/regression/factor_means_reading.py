@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 USABLE = 0.4
 # A level whose noisy count is less than this many sds of its noise counts as that many in the normal equations of several factors.
 _LEAST_SDS = 2.0
+# What a limit may visibly cut from the sum of squared residuals.
+_BEARABLE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +190,19 @@ class LevelFit:
         theta = self.theta if np.isfinite(self.theta).all() and np.abs(self.theta).max() < 1e6 else 0 * self.theta
         return tuple(tuple(map(float, h @ np.nan_to_num(theta))) for h in self.tables.design_rows)
 
+    @property
+    def squares(self) -> tuple[Array, Array]:
+        """One block and a response that is -1 or 1: sum r^2 in each level, N (1 + f^2) - 2 f S for its fit f, and the sd of its noise."""
+        tables = self.tables
+        fit = np.clip(tables.design_rows[0] @ self.theta, -1.0, 1.0)
+        total = tables.counts * (1 + fit**2) - 2 * fit * tables.sums
+        return total, np.sqrt((1 + fit**2) ** 2 * tables.count_variance + 4 * fit**2 * tables.sum_variance)
+
     @cached_property
     def uncertain(self) -> Array:
         """eta (p,): the second-order part of the tables' noise in each coefficient against the first; infinite where A fails.
 
-        One block whose levels have a mean each: the largest 1/(mu_A N_k) over the levels that a coefficient compares. Else with k = A^-1 c_j
+        One block whose levels have a mean each: the largest 1/(mu_A N_k) over the levels that a coefficient compares. Else, k = A^-1 c_j,
         E (k'Xi A^-1 Xi k)/(k'A k) = tr(A^-1 Cov(Xi k))/(k'A k) for its square.
         """
         tables = self.tables
@@ -227,16 +237,28 @@ class TailCounts:
 
     @staticmethod
     def edges_for(largest: float) -> Array:
-        """The eight edges, largest 2^-8 to 2^-1."""
-        return largest * 2.0 ** np.arange(-8.0, 0.0)
+        """The eight edges, closer to each other far out, where a limit must be found."""
+        return largest * 2.0 ** np.array([-7.0, -5.0, -4.0, -3.0, -2.0, -1.5, -1.0, -0.5])
 
     def mean_square(self, records: float) -> float:
         """About the mean of r^2: cells that stand above their noise at the middle of each."""
         middles = np.concatenate(
-            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [0.7 * self.largest]]
+            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [0.85 * self.largest]]
         )
         seen = np.where(self.counts > 2 * self.sd, self.counts, 0.0)
         return float(max((seen * middles**2).sum() / max(records, 1.0), (0.6 * self.edges[0]) ** 2))
+
+    def cut(self, reach: float) -> float:
+        """What limiting |r| at `reach` may take from sum r^2, as far as the cells beyond it stand above their noise: all at the far end."""
+        far = np.concatenate([self.edges, [self.largest]])
+        return float((np.where(self.counts > 2 * self.sd, self.counts, 0.0) * np.maximum(far**2 - reach**2, 0.0)).sum())
+
+    def widened(self, reach: float, records: float) -> float:
+        """The smallest limit from `reach` on that visibly cuts at most a twentieth of sum r^2, and the largest |r| at most."""
+        bearable = _BEARABLE * records * self.mean_square(records)
+        while reach < self.largest and self.cut(reach) > bearable:
+            reach *= 2**0.25
+        return min(reach, self.largest)
 
 
 def _consistent(values: Array, variance: Array, restrictions: Array) -> tuple[Array, Array]:

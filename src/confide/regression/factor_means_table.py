@@ -80,6 +80,8 @@ class _Reading:
     @property
     def reach(self) -> tuple[float, float, float]:
         """Where |r| was limited in the square and in the meat, and the largest |r| of all."""
+        if self.levels.told_by_sums:
+            return 2.0, 2.0, 2.0
         square, meat = np.asarray(self.release.public["reach"], dtype=np.float64)
         fits = np.asarray(self.release.public["fits"], dtype=np.float64)
         return float(square), float(meat), 1.0 + float(self._largest(fits))
@@ -92,6 +94,9 @@ class _Reading:
     @cached_property
     def square(self) -> tuple[float, float]:
         """sum min(r^2, reach^2) at the line that was released, and the sd of its noise."""
+        if self.levels.told_by_sums:
+            own, sds = LevelFit.of(self.tables).squares
+            return float(own.sum()), sqrt(float(sds @ sds))
         noisy, unit = self.release["square"], self.reach[0] ** 2 / SquaredRows.unit
         return float(noisy.decode()[0]) * unit, sqrt(noisy.variance) * unit
 
@@ -106,15 +111,19 @@ class _Reading:
         return own / max(self.records - len(self.columns), 1.0)
 
     @cached_property
-    def by_level(self) -> tuple[Array, float] | None:
+    def by_level(self) -> tuple[Array, Array] | None:
         """One block: the sum of r^2 in each level, with the usual factor for its mean and the least share; and the noise sd."""
         if len(self.levels.blocks) > 1 or self.subset:
             return None
-        noisy, unit = self.release["meat"], self.reach[1] ** 2 / (1 << 30)
+        if self.levels.told_by_sums:
+            total, sds = self.fitted.squares
+        else:
+            noisy, unit = self.release["meat"], self.reach[1] ** 2 / (1 << 30)
+            total, sds = noisy.decode() * unit, np.full(self.levels.levels[0], sqrt(noisy.variance) * unit)
         counts = np.maximum(self.tables.counts, 1.0)
         means = self.levels.width / self.levels.levels[0]  # coefficients for each level
-        scaled = noisy.decode() * unit * counts / np.maximum(counts - means, 0.5 * counts)
-        return np.maximum(scaled, _LEAST * self.variance * counts), sqrt(noisy.variance) * unit
+        scaled = total * counts / np.maximum(counts - means, 0.5 * counts)
+        return np.maximum(scaled, _LEAST * self.variance * counts), sds
 
     @cached_property
     def scores(self) -> tuple[Array, float, Array]:
@@ -158,9 +167,9 @@ class _Reading:
         whole = np.maximum(sampled + np.diag(self.noise), 1e-300)
         counts = np.maximum(self.tables.counts, 2.0)
         if self.by_level is not None:
-            own, sd = self.by_level
+            own, sds = self.by_level
             influence = (self.fitted.inverse @ self.tables.design_rows[0].T) ** 4
-            uncertain = influence @ (sd**2 + 2 * own**2 / (counts - 1))
+            uncertain = influence @ (sds**2 + 2 * own**2 / (counts - 1))
         else:
             records = 1 / np.maximum(np.diag(self.fitted.inverse), 1e-300)
             noisy = 0.0 if self.subset else (self.scores[1] * (self.scores[2] ** 2).sum(axis=1)) ** 2
