@@ -24,7 +24,7 @@ from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import Fits, LevelRows
 from confide.protocol import Noisy
 
-__all__ = ["SEEN", "USABLE", "LevelFit", "LevelTables", "TailCounts", "largest_fit"]
+__all__ = ["SEEN", "USABLE", "LevelFit", "LevelTables", "ScoreNoise", "TailCounts", "largest_fit"]
 
 Array = NDArray[np.float64]
 
@@ -236,6 +236,25 @@ def largest_fit(fits: Fits) -> float:
     """No fitted value that counts (cut at the bounds of the response) is larger in size."""
     low, high = sum(min(own) for own in fits), sum(max(own) for own in fits)
     return float(min(max(abs(low), abs(high)), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreNoise:
+    """All that the errors of the estimates, units (s + g), are known to be made of; enough to simulate estimates and their covariance.
+
+    units (p, k): the estimates' errors for those of k scores; noise (k, k): the covariance of g, privacy noise; meat (k, k): that of s, the
+    sampling of records, as released; meat_sd (k, k): of its noise on the diagonal, and sqrt(2) times it off the diagonal, 0 where
+    nothing was drawn; shape (k, k): the meat of equal residual variances, its size known up to the relative sd shape_sd; records (p,): how
+    many records stand behind each estimate.
+    """
+
+    units: Array
+    noise: Array
+    meat: Array
+    meat_sd: Array
+    shape: Array
+    shape_sd: float
+    records: Array
 
 
 @dataclass(frozen=True, eq=False)

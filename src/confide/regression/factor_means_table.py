@@ -15,7 +15,7 @@ from confide.mechanisms import ClippedResponse
 from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import LevelRows, LevelScores, SquaredRows
 from confide.protocol import Release
-from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables
+from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
 from confide.results.levels import LevelCount, level_legend, level_remarks
@@ -176,6 +176,32 @@ class _Reading:
             uncertain = noisy + 2 * sampled**2 / np.maximum(records, 1.0)
         return np.asarray(np.clip(2 * whole**2 / np.maximum(uncertain, 1e-300), 3.0, 1e6))
 
+    @property
+    def score_noise(self) -> ScoreNoise | None:
+        """What a joint test needs, in the units of the response; None for a smaller model, whose meat was not drawn.
+
+        One block: the scores are sums of residuals in the levels, apart from each other; several: v r in the coordinates v of the meat.
+        """
+        if self.subset:
+            return None
+        half = float(self.design.response.high - self.design.response.low) / 2
+        total, noise = self.square
+        records = 1 / np.maximum(np.diag(self.fitted.inverse), 1e-300)
+        size = noise / max(total, noise)
+        if self.by_level is not None:
+            h, (own, sds) = self.tables.design_rows[0], self.by_level
+            counts = np.maximum(self.tables.counts, 1.0)
+            fit = np.clip(h @ self.fitted.theta, -1.0, 1.0)
+            private = self.tables.sum_variance + fit**2 * self.tables.count_variance
+            shape = np.diag(self.variance * counts)
+            units = half * self.fitted.inverse @ h.T
+            return ScoreNoise(units, np.diag(private), np.diag(own), np.diag(sds), shape, size, records)
+        meat, sd, units = self.scores
+        back = np.linalg.solve(self.fitted.inverse, units)
+        forth = np.linalg.inv(back)
+        private, shape = forth @ self.fitted.noise @ forth.T, self.variance * forth @ self.fitted.gram @ forth.T
+        return ScoreNoise(half * units, private, meat, np.full(meat.shape, sd), shape, size, records)
+
     # what is told ---------------------------------------------------------------------------------------------------
 
     def table(self) -> SharedEstimates:
@@ -289,10 +315,15 @@ class _Reading:
         about = gram - np.outer(mean, mean) * float(constant @ gram @ constant)
         theta, moved = self.fitted.theta, covariance @ about
         slope = about @ theta
-        return (
-            float(theta @ slope) - float(np.trace(moved)),
-            sqrt(max(4 * float(slope @ covariance @ slope) + 2 * float(np.trace(moved @ moved)), 0.0)),
-        )
+        explained = float(theta @ slope) - float(np.trace(moved))
+        # which levels are drawn: squares of the line about its mean differ between records as much as a normal variable's
+        drawn = 2 * max(explained, 0.0) ** 2 / self.records
+        if self.levels.saturated:
+            counts = np.maximum(self.tables.counts, 0.0)
+            squares = (self.tables.design_rows[0] @ theta - float(mean @ theta)) ** 2
+            drawn = max(float(counts @ squares**2) - max(explained, 0.0) ** 2 / self.records, 0.0)
+        variance = 4 * float(slope @ covariance @ slope) + 2 * float(np.trace(moved @ moved)) + drawn
+        return explained, sqrt(max(variance, 0.0))
 
     def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         if "clipping" not in self.release.statistics:
