@@ -284,6 +284,13 @@ class TailCounts:
         far = np.concatenate([self.edges, [self.largest]])
         return float((np.where(self.counts > 2 * self.sd, self.counts, 0.0) * np.maximum(far**2 - reach**2, 0.0)).sum())
 
+    def beyond(self, reach: float) -> tuple[float, float]:
+        """What limiting |r| at `reach` takes from sum r^2, without a threshold, and the sd of its noise: a tail of a few records, of which
+        no cell can tell, is in it on average. Each cell counts at its far end, so that it is not too small.
+        """
+        far = np.maximum(np.concatenate([self.edges, [self.largest]]) ** 2 - reach**2, 0.0)
+        return max(float(self.counts @ far), 0.0), self.sd * sqrt(float(far @ far))
+
     def widened(self, reach: float, records: float) -> float:
         """The smallest limit from `reach` on that visibly cuts at most a twentieth of sum r^2, and the largest |r| at most."""
         bearable = _BEARABLE * records * self.mean_square(records)

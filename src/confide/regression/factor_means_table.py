@@ -15,14 +15,14 @@ from confide.mechanisms import ClippedResponse
 from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import LevelRows, LevelScores, SquaredRows
 from confide.protocol import Release
-from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise
+from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
 from confide.results.levels import LevelCount, level_legend, level_remarks
 from confide.results.table import DASH
 from confide.schema import Design
 
-__all__ = ["COVERS", "TARGET", "read"]
+__all__ = ["COVERS", "TARGET", "Reading", "read"]
 
 Array = NDArray[np.float64]
 
@@ -50,11 +50,11 @@ def read(release: Release, design: Design, levels: FactorLevels, rows: LevelRows
     tables = LevelTables.of(levels, rows, release["sums"])
     shift = int(design.intercept)
     columns = np.array([*range(shift), *(shift + j for j in keep)], dtype=np.int64)
-    return _Reading(release, design, levels, tables, columns).table()
+    return Reading(release, design, levels, tables, columns).table()
 
 
 @dataclass(frozen=True, eq=False)
-class _Reading:
+class Reading:
     """One release, read for some of the coefficients. All in half-ranges of the response until `table`."""
 
     release: Release
@@ -92,6 +92,21 @@ class _Reading:
         return min(max(abs(low), abs(high)), 1.0)
 
     @cached_property
+    def tail(self) -> TailCounts | None:
+        """The histogram of |r|; None where sums tell the squares."""
+        if self.levels.told_by_sums:
+            return None
+        noisy, largest = self.release["tail"], self.reach[2]
+        return TailCounts(TailCounts.edges_for(largest), largest, noisy.decode(), sqrt(noisy.variance))
+
+    def _beyond(self, reach: float) -> tuple[float, float]:
+        """What the limit took from sum r^2 for each record, and the sd of its noise: where it is cut at 0 it is only too large."""
+        if self.tail is None:
+            return 0.0, 0.0
+        total, sd = self.tail.beyond(reach)
+        return total / self.records, min(sd, total) / self.records
+
+    @cached_property
     def square(self) -> tuple[float, float]:
         """sum min(r^2, reach^2) at the line that was released, and the sd of its noise."""
         if self.levels.told_by_sums:
@@ -104,7 +119,7 @@ class _Reading:
     def variance(self) -> float:
         """The residual variance: no less than the noise of its sum can tell."""
         total, noise = self.square
-        own = max(total, noise)
+        own = max(total, noise) + self._beyond(self.reach[0])[0] * self.records
         if self.subset:
             whole = LevelFit.of(self.tables)
             own += max(float(self.tables.cross @ (whole.theta - self.fitted.theta)), 0.0)
@@ -122,8 +137,9 @@ class _Reading:
             total, sds = noisy.decode() * unit, np.full(self.levels.levels[0], sqrt(noisy.variance) * unit)
         counts = np.maximum(self.tables.counts, 1.0)
         means = self.levels.width / self.levels.levels[0]  # coefficients for each level
-        scaled = total * counts / np.maximum(counts - means, 0.5 * counts)
-        return np.maximum(scaled, _LEAST * self.variance * counts), sds
+        lost, noise = self._beyond(self.reach[1])
+        scaled = total * counts / np.maximum(counts - means, 0.5 * counts) + lost * counts
+        return np.maximum(scaled, _LEAST * self.variance * counts), np.hypot(sds, noise * counts)
 
     @cached_property
     def scores(self) -> tuple[Array, float, Array]:
@@ -153,7 +169,8 @@ class _Reading:
             h = self.tables.design_rows[0]
             return np.asarray(inverse @ (h.T * self.by_level[0]) @ h @ inverse)
         meat, _, bread = self.scores
-        return _lifted(bread @ meat @ bread.T, _LEAST * classical)
+        lost = self._beyond(self.reach[1])[0] * inverse @ fitted.gram @ inverse
+        return _lifted(bread @ meat @ bread.T + lost, _LEAST * classical)
 
     @cached_property
     def noise(self) -> Array:
@@ -173,6 +190,8 @@ class _Reading:
         else:
             records = 1 / np.maximum(np.diag(self.fitted.inverse), 1e-300)
             noisy = 0.0 if self.subset else (self.scores[1] * (self.scores[2] ** 2).sum(axis=1)) ** 2
+            if not self.subset:
+                noisy = noisy + (self._beyond(self.reach[1])[1] / records) ** 2
             uncertain = noisy + 2 * sampled**2 / np.maximum(records, 1.0)
         return np.asarray(np.clip(2 * whole**2 / np.maximum(uncertain, 1e-300), 3.0, 1e6))
 
@@ -200,6 +219,7 @@ class _Reading:
         back = np.linalg.solve(self.fitted.inverse, units)
         forth = np.linalg.inv(back)
         private, shape = forth @ self.fitted.noise @ forth.T, self.variance * forth @ self.fitted.gram @ forth.T
+        meat = meat + self._beyond(self.reach[1])[0] * forth @ self.fitted.gram @ forth.T
         return ScoreNoise(half * units, private, meat, np.full(meat.shape, sd), shape, size, records)
 
     # what is told ---------------------------------------------------------------------------------------------------
