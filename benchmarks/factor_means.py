@@ -220,6 +220,7 @@ def summary(runs: list[dict[str, Any]], target_r2: float) -> dict[str, Any]:
     worst = int(np.argmin(each))
     r2 = np.array([run["r2"] for run in runs], dtype=float)
     printed = np.isfinite(r2[:, 0])
+    inside = ((r2[:, 1] <= target_r2) & (target_r2 <= r2[:, 2]))[printed]
     rows = hit[told.all(axis=1)] if told.all(axis=1).any() else hit[:, :0]
     pooled = float(hit[told].mean()) if told.any() else float("nan")
     with np.errstate(all="ignore"):
@@ -236,9 +237,8 @@ def summary(runs: list[dict[str, Any]], target_r2: float) -> dict[str, Any]:
             "told": float(told.mean()),
             "ok": float(np.mean([run["status"] == "ok" for run in runs])),
             "r2_printed": float(printed.mean()),
-            "r2_coverage": float(((r2[:, 1] <= target_r2) & (target_r2 <= r2[:, 2]))[printed].mean())
-            if printed.any()
-            else 1.0,
+            "r2_coverage": float(inside.mean()) if len(inside) else 1.0,
+            "r2_upper": interval(inside)[2] if len(inside) else 1.0,
         }
 
 
@@ -282,7 +282,7 @@ def measured(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str,
 
 
 def run() -> list[dict[str, Any]]:
-    """Every cell: no coefficient below min(.93, HC1's coverage - .03) by its 99.9 % interval, and R squared at .93."""
+    """Every cell: no coefficient below min(.93, HC1's coverage - .03) by its 99.9 % interval, nor R squared below .93 by its own."""
     designs = (*_MADE, *(_REAL if adult() is not None else ()))
     rows = []
     for (which, (n, mu), relation), cell in table(
@@ -295,7 +295,7 @@ def run() -> list[dict[str, Any]]:
             {
                 "check": f"{population} {formula}, n={n}, mu={mu}, {relation}",
                 "value": found["coverage"],
-                "passed": covers_as_well(runs) and found["r2_coverage"] >= 0.93,
+                "passed": covers_as_well(runs) and found["r2_upper"] >= 0.93,
                 **found,
             }
         )
