@@ -74,7 +74,7 @@ def judge(rows: Sequence[dict[str, Any]]) -> int:
 
 
 def _pooled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """For information: coverage over all intervals of a table, and without privacy where those were given; no rule, as they are not independent."""
+    """For information: coverage over all intervals of a table, which are not independent, and without privacy on the same samples."""
     for case in dict.fromkeys(row["case"] for row in rows):
         own = [one for row in rows if row["case"] == case for one in row["coefficients"] if "plain" in one]
         weights = [one["answered"] for one in own]
