@@ -337,8 +337,8 @@ class PosteriorMethod(Method):
     def reference(self, frame: Any) -> Mapping[str, float]:
         """None: an interval covers the ridge line of a release's own records, at the penalty that the release chose."""
         raise PlanError(
-            "intervals of target='ridge' cover the ridge line of the very records of a release, at the penalty that it chose, so that there "
-            f"is no reference without one; write SSP2({self.formula!r}) for the population's line"
+            "intervals of target='ridge' cover the ridge line of the very records of a release, at the penalty that it chose: there "
+            f"is no reference without it; write SSP2({self.formula!r}) for the population's line"
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
