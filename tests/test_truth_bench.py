@@ -22,9 +22,7 @@ KNOWN = {
     ("long-feature", "ssp"),
     ("bent", "ssp"),
     ("bent-far", "ssp"),
-    # bins: the projection on the means of bins; cuts that leave too few of them
-    ("bent-far", "binagg"),
-    ("far-records", "binagg"),
+    # bins of a formula of one factor without intercept: standard errors a tenth of what they should be
     ("group-means", "binagg"),
 }
 INSTALLED = [name for name, table in outside_tables.TABLES.items() if not table.place.startswith("r:")]
