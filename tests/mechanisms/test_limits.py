@@ -129,7 +129,9 @@ def test_a_lump_far_out_makes_every_edge_before_it_reliable() -> None:
     counts = np.array([5_000.0, 500, 50, 0, -30, 10, -8, 4, 30, 2, -3])
     tail = Tail(counts, np.array(TAIL_EDGES), 5.0)
     assert tail.reliable.tolist() == [True] * 8 + [False] * 2
-    assert tail.index(3.5) == pytest.approx(np.log2(29 / (5 * sqrt(2))))  # 29 beyond the far edge, none seen beyond twice it
+    assert tail.index(3.5) == pytest.approx(
+        np.log2(29 / (5 * sqrt(2)))
+    )  # 29 beyond the far edge, none seen beyond twice it
     counts[8:] = 0
     assert not Tail(counts, np.array(TAIL_EDGES), 5.0).reliable[3:].any()
     assert Tail(counts, np.array(TAIL_EDGES), 5.0).index(3.5) == 3.5

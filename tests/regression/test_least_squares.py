@@ -12,9 +12,10 @@ import pytest
 
 import confide as cf
 from confide.noise import SimulatedNoise
-from confide.protocol import Either, Question, Together, exact_cost, leaves
+from confide.protocol import Allowance, Either, Question, Together, exact_cost, leaves
 from confide.regression import SSP2
 from confide.regression.least_squares_reading import LeastSquaresReading
+from confide.regression.score_sums import ScoreSums
 from confide.schema import Design
 from confide.testing.practice import ZeroNoise
 
@@ -54,7 +55,7 @@ def release_of(method: Any, frame: pd.DataFrame, mu: float = 1.0, seed: int = 1,
 
 
 @pytest.mark.parametrize(
-    "formula", ["y ~ a", "y ~ a + b", OLS_FORMULA, "y ~ g + k", "y ~ a + g + a:g + k:g", "y ~ a + log1p(b)"]
+    "formula", ["y ~ a", "y ~ a + b", OLS_FORMULA, "y ~ g + k:a", "y ~ a + g + a:g + k:g", "y ~ a + log1p(b)"]
 )
 @pytest.mark.parametrize("n", [60, 2_000])
 def test_without_noise_and_limits_it_is_least_squares_to_the_grid(formula: str, n: int) -> None:
@@ -91,12 +92,13 @@ def test_without_noise_the_sandwich_is_hc1() -> None:
 
 @pytest.mark.parametrize("formula", [OLS_FORMULA, "y ~ g + k"])
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
-@pytest.mark.parametrize("settings", [{}, {"limit": "none"}, {"clipping_check": False}])
+@pytest.mark.parametrize("settings", [{}, {"limit": "none"}, {"clipping": False}])
 def test_the_shares_of_both_branches_are_the_request_exactly(
     formula: str, relation: str, settings: dict[str, Any]
 ) -> None:
-    plan = ols(formula, **settings).plan(OLS_SCHEMA, cf.GDP(0.8, relation=relation))
-    together = plan.event
+    allowance = Allowance.of(cf.GDP(0.8, relation=relation), ols(), OLS_SCHEMA)
+    together, statistics = ScoreSums(Design.of(formula, OLS_SCHEMA), **settings).plan(allowance)
+    assert {leaf.name for leaf in leaves(together)} == set(statistics)
     assert isinstance(together, Together)
     (choice,) = (part for part in together.parts if isinstance(part, Either))
     common = sum(
@@ -106,7 +108,7 @@ def test_the_shares_of_both_branches_are_the_request_exactly(
         total = common + sum((leaf.mu_squared for leaf in leaves(branch)), Fraction(0))
         assert total <= Fraction(0.8) ** 2
         assert float(total) == pytest.approx(0.64, rel=1e-9)
-    cost = exact_cost(plan.event)
+    cost = exact_cost(together)
     assert cost is not None and cost.amount <= Fraction(0.8) ** 2
 
 

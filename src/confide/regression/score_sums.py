@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram, multipliers
 from confide.mechanisms.limits import (
-    CERTAIN,
     LEVERAGE_EDGES,
     TAIL_EDGES,
     Levels,
