@@ -32,11 +32,12 @@ _INDEX, _MEAT_INDEX = 3.5, 3.0
 # Beyond the far edge records are rare in data of ordinary tails. Where some are seen, the counts beyond it and beyond twice it say how
 # fast the tail falls, not slower than this: x^2 for an exponential x has about 2 there.
 _FAR_EDGE, _SLOWEST = 7, 2.0
-#: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise.
-CERTAIN = 3.0
+#: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise; beyond twice the far edge, where
+#: one record weighs most, above the second.
+CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
 # no more noise on b than so many sds of its sampling, and more where it costs more.
-_STEPS = ((1.5, 2.5), (CERTAIN, 6.0), (4.5, inf))
+_STEPS = ((1.5, 2.5), (CERTAIN, 6.0), (_BEYOND_DOUBT, inf))
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
 _BIAS, _UNLIMITED = 0.25, 1.1
 # Public combinations of levels and corners of numeric features that are gone through one by one.
@@ -128,7 +129,7 @@ class Tail:
         """
         own = self.beyond >= self.believed * self.noise
         own[_FAR_EDGE:] |= self.counts[_FAR_EDGE + 1 :] >= self.believed * self.sd
-        own[_FAR_EDGE + 1 :] &= self.beyond[_FAR_EDGE + 1 :] >= CERTAIN * self.noise[_FAR_EDGE + 1 :]
+        own[_FAR_EDGE + 1 :] &= self.beyond[_FAR_EDGE + 1 :] >= _BEYOND_DOUBT * self.noise[_FAR_EDGE + 1 :]
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
     def index(self, usual: float) -> float:
