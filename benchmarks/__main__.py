@@ -31,6 +31,7 @@ NAMES = (
     "ptr",
     "logistic",
     "truth",
+    "least_squares",
 )
 
 
