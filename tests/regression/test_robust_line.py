@@ -311,7 +311,7 @@ def test_clipped_responses_are_flagged() -> None:
     [
         {"objective": "both"},
         {"target": "median"},
-        {"objective": "prediction", "target": "ols"},
+        {"objective": "prediction"},
         {"slope_bound": 0},
         {"slope_bound": float("inf")},
         {"slope_bound": True},

@@ -19,7 +19,18 @@ from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import Frame
 from confide.schema import Design
 
-__all__ = ["CERTAIN", "LEVERAGE_EDGES", "TAIL_EDGES", "Levels", "Limits", "Maxima", "Sizes", "Tail", "public_maxima"]
+__all__ = [
+    "CERTAIN",
+    "LEVERAGE_EDGES",
+    "TAIL_EDGES",
+    "USUAL_INDEX",
+    "Levels",
+    "Limits",
+    "Maxima",
+    "Sizes",
+    "Tail",
+    "public_maxima",
+]
 
 Array = NDArray[np.float64]
 
@@ -28,7 +39,7 @@ TAIL_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0, 32.0, 64.0)
 LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
-_INDEX, _MEAT_INDEX = 3.5, 3.0
+USUAL_INDEX, _MEAT_INDEX = 3.5, 3.0
 # Beyond the far edge records are rare in data of ordinary tails. Where some are seen, the counts beyond it and beyond twice it say how
 # fast the tail falls, not slower than this: x^2 for an exponential x has about 2 there.
 _FAR_EDGE, _SLOWEST = 7, 2.0
@@ -247,7 +258,7 @@ class Sizes:
     def _enough(self, limit: float, sampling: float, tail: Tail) -> float:
         """The smallest limit from here on whose excess is a small part of the sd of b."""
         mu, top = self.levels.cross, self.maxima.score
-        index = tail.index(_INDEX)
+        index = tail.index(USUAL_INDEX)
         while limit < top and tail.excess(limit, 1.0, index, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
             limit *= 2**0.25
         return min(limit, top)
@@ -266,7 +277,7 @@ class Sizes:
 
     def _cut(self, cap: float) -> float:
         assert self.leverage is not None
-        return self.leverage.excess(sqrt(cap), 2.0, _INDEX, sqrt(self.maxima.leverage))
+        return self.leverage.excess(sqrt(cap), 2.0, USUAL_INDEX, sqrt(self.maxima.leverage))
 
     def _meat(self, typical: float, sampling: float, score: float) -> float:
         variance = sampling**2 + (score / self.levels.cross) ** 2

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.mechanisms.limits import TAIL_EDGES, Tail
+from confide.mechanisms.limits import TAIL_EDGES, USUAL_INDEX, Tail
 from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
@@ -35,8 +35,10 @@ __all__ = ["LeastSquaresReading"]
 Array = NDArray[np.float64]
 
 _TOLERATED_CLIPPING = 0.005
-# A feature whose bounds lie this many of its sds away may have records there that no private count can see; bounds that would do.
-_FAR, _NEAR = 25.0, 10.0
+# A feature whose bounds lie this many of its sds away may have records there that no private count can see. From the first number on the
+# table says that it takes them for rare; from the second on one record can outweigh a sample of ten thousand, and the coefficient is
+# not answered (docs/methods/ssp2.md has the tables behind both). The third: bounds that would do.
+_NOTED, _FAR, _NEAR = 25.0, 100.0, 10.0
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.
 _TIED, _CLOSELY = 0.2, 0.1
@@ -133,11 +135,16 @@ class LeastSquaresReading:
                 reasons[place] = f"{name} moves with {with_}"
         return reasons
 
+    @cached_property
+    def _tail(self) -> Tail:
+        """The noisy histogram of sizes of scores, in typical sizes."""
+        noisy = self.release["tail"]
+        return Tail(noisy.decode(), np.array(TAIL_EDGES), sqrt(noisy.variance))
+
     @property
     def _tied(self) -> Array:
         """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
-        tail = Tail(self.release["tail"].decode(), np.array(TAIL_EDGES), sqrt(self.release["tail"].variance))
-        unfinished = tail.index(np.inf) < np.inf
+        unfinished = self._tail.index(np.inf) < np.inf
         return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
 
     def _too_wide(self, j: int) -> str:
@@ -263,9 +270,17 @@ class LeastSquaresReading:
             sqrt(sampling**2 + (limit * level) ** 2)
             for limit in (self._number("score_limit"), float(self._public("largest")[0]))
         )
+        noted = [
+            f"{self.design.terms[j].name} ({reach:.0f})" for j, reach in self.reach.items() if _NOTED < reach <= _FAR
+        ]
+        lumps = (
+            f"; that next to no record lies far out in the bounds of {', '.join(noted)}, in brackets their reach in standard deviations"
+            if noted
+            else ""
+        )
         return (
-            "assumed: beyond the last countable point tails fall at least like |s|^-3.5; without that (limit='none') intervals are about "
-            f"{whole / own:.2g} times as wide"
+            f"assumed: beyond the last countable point tails fall at least like |s|^-{self._tail.index(USUAL_INDEX):.2g}{lumps}; without "
+            f"that (limit='none') intervals are about {whole / own:.2g} times as wide"
         )
 
     def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
