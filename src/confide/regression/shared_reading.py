@@ -3,7 +3,7 @@
 Coefficients of two responses have errors that are correlated through the noise of the Gram matrix that they share,
 Cov(N theta_j, N theta_k) = (SA^2/2) (theta_j'theta_k I + theta_k theta_j'), and through the sampling of records. The latter needs the
 products of responses: with them the meat between j and k is rho_jk M_j^(1/2) M_k^(1/2), rho the correlation of residuals. Without them
-tests across responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m s_m')
+tests that tie m responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m s_m')
 for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.linalg import block_diag
 
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
@@ -24,11 +25,12 @@ from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import kept, legend
-from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, joint, trusted
+from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, noisy_meat, records_behind, trusted
 from confide.regression.r_squared import r_squared, r_squared_interval
-from confide.regression.scaling import coefficient_names, line_of, to_units
+from confide.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import FAR_BRANCH, Layout, Moments
+from confide.results.joint_law import JointLaw
 from confide.results.table import DASH
 
 __all__ = ["read"]
@@ -52,7 +54,7 @@ def read(method: Any, layout: Layout, release: Release, question: Question) -> S
 
 @dataclass(frozen=True, eq=False)
 class _One:
-    """One response's table, and from what it follows: the fit and the meats for intervals and for joint tests (None: classical)."""
+    """One response's table, and from what it follows: the fit, the meat that intervals use and the meat as released (None: classical)."""
 
     table: SharedEstimates
     fitted: Fit | None
@@ -125,7 +127,7 @@ class _Reading:
                 shown, df = trusted(fitted, matrix, meat)
                 numbers |= {
                     "covariance": matrix @ fitted.covariance(shown) @ matrix.T,
-                    "joint_covariance": joint(fitted, matrix, meat),
+                    "joint": self._law((fitted,), (meat,), (matrix,)),
                     "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
                     "df": df,
                     "rsquared": r_squared(moments, line),
@@ -201,12 +203,12 @@ class _Reading:
             "df": 1.0,
         }
         if first.status == "ok" and all(part.fitted is not None for part in parts):
-            covariance, upper, loose = self._joint(parts)
+            covariance, law, loose = self._joint(parts)
             numbers = {
                 "covariance": covariance,
                 "noise_variance": np.concatenate([part.table.noise_variance for part in parts]),
                 "df": min(part.table.df for part in parts),
-                "joint_covariance": upper,
+                "joint": law,
                 "loose": loose,
             }
         return replace(
@@ -228,40 +230,55 @@ class _Reading:
             rsquared=nan,
             rsquared_interval=(nan, nan),
             tables=tables,
-            **{"joint_covariance": None, **numbers},
+            **{"joint": None, **numbers},
         )
 
-    def _joint(self, parts: list[_One]) -> tuple[Array, Array, tuple[Array, Array] | None]:
-        """(covariance, covariance for joint tests, their sampling parts that count once for each response that a test ties)."""
-        m = len(parts)
-        fits = [part.fitted for part in parts if part.fitted is not None]
-        units = [
-            to_units(design, self.keep, self.box)[0] @ fitted.bread
-            for design, fitted in zip(self.layout.designs, fits, strict=True)
-        ]
+    def _joint(self, parts: list[_One]) -> tuple[Array, JointLaw, Array | None]:
+        """(covariance, law of joint tests, sampling part that counts once for each response that a single test ties)."""
+        fits = tuple(part.fitted for part in parts if part.fitted is not None)
+        matrices = tuple(to_units(design, self.keep, self.box)[0] for design in self.layout.designs)
+        units = [matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True)]
         shown = [_middle(fitted, part.shown) for fitted, part in zip(fits, parts, strict=True)]
-        raised = [
-            _middle(fitted, None if part.meat is None else part.meat.raised(sqrt(2 * len(part.meat.values))))
-            for fitted, part in zip(fits, parts, strict=True)
-        ]
+        noise = self._noise(fits)
+        correlation = self._correlation(list(fits)) if self.moments.products is not None else None
+        known = np.eye(len(parts)) if correlation is None else correlation
+        covariance = _symmetric(_stacked(units, _tied(shown, known)) + _stacked(units, noise))
+        law = self._law(fits, tuple(part.meat for part in parts), matrices, correlation)
+        loose = None if correlation is not None else _symmetric(_stacked(units, _tied(shown, known)))
+        return covariance, law, loose
+
+    def _law(
+        self,
+        fits: tuple[Fit, ...],
+        meats: tuple[Meat | None, ...],
+        matrices: tuple[Array, ...],
+        correlation: Array | None = None,
+    ) -> JointLaw:
+        """What the release says of the errors of all coefficients together."""
+        cap = self.layout.cap
+        return JointLaw(
+            units=block_diag(*(matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True))),
+            noise=np.block(self._noise(fits)),
+            meats=tuple(noisy_meat(fitted, meat, cap) for fitted, meat in zip(fits, meats, strict=True)),
+            records=np.concatenate(
+                [
+                    records_behind(fitted, matrix, *extent(self.layout.design, self.box), cap)
+                    for fitted, matrix in zip(fits, matrices, strict=True)
+                ]
+            ),
+            key=(self.release.sha256, self.question.sha256),
+            correlation=correlation,
+        )
+
+    def _noise(self, fits: tuple[Fit, ...]) -> list[list[Array]]:
+        """Covariances between the privacy noise in the estimating equations of two responses."""
         half = self.moments.each[0].sd_gram ** 2 / 2
-        noise = [
-            [
-                fits[j].noise
-                if j == k
-                else half
-                * (float(fits[j].theta @ fits[k].theta) * np.eye(len(half_k)) + np.outer(half_k, fits[j].theta))
-                for k, half_k in enumerate(fitted.theta for fitted in fits)
-            ]
-            for j in range(m)
-        ]
-        noisy = _stacked(units, noise)
-        correlation = self._correlation(fits) if self.moments.products is not None else np.eye(m)
-        covariance = _symmetric(_stacked(units, _tied(shown, correlation)) + noisy)
-        if self.moments.products is not None:
-            return covariance, _symmetric(_stacked(units, _tied(raised, correlation)) + noisy), None
-        loose = [_symmetric(_stacked(units, _tied(meats, np.eye(m)))) for meats in (shown, raised)]
-        return covariance, _symmetric(m * loose[1] + noisy), (loose[0], loose[1])
+
+        def between(one: Fit, other: Fit) -> Array:
+            a, b = one.theta, other.theta
+            return np.asarray(half * (float(a @ b) * np.eye(len(a)) + np.outer(b, a)))
+
+        return [[one.noise if one is other else between(one, other) for other in fits] for one in fits]
 
     def _correlation(self, fits: list[Fit]) -> Array:
         """Correlations of the residuals of two responses, made positive semi-definite; (m, m)."""
