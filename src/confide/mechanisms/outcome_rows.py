@@ -1,7 +1,8 @@
 """Weighted records of several responses on one set of features, measured from a public or a noisy box.
 
-A record is z = (1, x~) and t_1, ..., t_m, each in [-1, 1]; its weight is w = min(1, R2/|z|^2). The box of x~ may come from earlier noisy
-outputs: |z| >= 1 holds in any of them, so w |z|^2 <= R2 and w t_k^2 <= 1 do, too.
+A record is z = (1, x~) and t_1, ..., t_m, each in [-1, 1]; its weight is w = min(1, R2/|z|^2). The box of x~ and R2 may come from earlier
+noisy outputs: |z| >= 1 holds in any box, so w |z|^2 <= R2 and w t_k^2 <= 1 do, too, and the integers are coded for the R2 in use, so that
+|m|^2 <= 2^40 whatever it is. `adaptive`: R2 (and g2) are not known to the plan, and left out of the digest like the box.
 
 Joined: the Gram matrix of sqrt(w) (z, sqrt(g2) t_1, ..., sqrt(g2) t_m) also holds the products t_j t_k; a record's part has Frobenius norm
 w (|z|^2 + g2 |t|^2) <= R2 + m g2, and sqrt(2) times that under substitute, for positive semi-definite matrices have <P, Q> >= 0.
@@ -65,10 +66,17 @@ class _Outcomes(CodedRows):
     outcomes: int
     cap: float
 
+    #: Whether R2 follows from earlier noisy outputs.
+    adaptive: ClassVar[bool] = False
+
     @property
     def features(self) -> int:
         """Columns of x~, without the constant."""
         return len(self.design.terms) - self.outcomes + 1
+
+    def _stated(self, *numbers: float) -> list[object]:
+        """What a digest says of R2 and g2."""
+        return ["adaptive"] if self.adaptive else [pack(number) for number in numbers]
 
     def _scaled(self, codes: Codes, box: Box | None) -> tuple[Codes, NDArray[np.bool_] | None]:
         if box is not None:
@@ -92,6 +100,7 @@ class JoinedRows(_Outcomes):
 
     g2: float = 1.0
     box: Box | None = None
+    adaptive: bool = False
     l2_squared: int = field(default=BOUND, init=False)
 
     @property
@@ -106,7 +115,7 @@ class JoinedRows(_Outcomes):
     @property
     def digest(self) -> str:
         # the box is left out: the bound holds for any, and the plan does not know it yet
-        return digest(["joined rows", self.design.to_dict(), self.outcomes, pack(self.cap), pack(self.g2)])
+        return digest(["joined rows", self.design.to_dict(), self.outcomes, *self._stated(self.cap, self.g2)])
 
     def at(self, box: Box | None) -> JoinedRows:
         """The map in a box that is computed from earlier noisy outputs."""
@@ -128,6 +137,7 @@ class BlockRows(_Outcomes):
     """One record as sqrt(w) z and sqrt(w) t_k, each in its own integer steps: |m_z|^2 <= 2^40 and every m_k^2 <= 2^40."""
 
     box: Box | None = None
+    adaptive: bool = False
 
     @property
     def l2_squared(self) -> int:
@@ -153,7 +163,7 @@ class BlockRows(_Outcomes):
 
     @property
     def digest(self) -> str:
-        return digest(["block rows", self.design.to_dict(), self.outcomes, pack(self.cap)])
+        return digest(["block rows", self.design.to_dict(), self.outcomes, *self._stated(self.cap)])
 
     def at(self, box: Box | None) -> BlockRows:
         """The map in a box that is computed from earlier noisy outputs."""
@@ -266,6 +276,7 @@ class OutcomeResiduals(_Outcomes):
     outcome: int = 0
     theta: tuple[float, ...] = ()
     box: Box | None = None
+    adaptive: bool = False
     l2_squared: int = field(default=BOUND, init=False)
 
     @property
@@ -279,7 +290,9 @@ class OutcomeResiduals(_Outcomes):
 
     @property
     def digest(self) -> str:
-        return digest(["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, pack(self.cap)])
+        return digest(
+            ["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, *self._stated(self.cap)]
+        )
 
     def at(self, theta: NDArray[np.float64], box: Box | None) -> OutcomeResiduals:
         """The map at a line in a box, both computed from earlier noisy outputs."""

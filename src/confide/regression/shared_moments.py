@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import sqrt
@@ -27,6 +27,7 @@ from confide.mechanisms.outcome_rows import (
 )
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, ranged
 from confide.mechanisms.rows import Box
+from confide.mechanisms.whitened_rows import LeverageCells, LeverageIndices
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
 from confide.regression.normal_equations import Meat, NoisyMoments
 from confide.regression.scaling import PRIOR
@@ -42,6 +43,7 @@ Array = NDArray[np.float64]
 _COUNT_SHARE = Fraction(1, 100)
 _CLIPPING_SHARE = Fraction(1, 100)
 _RANGES_SHARE = Fraction(10, 100)
+_LEVERAGE_SHARE = Fraction(2, 100)
 _MEAT_SHARE = Fraction(15, 100)
 #: What the names of the spends of the re-centred branch begin with.
 FAR_BRANCH = "re-centred "
@@ -107,6 +109,8 @@ class Layout:
     recentring: bool
     products: bool
     edges: tuple[bool, ...]
+    chosen: bool = False
+    adaptive: bool = False
 
     @classmethod
     def of(
@@ -121,7 +125,10 @@ class Layout:
         recenter: Any,
         products: bool,
     ) -> Layout:
-        """Raises `PlanError` for a formula that cannot be planned, or a response that is written twice."""
+        """cap: a number, or None for weights of 1 in the public box and a cap chosen by noisy counts in a re-centred one.
+
+        Raises `PlanError` for a formula that cannot be planned, or a response that is written twice.
+        """
         texts = responses_of(formula)
         given = dict(term_bounds or {})
         names = [parse_formula(text, schema).response.name for text in texts] if len(texts) > 1 else [""]
@@ -136,16 +143,22 @@ class Layout:
             for text, own in zip(texts, names, strict=True)
         )
         first = designs[0]
+        most = 1.0 + len(first.terms)
         return cls(
             designs=designs,
             whole=first if len(designs) == 1 else together(designs, formula),
-            cap=1 + len(first.terms) / 3 if cap is None else float(cap),
+            cap=most if cap is None else float(cap),
             robust=robust,
             clipping=clipping,
             recentring=recenter == "auto" and bool(ranged(first)),
             products=products and len(designs) > 1,
             edges=tuple(design.response.name in given for design in designs),
+            chosen=cap is not None,
         )
+
+    def far(self, cap: float | None = None) -> Layout:
+        """The layout of the re-centred branch, where a cap that was not given follows from a noisy histogram of leverages."""
+        return self if self.chosen else replace(self, adaptive=True, cap=self.cap if cap is None else float(cap))
 
     @property
     def design(self) -> Design:
@@ -195,8 +208,11 @@ class Layout:
         if self.plain:
             return Gram(WeightedRows(self.design, self.cap, self.g2))
         if self.outcomes == 1 or self.products:
-            return Gram(JoinedRows(self.whole, self.outcomes, self.cap, self.g2))
-        return OutcomeGram(BlockRows(self.whole, self.outcomes, self.cap), block_numbers(self.cap, self.g2))
+            return Gram(JoinedRows(self.whole, self.outcomes, self.cap, self.g2, adaptive=self.adaptive))
+        # one sensitivity for whatever cap: the integers between the blocks are those of the public box
+        planned = replace(self, cap=1.0 + len(self.design.terms)) if self.adaptive else self
+        rows = BlockRows(self.whole, self.outcomes, self.cap, adaptive=self.adaptive)
+        return OutcomeGram(rows, block_numbers(planned.cap, planned.g2))
 
     def moments_in(self, box: Box | None) -> Gram | OutcomeGram:
         """The statistic of the moments in a box that is computed from earlier noisy outputs."""
@@ -215,7 +231,7 @@ class Layout:
         if self.plain:
             rows = ResidualRows(self.design, self.cap)
             return Gram(rows if theta is None else rows.at(theta))
-        own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k)
+        own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k, adaptive=self.adaptive)
         return Gram(own if theta is None else own.at(theta, box))
 
     def clipped(self, k: int) -> Total:
@@ -247,14 +263,24 @@ class Layout:
         shares["count"] = _COUNT_SHARE
         rest -= _COUNT_SHARE
         near, own_near = self._branch(rest, far=False)
-        far, own_far = self._branch(rest - _RANGES_SHARE, far=True)
-        far = {"ranges": RangeCells(CellIndices(self._features)), **far}
-        shares |= own_near | own_far | {"ranges": _RANGES_SHARE}
+        before: dict[str, Statistic] = {"ranges": RangeCells(CellIndices(self._features))}
+        shares["ranges"] = _RANGES_SHARE
+        if not self.chosen:
+            before["leverage"] = self.leverage
+            shares["leverage"] = _LEVERAGE_SHARE
+        far, own_far = self.far()._branch(rest - sum(shares[name] for name in before), far=True)
+        far = {**before, **far}
+        shares |= own_near | own_far
 
         def paid(part: Mapping[str, Statistic]) -> tuple[Event, ...]:
             return tuple(allowance.spend(name, statistic, shares[name]) for name, statistic in part.items())
 
         return Together((*paid(first), Either((Together(paid(far)), Together(paid(near)))))), {**first, **far, **near}
+
+    @property
+    def leverage(self) -> LeverageCells:
+        """The histogram of |z|^2 that a cap is chosen by."""
+        return LeverageCells(LeverageIndices(self._features))
 
     @property
     def _features(self) -> Design:

@@ -35,6 +35,7 @@ _DRAWS = 1000
 _DIRECTIONS = 16
 # The level at which the degrees of freedom that are printed make F agree with the simulated distribution.
 _LEVEL = 0.05
+_GRID = (np.arange(400) + 0.5) / 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,23 @@ def _noise_part(uniform: Vector, free: int, chi: float) -> Vector:
     return np.asarray(np.clip(special.gammaincinv(shape, uniform * special.gammainc(shape, chi / 2)) * 2 / chi, 0.0, 1.0))
 
 
+def _degrees(scale: Vector, q: int) -> float:
+    """d for which F(q, d) has the 95 % quantile of a chi-square with q degrees times a random scale, over q."""
+    low, high = 0.0, 100.0 * q * float(scale.max())
+    for _ in range(50):
+        middle = (low + high) / 2
+        beyond = float(special.gammaincc(q / 2, middle / 2 / scale).mean()) > _LEVEL
+        low, high = (middle, high) if beyond else (low, middle)
+    if special.gammaincc(q / 2, low / 2) >= _LEVEL * (1 - 1e-6):
+        return inf
+    small, large = 0.0, 20.0  # log of d
+    for _ in range(40):
+        middle = (small + large) / 2
+        heavier = special.fdtrc(q, np.exp(middle), low / q) > _LEVEL
+        small, large = (middle, large) if heavier else (small, middle)
+    return float(np.exp(small))
+
+
 @dataclass(frozen=True, eq=False)
 class JointLaw:
     """What a family knows of its estimates' errors, K (s + g): enough to test several restrictions together.
@@ -100,7 +118,7 @@ class JointLaw:
 
     >>> meat = NoisyMeat(np.eye(2), np.full((2, 2), 0.1), np.eye(2))
     >>> law = JointLaw(np.eye(2), np.zeros((2, 2)), (meat,), np.array([200.0, 200.0]), ("release", "question"))
-    >>> 0.045 < law.tail(np.eye(2) / np.sqrt(law.covariance(np.eye(2))[0, 0]), 6.0) < 0.065  # chi-square: .0498
+    >>> 0.045 < law.tail(np.eye(2) / np.sqrt(law.covariance(np.eye(2))[0, 0]), 6.0)[0] < 0.065  # chi-square: .0498
     True
     """
 
@@ -124,28 +142,14 @@ class JointLaw:
         sampling = self._sampling(inner).mean(axis=0)
         return np.asarray((sampling + sampling.T) / 2 + inner @ self.noise @ inner.T)
 
-    def tail(self, rows: Vector, square: float) -> float:
-        """P(|rows error|^2 >= square), for rows (q, p) whose `covariance` is the identity."""
-        scale = self._scales(rows)
-        return float(special.gammaincc(len(rows) / 2, square / 2 / scale).mean())
+    def tail(self, rows: Vector, square: float) -> tuple[float, float]:
+        """P(|rows error|^2 >= square) for rows (q, p) whose `covariance` is the identity, and d for which F(q, d) has the same 95 % quantile.
 
-    def degrees_of_freedom(self, rows: Vector) -> float:
-        """d for which F(q, d) has the simulated 95 % quantile; inf where a chi-square's is as large."""
-        q = len(rows)
+        d is inf where a chi-square's quantile is as large.
+        """
         scale = self._scales(rows)
-        low, high = 0.0, 1e3 * q * float(scale.max())
-        for _ in range(60):
-            middle = (low + high) / 2
-            beyond = float(special.gammaincc(q / 2, middle / 2 / scale).mean()) > _LEVEL
-            low, high = (middle, high) if beyond else (low, middle)
-        if special.gammaincc(q / 2, low / 2) >= _LEVEL * (1 - 1e-6):
-            return inf
-        small, large = 0.0, 20.0  # log of d
-        for _ in range(50):
-            middle = (small + large) / 2
-            heavier = special.fdtrc(q, np.exp(middle), low / q) > _LEVEL
-            small, large = (middle, large) if heavier else (small, middle)
-        return float(np.exp(small))
+        pvalue = float(special.gammaincc(len(rows) / 2, square / 2 / scale).mean())
+        return pvalue, _degrees(np.quantile(scale, _GRID), len(rows))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

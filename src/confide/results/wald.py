@@ -117,7 +117,8 @@ def test(
     statistic = length**2 / rank
     if several is None:
         return WaldTest(statistic, rank, degrees, _tail(statistic, rank, degrees))
-    return WaldTest(statistic, rank, several.degrees_of_freedom(unit), several.tail(unit, length**2))
+    pvalue, alike = several.tail(unit, length**2)
+    return WaldTest(statistic, rank, alike, pvalue)
 
 
 def _independent(rows: Vector, goal: Vector) -> tuple[Vector, Vector]:
