@@ -47,6 +47,11 @@ def together(designs: tuple[Design, ...], formula: str) -> Design:
     )
 
 
+def _stated(adaptive: bool, *numbers: float) -> list[object]:
+    """What a digest says of R2 and g2."""
+    return ["adaptive"] if adaptive else [pack(number) for number in numbers]
+
+
 def block_numbers(cap: float, g2: float) -> tuple[int, int, int]:
     """Public integers (a, b, c) near the ratio R2 : sqrt(R2 g2) : g2, with b^2 <= a c.
 
@@ -66,17 +71,10 @@ class _Outcomes(CodedRows):
     outcomes: int
     cap: float
 
-    #: Whether R2 follows from earlier noisy outputs.
-    adaptive: ClassVar[bool] = False
-
     @property
     def features(self) -> int:
         """Columns of x~, without the constant."""
         return len(self.design.terms) - self.outcomes + 1
-
-    def _stated(self, *numbers: float) -> list[object]:
-        """What a digest says of R2 and g2."""
-        return ["adaptive"] if self.adaptive else [pack(number) for number in numbers]
 
     def _scaled(self, codes: Codes, box: Box | None) -> tuple[Codes, NDArray[np.bool_] | None]:
         if box is not None:
@@ -115,7 +113,7 @@ class JoinedRows(_Outcomes):
     @property
     def digest(self) -> str:
         # the box is left out: the bound holds for any, and the plan does not know it yet
-        return digest(["joined rows", self.design.to_dict(), self.outcomes, *self._stated(self.cap, self.g2)])
+        return digest(["joined rows", self.design.to_dict(), self.outcomes, *_stated(self.adaptive, self.cap, self.g2)])
 
     def at(self, box: Box | None) -> JoinedRows:
         """The map in a box that is computed from earlier noisy outputs."""
@@ -163,7 +161,7 @@ class BlockRows(_Outcomes):
 
     @property
     def digest(self) -> str:
-        return digest(["block rows", self.design.to_dict(), self.outcomes, *self._stated(self.cap)])
+        return digest(["block rows", self.design.to_dict(), self.outcomes, *_stated(self.adaptive, self.cap)])
 
     def at(self, box: Box | None) -> BlockRows:
         """The map in a box that is computed from earlier noisy outputs."""
@@ -291,7 +289,7 @@ class OutcomeResiduals(_Outcomes):
     @property
     def digest(self) -> str:
         return digest(
-            ["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, *self._stated(self.cap)]
+            ["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, *_stated(self.adaptive, self.cap)]
         )
 
     def at(self, theta: NDArray[np.float64], box: Box | None) -> OutcomeResiduals:

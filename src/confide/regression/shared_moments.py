@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,7 @@ class Layout:
     products: bool
     edges: tuple[bool, ...]
     chosen: bool = False
+    counting: bool = True
     adaptive: bool = False
 
     @classmethod
@@ -125,7 +126,7 @@ class Layout:
         recenter: Any,
         products: bool,
     ) -> Layout:
-        """cap: a number, or None for weights of 1 in the public box and a cap chosen by noisy counts in a re-centred one.
+        """cap: a number; or inf for weights of 1; or None for weights of 1 in the public box and in a re-centred one a cap by noisy counts.
 
         Raises `PlanError` for a formula that cannot be planned, or a response that is written twice.
         """
@@ -147,13 +148,14 @@ class Layout:
         return cls(
             designs=designs,
             whole=first if len(designs) == 1 else together(designs, formula),
-            cap=most if cap is None else float(cap),
+            cap=most if cap is None or cap == inf else float(cap),
             robust=robust,
             clipping=clipping,
             recentring=recenter == "auto" and bool(ranged(first)),
             products=products and len(designs) > 1,
             edges=tuple(design.response.name in given for design in designs),
-            chosen=cap is not None,
+            chosen=cap is not None and cap < inf,
+            counting=cap is None,
         )
 
     def far(self, cap: float | None = None) -> Layout:
@@ -164,6 +166,18 @@ class Layout:
     def design(self) -> Design:
         """The design of the first response; terms are the same in all."""
         return self.designs[0]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the line is that of a cap of the user's own, below the largest |z|^2 of the public box."""
+        return self.chosen and (self.recentring or self.cap < 1.0 + len(self.design.terms))
+
+    def title(self, responses: str, names: Sequence[str]) -> str:
+        """What is estimated."""
+        line = "linear regression"
+        if self.weighted:
+            line = f"leverage-weighted line (weights min(1, {self.cap:.4g}/|z|^2)), not the least-squares line,"
+        return f"{line} of {responses} on {', '.join(names)}"
 
     @property
     def outcomes(self) -> int:
@@ -265,7 +279,7 @@ class Layout:
         near, own_near = self._branch(rest, far=False)
         before: dict[str, Statistic] = {"ranges": RangeCells(CellIndices(self._features))}
         shares["ranges"] = _RANGES_SHARE
-        if not self.chosen:
+        if self.counting:
             before["leverage"] = self.leverage
             shares["leverage"] = _LEVERAGE_SHARE
         far, own_far = self.far()._branch(rest - sum(shares[name] for name in before), far=True)

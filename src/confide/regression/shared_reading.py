@@ -84,6 +84,7 @@ class _Reading:
         if far:
             middle, half = np.asarray(release.public["box"], dtype=np.float64)
             box = Box(tuple(map(float, middle)), tuple(map(float, half)))
+            layout = layout.far(float(release.public["cap"][0]) if "cap" in release.public else None)
         noisy = release[layout.names("moments", far=far)[0]]
         moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
         generator = keyed_generator(release.sha256, question.sha256)
@@ -146,7 +147,7 @@ class _Reading:
             flags=(*clipping, *flags, *self._remarks(moments, meat)),
             requested=self.release.plan.requested,
             guarantee=self.release.charged,
-            target=f"linear regression of {design.response.name} on {', '.join(names)}",
+            target=self.layout.title(design.response.name, names),
             covers=_SUBSET_COVERS if self.subset else self.release.plan.covers,
             release_sha256=self.release.sha256,
             facts=(
@@ -217,7 +218,7 @@ class _Reading:
             names=names,
             estimates=np.concatenate([part.table.estimates for part in parts]),
             flags=tuple(dict.fromkeys(flag for part in parts for flag in part.table.flags)),
-            target=f"linear regressions of {', '.join(tables)} on {', '.join(self.names)}",
+            target=self.layout.title(" and ".join(tables), self.names),
             facts=(
                 *first.facts[:2],
                 *(
