@@ -27,8 +27,9 @@ from confide.mechanisms.outcome_rows import (
 )
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, ranged
 from confide.mechanisms.rows import Box
-from confide.mechanisms.whitened_rows import LeverageCells, LeverageIndices
+from confide.mechanisms.whitened_rows import LeverageCells
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
+from confide.regression.leverage import BoxLeverage
 from confide.regression.normal_equations import Meat, NoisyMoments
 from confide.regression.scaling import PRIOR
 from confide.schema import Design, Schema
@@ -38,12 +39,12 @@ __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 
 Array = NDArray[np.float64]
 
-# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges; of what remains for the
+# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of what remains for the
 # moments a robust covariance takes 15 %.
 _COUNT_SHARE = Fraction(1, 100)
 _CLIPPING_SHARE = Fraction(1, 100)
 _RANGES_SHARE = Fraction(10, 100)
-_LEVERAGE_SHARE = Fraction(2, 100)
+_LEVERAGE_SHARE = Fraction(4, 100)
 _MEAT_SHARE = Fraction(15, 100)
 #: What the names of the spends of the re-centred branch begin with.
 FAR_BRANCH = "re-centred "
@@ -294,7 +295,7 @@ class Layout:
     @property
     def leverage(self) -> LeverageCells:
         """The histogram of |z|^2 that a cap is chosen by."""
-        return LeverageCells(LeverageIndices(self._features))
+        return LeverageCells(BoxLeverage(self._features))
 
     @property
     def _features(self) -> Design:

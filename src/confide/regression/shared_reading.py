@@ -23,6 +23,7 @@ from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
+from confide.regression.leverage import largest, reach, unanswered
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import kept, legend
 from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, noisy_meat, records_behind, trusted
@@ -74,6 +75,7 @@ class _Reading:
     box: Box | None
     state: tuple[str, str]
     generator: np.random.Generator
+    out: NDArray[np.bool_]
 
     @classmethod
     def of(cls, method: Any, layout: Layout, release: Release, question: Question) -> _Reading:
@@ -92,7 +94,10 @@ class _Reading:
         totals = totals_of_gram(moments.each[0].gram, moments.each[0].sd_gram)
         unseen = unseen_levels(design, release.plan.schema, totals, box=box, keep=keep, counted="noisy weighted count")
         state = status, reason and reason + unseen
-        return cls(method, layout, release, question, keep, far, moments, box, state, generator)
+        out = _out_of_reach(layout, release, box)
+        if status == "ok" and box is not None and out[keep].any():
+            state = _partly(layout, box, keep, out)
+        return cls(method, layout, release, question, keep, far, moments, box, state, generator, out)
 
     @property
     def subset(self) -> bool:
@@ -123,7 +128,7 @@ class _Reading:
             fitted = fit(moments, line)
         if fitted is not None:
             numbers["estimates"] = matrix @ fitted.theta + shift
-            if self.state[0] == "ok":
+            if self.state[0] in ("ok", "partial"):
                 meat = None if meat is None else meat.unclipped(fitted.weighted_residuals(self.layout.cap))
                 shown, df = trusted(fitted, matrix, meat)
                 numbers |= {
@@ -135,8 +140,10 @@ class _Reading:
                     "rsquared_interval": r_squared_interval(moments, line, self.generator),
                 }
                 flags = ("upper_bound",) if shown is not meat else ()
+                if self.state[0] == "partial":
+                    _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
         clipping, clipped = self._clipped(k)
-        ok = self.state[0] == "ok"
+        ok = self.state[0] in ("ok", "partial")
         share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
         table = SharedEstimates(
             method=f"{self.method.name} {self.method.version}",
@@ -203,7 +210,7 @@ class _Reading:
             "noise_variance": np.full(q, nan),
             "df": 1.0,
         }
-        if first.status == "ok" and all(part.fitted is not None for part in parts):
+        if first.status in ("ok", "partial") and all(part.fitted is not None for part in parts):
             covariance, law, loose = self._joint(parts)
             numbers = {
                 "covariance": covariance,
@@ -212,6 +219,11 @@ class _Reading:
                 "joint": law,
                 "loose": loose,
             }
+        if first.status == "partial":
+            out = np.concatenate([np.isnan(part.table.estimates) for part in parts])
+            covariance = np.array(numbers["covariance"])
+            covariance[out] = covariance[:, out] = nan
+            numbers["covariance"] = covariance
         return replace(
             first,
             response=" + ".join(tables),
@@ -310,6 +322,41 @@ _WITHOUT = (
     "covariances between responses hold the privacy noise alone, as the products of responses were not released; tests across responses "
     "use an upper bound of the variance and reject less often than their level (products=True makes them sharp)"
 )
+
+
+def _out_of_reach(layout: Layout, release: Release, box: Box | None) -> NDArray[np.bool_]:
+    """Which terms lie out of reach of private counts, (terms,); none where no record can be weighed, or as the user says."""
+    design = layout.design
+    if box is None or "leverage" not in release.statistics or layout.cap >= largest(design, box):
+        return np.zeros(len(design.terms), dtype=bool)
+    counts, records = release["leverage"], float(release["count"].decode()[0])
+    return unanswered(design, box, layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), records)
+
+
+def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -> tuple[str, str]:
+    """Status "partial", or "weak" where nothing is left, and why."""
+    far, parts = reach(layout.design, box), []
+    left = [j for j in keep if out[j]]
+    for j in left:
+        term, middle, sd = layout.design.terms[j], box.middle[j], box.half[j] / sqrt(3)
+        low, high = max(middle - 10 * sd, float(term.low)), min(middle + 10 * sd, float(term.high))
+        parts.append(
+            f"the bounds of {term.name} reach {far[j]:.0f} standard deviations: a few records out there could move its coefficient and no "
+            f"private count can see them; declare it within about [{low:.3g}, {high:.3g}] (values beyond count at the bound)"
+        )
+    rest = "; the intercept hangs on it; more records help, or leverage_cap=math.inf with wider intervals"
+    return ("weak" if len(left) == len(keep) else "partial"), "; ".join(parts) + rest
+
+
+def _leave_out(numbers: dict[str, Any], out: Array) -> None:
+    """Write NaN for estimates that are not answered, and for all that belongs to them."""
+    covariance = np.array(numbers["covariance"])
+    covariance[out] = covariance[:, out] = nan
+    numbers |= {
+        "estimates": np.where(out, nan, numbers["estimates"]),
+        "covariance": covariance,
+        "noise_variance": np.where(out, nan, numbers["noise_variance"]),
+    }
 
 
 def _middle(fitted: Fit, meat: Meat | None) -> Array:

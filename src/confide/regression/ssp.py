@@ -172,7 +172,7 @@ class SSP(Method):
         bounds = "its declared bounds" if layout.outcomes == 1 else "their declared bounds"
         line = "leverage-weighted line" if layout.weighted else "least-squares line"
         counted = (
-            "; records too few to be counted lie no further out than leverages that can be, times two"
+            "; assumed: records too few to be counted lie hardly further out than those that can be (leverage_cap=math.inf assumes nothing)"
             if layout.recentring and layout.counting
             else ""
         )
@@ -227,7 +227,7 @@ class SSP(Method):
             (found,) = source.aggregate(layout.leverage.at(Frame.start(box)))
             meter.draw("leverage", found)
             counts = meter.drawn("leverage")
-            cap = min(cap, chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance)))
+            cap = chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), cap)
         return {"cap": np.array([cap])}
 
     @staticmethod
