@@ -32,9 +32,9 @@ Array = NDArray[np.float64]
 # A number of records beyond an edge is counted when it is at least this many sds of its noise.
 _COUNTED = 3.0
 # The cap is this far beyond the first edge without counted records beyond it, in squared length (docs/methods/ssp.md, "The cap").
-_MARGIN = 1.5
+_MARGIN = 1.25
 # The least edge and the others, as multiples of the number of coefficients p; |z|^2 is 1 + d/3 on average in a re-centred box.
-_EDGES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0, 16.0, 32.0)
+_EDGES = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0)
 #: Public bounds further out than this many standard deviations of a feature leave its coefficient unanswered (measured in spec and docs).
 REACH = 25.0
 # Bounds nearer than this are answered whatever the number of records; up to REACH it must be large enough.
@@ -46,7 +46,7 @@ _HEAVY = _EDGES.index(8.0)
 
 @dataclass(frozen=True)
 class BoxLeverage(LeverageIndices):
-    """The cell of |z|^2 in a box among public edges p (.35, .5, .7, 1, 1.4, 2, 2.8, 4, 8, 16, 32): 1 to 12, 0 for a record that is dropped."""
+    """The cell of |z|^2 in a box among public edges p (.4, .5, .6, .7, .85, 1, 1.4, 2, 4, 8, 16): 1 to 12, 0 for a record that is dropped."""
 
     @property
     def edges(self) -> Array:
@@ -77,13 +77,13 @@ def unanswered(design: Design, box: Box, edges: Array, counts: Array, sd: float,
 
 
 def chosen_cap(edges: Array, counts: Array, sd: float, most: float) -> float:
-    """R2: half as much again as the first edge beyond which no records are counted; `most` in a heavy tail, and at most that.
+    """R2: a quarter more than the first edge beyond which no records are counted; `most` in a heavy tail, and at most that.
 
     edges (k,), counts (k + 1,): noisy numbers of records in the cells between them, with noise of the given sd.
 
     >>> edges, counts = np.array(_EDGES), np.array([500.0, 300.0, 90.0, 3.0, -4.0, 2.0, 0.0, 0.0, 3.0, -2.0, 0.0, 0.0])
     >>> chosen_cap(edges, counts, 5.0, 50.0), chosen_cap(edges, counts[::-1], 5.0, 50.0)
-    (1.05, 50.0)
+    (0.75, 50.0)
     """
     first = _uncounted(edges, counts, sd)
     return most if first > _HEAVY else float(min(_MARGIN * edges[first], most))
