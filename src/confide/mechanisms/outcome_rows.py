@@ -266,15 +266,16 @@ def least(a2: Fraction, b2: Fraction, c2: Fraction, m: int) -> Fraction:
 
 @dataclass(frozen=True)
 class OutcomeResiduals(_Outcomes):
-    """One record as w r_k z in integer steps, r_k = clip(t_k - z'theta, -1, 1): its Gram matrix is the meat of response k.
+    """One record as w r_k z in integer steps, r_k = clip((t_k - z'theta)/limit, -1, 1): its Gram matrix is the meat of response k.
 
-    |w z| <= sqrt(R2) and |r_k| <= 1 for any theta and any box, so the bound holds for those of earlier noisy outputs.
+    |w z| <= sqrt(R2) and |r_k| <= 1 for any theta, limit and box, so the bound holds for those of earlier noisy outputs.
     """
 
     outcome: int = 0
     theta: tuple[float, ...] = ()
     box: Box | None = None
     adaptive: bool = False
+    limit: float = 1.0
     l2_squared: int = field(default=BOUND, init=False)
 
     @property
@@ -292,9 +293,9 @@ class OutcomeResiduals(_Outcomes):
             ["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, *_stated(self.adaptive, self.cap)]
         )
 
-    def at(self, theta: NDArray[np.float64], box: Box | None) -> OutcomeResiduals:
-        """The map at a line in a box, both computed from earlier noisy outputs."""
-        return replace(self, theta=tuple(float(v) for v in theta), box=box)
+    def at(self, theta: NDArray[np.float64], box: Box | None, limit: float = 1.0) -> OutcomeResiduals:
+        """The map at a line in a box, with a limit of residuals, all computed from earlier noisy outputs."""
+        return replace(self, theta=tuple(float(v) for v in theta), box=box, limit=float(limit))
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = self._scaled(codes, self.box)
@@ -305,6 +306,8 @@ class OutcomeResiduals(_Outcomes):
             for row, weight in zip(rows[:p], self.theta or (0.0,) * p, strict=True):
                 np.multiply(row, weight, out=product)
                 residual -= product
+            if self.limit != 1.0:
+                residual /= self.limit
             np.clip(residual, -1.0, 1.0, out=residual)
             factor = self._weights(rows, keep)
             factor *= residual

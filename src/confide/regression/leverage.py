@@ -14,7 +14,7 @@ substitute (`mechanisms.whitened_rows.LeverageCells`); its edges are public, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from confide.protocol.exact import digest, pack
 from confide.regression.scaling import extent
 from confide.schema import Design
 
-__all__ = ["BoxLeverage", "chosen_cap", "largest", "reach", "unanswered"]
+__all__ = ["BoxLeverage", "chosen_cap", "largest", "reach", "residual_limit", "unanswered"]
 
 Array = NDArray[np.float64]
 
@@ -74,6 +74,18 @@ def unanswered(design: Design, box: Box, edges: Array, counts: Array, sd: float,
     far = reach(design, box)
     hidden = _COUNTED * _noise(edges, sd)[min(_uncounted(edges, counts, sd), len(edges) - 1)]
     return np.asarray((far > REACH) | ((far > _NEAR) & (hidden * far**2 > _HIDDEN * max(records, 1.0))))
+
+
+def residual_limit(design: Design, box: Box, cap: float, theta: Array) -> float:
+    """Where residuals of a meat are limited, in half-ranges of the response: at 1, or at what a line that leaves the response's bounds needs.
+
+    A record of length at most sqrt(cap) lies so far out that the line has moved by theta_j (|x~_j| - 2) beyond what it does where most records
+    are; only lines that move by more than a half-range there are worth the noise of a larger limit.
+    """
+    low, high = extent(design, box)
+    out = np.minimum(np.maximum(np.abs(low), np.abs(high)), sqrt(cap))
+    moved = float(np.abs(theta[1:]) @ np.maximum(out - 2.0, 0.0))
+    return 1 + moved if 1 < moved < inf else 1.0
 
 
 def chosen_cap(edges: Array, counts: Array, sd: float, most: float) -> float:

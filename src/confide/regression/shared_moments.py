@@ -241,13 +241,13 @@ class Layout:
             return OutcomeGram(rows.at(box), statistic.blocks)
         return Gram(rows.at(box))
 
-    def meat(self, k: int, theta: Array | None = None, box: Box | None = None) -> Gram:
-        """The statistic of the meat of response k at a line in a box."""
+    def meat(self, k: int, theta: Array | None = None, box: Box | None = None, limit: float = 1.0) -> Gram:
+        """The statistic of the meat of response k at a line in a box, residuals limited at so many half-ranges."""
         if self.plain:
             rows = ResidualRows(self.design, self.cap)
             return Gram(rows if theta is None else rows.at(theta))
         own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k, adaptive=self.adaptive)
-        return Gram(own if theta is None else own.at(theta, box))
+        return Gram(own if theta is None else own.at(theta, box, limit))
 
     def clipped(self, k: int) -> Total:
         """The statistic of clipped values of response k: weighted like the moments, or of records where their number is released."""
@@ -342,9 +342,9 @@ class Layout:
         )
         return Moments(each, values[p:, p:] / units[2] if self.products else None)
 
-    def decoded_meat(self, values: Array, sd: float) -> Meat:
+    def decoded_meat(self, values: Array, sd: float, limit: float = 1.0) -> Meat:
         """From integers in steps to a meat in scaled units."""
         rows = self.meat(0).map
         assert isinstance(rows, (ResidualRows, OutcomeResiduals))
-        unit = float(rows.steps) ** 2
+        unit = float(rows.steps) ** 2 / limit**2
         return Meat(values / unit, sd / unit)

@@ -173,7 +173,8 @@ class _Reading:
 
     def _meat(self, k: int) -> Meat:
         noisy = self.release[self.layout.names("meat", far=self.far)[k]]
-        return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance))
+        limit = float(self.release.public["limits"][k]) if "limits" in self.release.public else 1.0
+        return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance), limit)
 
     def _count(self, moments: NoisyMoments) -> tuple[str, str]:
         return "Weighted count (noisy)", f"{moments.count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"

@@ -36,7 +36,7 @@ from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.regression.leverage import chosen_cap, largest
+from confide.regression.leverage import chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.scaling import forecast, line_of
 from confide.regression.shared_estimates import SharedEstimates
@@ -211,7 +211,11 @@ class SSP(Method):
                 self._starting_line(layout.design, moments, box)
                 for moments in layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
             ]
-            meats = [layout.meat(k, theta, box) for k, theta in enumerate(lines)]
+            limits = [1.0] * len(lines)
+            if layout.adaptive and box is not None:
+                limits = [residual_limit(layout.design, box, layout.cap, theta) for theta in lines]
+                public["limits"] = np.array(limits)
+            meats = [layout.meat(k, theta, box, limits[k]) for k, theta in enumerate(lines)]
             for name, total in zip(layout.names("meat", far=far), source.aggregate(*meats), strict=True):
                 meter.draw(name, total)
             public["theta"] = lines[0] if layout.outcomes == 1 else np.array(lines)
