@@ -4,7 +4,7 @@ Weights are silent as long as they are 1. A record beyond the cap R2 loses a par
 A^{-1} sum (1 - w) z e; no private number bounds this sharply while such records are too few to be counted. So the cap lies above everything
 that is counted, with a margin, and at the corner of the public box (nothing is weighed) where records are counted far out: a heavy tail goes on.
 A feature is not answered where what a few records out there would do to its coefficient is beyond any margin: its public bounds lie more than
-25 of its standard deviations away, or more than 10 while the records that escape a count, all at the bound, would hold twice as much of its
+25 of its standard deviations away, or more than 10 while the records that escape a count, all at the bound, would hold as much of its
 variation as all the others.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
@@ -39,7 +39,7 @@ _EDGES = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0)
 REACH = 25.0
 # Bounds nearer than this are answered whatever the number of records; up to REACH it must be large enough.
 _NEAR = 10.0
-_HIDDEN = 2.0
+_HIDDEN = 1.0
 # Records counted beyond this edge say that the tail is heavy.
 _HEAVY = _EDGES.index(8.0)
 

@@ -21,13 +21,12 @@ from scipy.linalg import block_diag
 
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
-from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.leverage import largest, reach, unanswered
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import kept, legend
 from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, noisy_meat, records_behind, trusted
-from confide.regression.r_squared import r_squared, r_squared_interval
+from confide.regression.r_squared import Explained, explained
 from confide.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import FAR_BRANCH, Layout, Moments
@@ -74,7 +73,6 @@ class _Reading:
     moments: Moments
     box: Box | None
     state: tuple[str, str]
-    generator: np.random.Generator
     out: NDArray[np.bool_]
 
     @classmethod
@@ -89,7 +87,6 @@ class _Reading:
             layout = layout.far(float(release.public["cap"][0]) if "cap" in release.public else None)
         noisy = release[layout.names("moments", far=far)[0]]
         moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
-        generator = keyed_generator(release.sha256, question.sha256)
         status, reason = identified(moments.each[0], line_of(design, keep, box))
         totals = totals_of_gram(moments.each[0].gram, moments.each[0].sd_gram)
         unseen = unseen_levels(design, release.plan.schema, totals, box=box, keep=keep, counted="noisy weighted count")
@@ -97,7 +94,7 @@ class _Reading:
         out = _out_of_reach(layout, release, box)
         if status == "ok" and box is not None and out[keep].any():
             state = _partly(layout, box, keep, out)
-        return cls(method, layout, release, question, keep, far, moments, box, state, generator, out)
+        return cls(method, layout, release, question, keep, far, moments, box, state, out)
 
     @property
     def subset(self) -> bool:
@@ -123,6 +120,7 @@ class _Reading:
         }
         flags: tuple[str, ...] = ()
         fitted: Fit | None = None
+        known = Explained()
         shown = meat
         with suppress(np.linalg.LinAlgError):
             fitted = fit(moments, line)
@@ -136,15 +134,14 @@ class _Reading:
                     "joint": self._law((fitted,), (meat,), (matrix,)),
                     "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
                     "df": df,
-                    "rsquared": r_squared(moments, line),
-                    "rsquared_interval": r_squared_interval(moments, line, self.generator),
+                    "rsquared": (known := self._explained(fitted, line, shown)).share,
+                    "rsquared_interval": known.interval,
                 }
                 flags = ("upper_bound",) if shown is not meat else ()
                 if self.state[0] == "partial":
                     _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
         clipping, clipped = self._clipped(k)
         ok = self.state[0] in ("ok", "partial")
-        share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
         table = SharedEstimates(
             method=f"{self.method.name} {self.method.version}",
             response=design.response.name,
@@ -160,7 +157,7 @@ class _Reading:
             facts=(
                 ("Cov. type", "classical" if meat is None else "robust"),
                 self._count(moments),
-                ("R-squared (weighted)", f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH),
+                *_explained_facts(known, float(design.response.high - design.response.low) / 2, self.layout.weighted, ok=ok),
                 ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
             legend=legend(self.layout.whole, self.release.plan.schema),
@@ -170,6 +167,11 @@ class _Reading:
             **numbers,
         )
         return _One(table, fitted, shown, meat)
+
+    def _explained(self, fitted: Fit, line: Line, meat: Meat | None) -> Explained:
+        """R squared and the residual standard deviation in half-ranges of the response."""
+        design = self.layout.design
+        return explained(fitted, line, fitted.covariance(meat), *extent(design, self.box), self.layout.cap)
 
     def _meat(self, k: int) -> Meat:
         noisy = self.release[self.layout.names("meat", far=self.far)[k]]
@@ -206,6 +208,7 @@ class _Reading:
         tables = {part.table.response: part.table for part in parts}
         names = tuple(f"{response}: {name}" for response, table in tables.items() for name in table.names)
         first, q = parts[0].table, len(names)
+        label = "R-squared (weighted)" if self.layout.weighted else "R-squared"
         numbers: dict[str, Any] = {
             "covariance": np.full((q, q), nan),
             "noise_variance": np.full(q, nan),
@@ -234,10 +237,7 @@ class _Reading:
             target=self.layout.title(" and ".join(tables), self.names),
             facts=(
                 *first.facts[:2],
-                *(
-                    (f"R-squared of {name}", dict(table.facts)["R-squared (weighted)"])
-                    for name, table in tables.items()
-                ),
+                *((f"R-squared of {name}", dict(table.facts)[label]) for name, table in tables.items()),
                 *((f"Clipped {name}", dict(table.facts)["Clipped responses"]) for name, table in tables.items()),
             ),
             legend=(*first.legend, ("Across", _WITH if self.layout.products else _WITHOUT)),
@@ -347,6 +347,17 @@ def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -
         )
     rest = "; the intercept hangs on it; more records help, or leverage_cap=math.inf with wider intervals"
     return ("weak" if len(left) == len(keep) else "partial"), "; ".join(parts) + rest
+
+
+def _explained_facts(known: Explained, half: float, weighted: bool, *, ok: bool) -> tuple[tuple[str, str], ...]:
+    """Lines of the head: R squared and the residual standard deviation in the units of the response (half: of its range)."""
+    label = "R-squared (weighted)" if weighted else "R-squared"
+    if not ok:
+        return (label, DASH), ("Residual sd", DASH)
+    (low, high), (least, most) = known.interval, known.sd_interval
+    share = DASH + " (not known to +-.1)" if np.isnan(known.share) else f"{known.share:.3f} [{low:.3f}, {high:.3f}]"
+    sd = f"{known.residual_sd * half:.4g} [{least * half:.4g}, {most * half:.4g}]"
+    return (label, share), ("Residual sd", DASH + " (more records needed)" if np.isnan(known.residual_sd) else sd)
 
 
 def _leave_out(numbers: dict[str, Any], out: Array) -> None:
