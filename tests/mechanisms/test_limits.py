@@ -145,7 +145,8 @@ def test_limits_grow_with_what_is_seen_and_end_at_the_public_maximum() -> None:
     plain, far = sizes_of(40.0).limits(), sizes_of(40.0, lump=30.0).limits()
     assert plain.score < far.score < 40.0
     assert sizes_of(0.5).limits().score == 0.5  # cheap: nothing is limited
-    assert sizes_of(5.0, lump=30.0).limits().score == 5.0  # the tail does not end within the edges
+    far, on = sizes_of(400.0, lump=30.0).limits(), sizes_of(400.0).limits()
+    assert far.score > 3 * 16 * 0.1 * sqrt(2) > on.score  # the tail does not end within the edges
     none = sizes_of(40.0).limits(unlimited=True)
     assert (none.score, none.leverage, none.kappa, none.square) == (40.0, 9.0, 0.0, 3.0)
 

@@ -30,19 +30,19 @@ LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
 _INDEX, _MEAT_INDEX = 3.5, 3.0
+# And where even the last edge is exceeded by more records than this many sds of noise, as in the tail of x^2 for an exponential x.
+_UNFINISHED, _SEEN = 1.75, 2.0
 # A cell between an edge e and 1.4 e is counted at 1.2 e.
 _WITHIN = 1.2
 # Scores are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
 # costs the interval, one that is not there a few percent of width.
 _RELIABLE = 1.5
-#: Of leverages, and where a count decides about no limit at all, more is asked: noise on A is dear, and what its cap cuts off is known.
+#: Of leverages, and where a rare outcome is counted on, more is asked: noise on A is dear, and what its cap cuts off is known.
 CERTAIN = 3.0
 # Public combinations of levels and corners of numeric features that are gone through one by one.
 _COMBINATIONS, _CORNERS = 3_000, 6
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
 _BIAS, _UNLIMITED = 0.25, 1.1
-# No limit at all where the counted tail does not end, if it costs at most this many times the last edge.
-_LAST_RESORT = 4.0
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class Tail:
 
     @property
     def unfinished(self) -> bool:
-        """Whether even the last edge is exceeded by a countable number: then the tail was not seen to its end."""
-        return bool(self.beyond[-1] >= CERTAIN * self.noise[-1])
+        """Whether even the last edge is exceeded by more records than noise would show: then the tail was not seen to its end."""
+        return bool(self.beyond[-1] >= _SEEN * self.noise[-1])
 
     def excess(self, limit: float, power: float, index: float, top: float) -> float:
         """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
@@ -218,17 +218,16 @@ class Sizes:
         return Limits(score, leverage, self._meat(typical, sampling, score), square, kappa, sampling, scale)
 
     def _or_none(self, score: float, sampling: float) -> float:
-        """The largest score of the public box in place of the limit, where that is cheap or the tail was not seen to its end."""
-        top = self.maxima.score
-        sd = sqrt((score / self.levels.cross) ** 2 + sampling**2)
-        cheap = sqrt((top / self.levels.cross) ** 2 + sampling**2) <= _UNLIMITED * sd
-        unfinished = self.tail.unfinished and top <= _LAST_RESORT * float(self.tail.edges[-1])
-        return top if cheap or unfinished else min(score, top)
+        """The largest score of the public box in place of the limit, where that is cheap."""
+        top, mu = self.maxima.score, self.levels.cross
+        cheap = sqrt((top / mu) ** 2 + sampling**2) <= _UNLIMITED * sqrt((score / mu) ** 2 + sampling**2)
+        return top if cheap else min(score, top)
 
     def _score(self, typical: float, sampling: float) -> float:
         mu, top = self.levels.cross, self.maxima.score
         limit = max(3 * typical, 0.5 * min(mu, 1.0) * sampling)
-        while limit < top and self.tail.excess(limit, 1.0, _INDEX, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
+        index = _UNFINISHED if self.tail.unfinished else _INDEX
+        while limit < top and self.tail.excess(limit, 1.0, index, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
             limit *= 2**0.25
         return min(limit, top)
 
@@ -252,6 +251,8 @@ class Sizes:
         variance = sampling**2 + (score / self.levels.cross) ** 2
         most = min(max(2.5 * typical, sqrt(0.25 * self.levels.meat * variance)), score)
         limit = min(2.5 * typical, most)
+        if self.tail.unfinished:
+            return most
         aim = 0.02 * len(self.weights) * variance
         while limit < most and self.tail.excess(limit, 2.0, _MEAT_INDEX, self.maxima.score) > aim:
             limit = min(limit * 2**0.25, most)

@@ -136,7 +136,7 @@ class LeastSquaresReading:
     def _tied(self) -> Array:
         """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
         counts, sd = self.release["tail"].decode(), sqrt(self.release["tail"].variance)
-        unfinished = float(counts[-1]) > 3 * sd
+        unfinished = float(counts[-1]) > 2 * sd
         return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
 
     def _too_wide(self, j: int) -> str:
