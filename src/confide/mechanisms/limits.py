@@ -31,7 +31,7 @@ LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
 _INDEX, _MEAT_INDEX = 3.5, 3.0
 # And where even the last edge is exceeded by more records than this many sds of noise, as in the tail of x^2 for an exponential x.
-_UNFINISHED, _SEEN = 1.75, 2.0
+_UNFINISHED, _SEEN = 2.0, 2.0
 # A cell between an edge e and 1.4 e is counted at 1.2 e.
 _WITHIN = 1.2
 # Scores are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
