@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from confide.one_call import linear_regression, logistic_regression
     from confide.protocol import Plan, Question, Release
     from confide.registry import methods, register
-    from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema
+    from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical
     from confide.selection import select
     from confide.sources import read
     from confide.synthetic_data import combine, refit, synthesize
@@ -71,6 +71,7 @@ __all__ = [
     "SchemaError",
     "SourceError",
     "TradeOff",
+    "Typical",
     "__version__",
     "advise",
     "audit",
@@ -124,6 +125,7 @@ _HOMES = {
     "SchemaError": "confide.errors",
     "SourceError": "confide.errors",
     "TradeOff": "confide.guarantees",
+    "Typical": "confide.schema",
     "ZCDP": "confide.guarantees",
     "advise": "confide.advice",
     "combine": "confide.synthetic_data",

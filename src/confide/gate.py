@@ -40,8 +40,8 @@ def plan(
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
-    n: the number of records, public under "substitute", a planning value for the forecast otherwise. A relation that `privacy`
-    leaves open is taken from the ledger, else from the method.
+    n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
+    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method.
     """
     _check_ledger(ledger)
     if isinstance(method, Plan):
@@ -49,11 +49,15 @@ def plan(
     request = _resolved(checked_privacy(privacy), ledger)
     _check_kind(method, request, ledger)
     public = (request.relation or method.relations[0]) == "substitute"
-    # a number of records that is not public never reaches the plan that is charged and published, only the forecast beside it
-    made = method.plan(schema, request, n=n if public else None)
+    # a number of records that is not public, and typical spreads, never reach the plan that is charged and published, only the
+    # forecast beside it
+    bare = getattr(schema, "without_typical", schema)
+    made = method.plan(bare, request, n=n if public else None)
     check_plan(made, request)
     _check_file(made)
-    return made if public or n is None else made.outlook(method.plan(schema, request, n=n), n)
+    if bare is schema and (public or n is None):
+        return made
+    return made.outlook(method.plan(schema, request, n=n), n)
 
 
 def release(

@@ -135,7 +135,7 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     same digest. Raises `PlanError` when it does not, because the file was made by another version or was altered.
     """
     method = make(plan.method.name, **plan.method.parameters)
-    again = method.plan(schema, plan.requested, n=plan.n)
+    again = method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n)
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

@@ -78,7 +78,7 @@ def check(
     delimiter: Delimiter = ",",
     json: Json = False,
 ) -> None:
-    """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance.
+    """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance, and typical spreads.
 
     With --data names and types are compared, and labels that match no declared
     level are counted from the records. All of stdout is public; the counts go to
@@ -103,6 +103,10 @@ def check(
         _cells(found),
         right=("low", "high", "steps"),
     )
+    spreads = _spreads(found)
+    if spreads:
+        session.say("\nAbout 95 % of the values lie between these, for forecasts alone:")
+        table(session, ("column", "from", "to", "provenance"), spreads, right=("from", "to"))
     session.say()
     facts(
         session,
@@ -215,12 +219,22 @@ def _cells(schema: Schema) -> list[tuple[str, ...]]:
         bounds = (
             ("", "", "") if facts["levels"] else (f"{facts['low']:.12g}", f"{facts['high']:.12g}", str(facts["steps"]))
         )
-        where = facts["provenance"]
-        source = where["kind"] + (f": {where['text']}" if where["text"] else "")
-        rows.append(
-            (name, facts["kind"], *bounds, ", ".join(facts["levels"] or ()), _text(facts["on_missing"]), source)
-        )
+        levels, where = ", ".join(facts["levels"] or ()), _source(facts["provenance"])
+        rows.append((name, facts["kind"], *bounds, levels, _text(facts["on_missing"]), where))
     return rows
+
+
+def _spreads(schema: Schema) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name in schema.names:
+        given = _column(name, schema[name])["typical"]
+        if given is not None:
+            rows.append((name, f"{given['low']:.12g}", f"{given['high']:.12g}", _source(given["provenance"])))
+    return rows
+
+
+def _source(where: dict[str, str]) -> str:
+    return where["kind"] + (f": {where['text']}" if where["text"] else "")
 
 
 def _text(rule: str | float) -> str:
@@ -229,6 +243,7 @@ def _text(rule: str | float) -> str:
 
 def _column(name: str, column: Any) -> dict[str, Any]:
     """The public facts of a column as plain numbers and text."""
+    spread = getattr(column, "spread", None)
     return {
         "name": name,
         "kind": column.kind,
@@ -238,4 +253,7 @@ def _column(name: str, column: Any) -> dict[str, Any]:
         "levels": list(column.levels) if column.kind == "categorical" else None,
         "on_missing": column.on_missing,
         "provenance": column.provenance.to_dict(),
+        "typical": None
+        if spread is None
+        else {"low": spread.low, "high": spread.high, "provenance": spread.provenance.to_dict()},
     }

@@ -99,7 +99,7 @@ class Plan:
         parameters = method_parameters(method)
         return cls(
             method=MethodId(method.name, method.version, parameters),
-            schema=schema.to_dict(),
+            schema=schema.without_typical.to_dict(),
             requested=allowance.requested,
             guarantees=allowance.guarantees(event),
             event=event,
@@ -221,8 +221,8 @@ class Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
         return replace(self, statistics={}, forecast={}, notes=(), planned_n=None)
 
-    def outlook(self, other: Plan, n: int) -> Plan:
-        """This plan with what another one, made for n records, expects: its forecast and what it says of n. No fact changes."""
+    def outlook(self, other: Plan, n: int | None) -> Plan:
+        """This plan with what another one, made for n records and typical spreads, expects: its forecast and notes. No fact changes."""
         return replace(self, forecast=other.forecast, notes=other.notes, planned_n=n)
 
     def __str__(self) -> str:

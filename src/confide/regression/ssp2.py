@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.regression.least_squares import LeastSquares
 from confide.regression.line_path import LinePath
 from confide.regression.robust_line import RobustLine
 from confide.regression.scaling import to_units
@@ -101,7 +102,7 @@ class SSP2(Method):
         design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         if self.objective == "inference" and self.target == "ols":
-            raise PlanError('target="ols" is not built yet; write target="robust"')
+            return LeastSquares(whole, design, self.limit, self.clipping_check)
         label = f"{self.name} {self.version}"
         return RobustLine(label, whole, design, self.objective == "inference", self.slope_bound, self.clipping_check)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from confide.schema.columns import Categorical, Column, Integer, Numeric, Provenance
+from confide.schema.columns import Categorical, Column, Integer, Numeric, Provenance, Typical
 from confide.schema.design import Design
 from confide.schema.schema import Schema
 from confide.schema.term import Term
 
-__all__ = ["Categorical", "Column", "Design", "Integer", "Numeric", "Provenance", "Schema", "Term"]
+__all__ = ["Categorical", "Column", "Design", "Integer", "Numeric", "Provenance", "Schema", "Term", "Typical"]

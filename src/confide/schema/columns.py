@@ -10,8 +10,19 @@ from confide.errors import SchemaError
 from confide.schema.categorical import Categorical
 from confide.schema.grid import MAX_STEPS, MISSING, Grid
 from confide.schema.provenance import Provenance
+from confide.schema.typical import Typical
 
-__all__ = ["MAX_STEPS", "MISSING", "Categorical", "Column", "Integer", "Numeric", "Provenance", "column_from_dict"]
+__all__ = [
+    "MAX_STEPS",
+    "MISSING",
+    "Categorical",
+    "Column",
+    "Integer",
+    "Numeric",
+    "Provenance",
+    "Typical",
+    "column_from_dict",
+]
 
 # Above 2^53 neighbouring integers are no longer all doubles.
 _EXACT = 2**53
@@ -22,7 +33,9 @@ class Numeric(Grid):
     """A column of real numbers with public bounds, coded on an even grid of `steps` points from `low` to `high`.
 
     Values outside the bounds count as the nearest bound. `on_missing` is "drop" (the record), "midpoint", or a number
-    within the bounds. Raises `SchemaError` unless low < high, high - low is finite and 2 <= steps <= 2^22.
+    within the bounds. `typical=(5e3, 9e4)`: about 95 % of the values lie there, from public knowledge; it makes forecasts sharper and
+    touches no record (`Typical`). Raises `SchemaError` unless low < high, high - low is finite, 2 <= steps <= 2^22, and a typical spread
+    lies within the bounds.
 
     >>> column = Numeric(0, 1, steps=11, on_missing=0.2)
     >>> column.code([0.31, -4, 7, float("nan")]).tolist(), column.decode([10]).tolist(), column.scale
@@ -39,8 +52,8 @@ class Numeric(Grid):
         >>> Numeric.from_dict(column.to_dict()) == column
         True
         """
-        low, high, rule, provenance = _grid_facts(data)
-        column = cls(low, high, steps=data["steps"], on_missing=rule, provenance=provenance)
+        low, high, facts = _grid_facts(data)
+        column = cls(low, high, steps=data["steps"], **facts)
         column.check_scale(data)
         return column
 
@@ -50,7 +63,7 @@ class Integer(Grid):
     """A column of whole numbers with public bounds; its grid is the integers from `low` to `high`, both included.
 
     Values that are not whole are rounded (a half to the even code, counted from `low`); at most 2^22 different values.
-    `on_missing` as for `Numeric`. Raises `SchemaError` for bounds that are not whole or too far apart.
+    `on_missing` and `typical` as for `Numeric`. Raises `SchemaError` for bounds that are not whole or too far apart.
 
     >>> Integer(0, 5).code([2.0, 2.7, 9, float("inf")]).tolist(), Integer(0, 5).steps
     ([2.0, 3.0, 5.0, -1.0], 6)
@@ -82,8 +95,8 @@ class Integer(Grid):
         >>> Integer.from_dict(Integer(0, 5).to_dict()) == Integer(0, 5)
         True
         """
-        low, high, rule, provenance = _grid_facts(data)
-        column = cls(low, high, on_missing=rule, provenance=provenance)
+        low, high, facts = _grid_facts(data)
+        column = cls(low, high, **facts)
         column.check_scale(data)
         return column
 
@@ -115,7 +128,8 @@ def column_from_dict(data: Any) -> Column:
         ) from None
 
 
-def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, Any, Provenance]:
+def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
+    """low, high, and what `Numeric` and `Integer` take by name."""
     rule = data["on_missing"]
     try:
         low, high = float.fromhex(data["low"]), float.fromhex(data["high"])
@@ -124,4 +138,5 @@ def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, Any, Provenance]
         raise SchemaError(
             "low, high and a constant for on_missing must be floats in hexadecimal; write the column with to_dict()"
         ) from None
-    return low, high, rule, Provenance.from_dict(data["provenance"])
+    typical = Typical.from_dict(data["typical"]) if "typical" in data else None
+    return low, high, {"on_missing": rule, "provenance": Provenance.from_dict(data["provenance"]), "typical": typical}

@@ -28,6 +28,8 @@ _HEAD = f"""\
 # a law of nature. Bounds or levels that are looked up in the data are not private: they would tell something about
 # single records. Values outside the bounds will count as the nearest bound; labels that are not levels will count as
 # missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
+# A column of numbers may also say where about 95 % of its values lie, which makes the forecasts of a plan sharper and touches
+# no record: typical = {{ low = 5000, high = 90000, provenance = {{ kind = "public", text = "yearbook 2023" }} }}
 
 # the name under which a ledger charges these records, the same in every schema of them
 dataset = "{UNFILLED}"

@@ -13,7 +13,7 @@ Codes are float64 arrays that hold exact integers; -1 stands for "missing, drop 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import SchemaError
 from confide.schema.provenance import PUBLIC, Provenance, checked_provenance
+from confide.schema.typical import Typical, typical_of
 
 __all__ = ["MAX_STEPS", "MISSING", "Codes", "Grid", "is_number"]
 
@@ -37,13 +38,14 @@ _SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
 
 @dataclass(frozen=True)
 class Grid:
-    """A bounded column on an even grid: what `Numeric` and `Integer` share."""
+    """A bounded column on an even grid: what `Numeric` and `Integer` share. `typical` serves forecasts and touches no code."""
 
     low: float
     high: float
     steps: int = field(default=2**20, kw_only=True)
     on_missing: str | float = field(default="drop", kw_only=True)
     provenance: Provenance = field(default=PUBLIC, kw_only=True)
+    typical: Typical | Sequence[float] | Mapping[str, Any] | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str]
 
@@ -68,6 +70,7 @@ class Grid:
             )
         self._set("on_missing", self._missing_rule(self.on_missing))
         checked_provenance(self._name, self.provenance)
+        self._set("typical", typical_of(self._name, self.typical, self.low, self.high, self._typical_example))
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -79,6 +82,18 @@ class Grid:
     @property
     def _example(self) -> str:
         return f"{self._name}(0, 100)"
+
+    @property
+    def spread(self) -> Typical | None:
+        """`typical`, whatever form it was given in."""
+        assert self.typical is None or isinstance(self.typical, Typical)
+        return self.typical
+
+    @property
+    def _typical_example(self) -> str:
+        """A call that works: the middle half of the bounds."""
+        quarter = (self.high - self.low) / 4
+        return f"write {self._name}({self.low:g}, {self.high:g}, typical=({self.low + quarter:g}, {self.high - quarter:g}))"
 
     def _bound(self, name: str, value: Any) -> float:
         if not is_number(value):
@@ -168,9 +183,9 @@ class Grid:
             return np.asarray(((x < self.low) | (x > self.high)) & np.isfinite(x))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form with floats as `float.hex`, the double `scale` included."""
+        """JSON-safe form with floats as `float.hex`, the double `scale` included; `typical` only where it was given."""
         rule = self.on_missing if isinstance(self.on_missing, str) else self.on_missing.hex()
-        return {
+        facts = {
             "kind": self.kind,
             "low": self.low.hex(),
             "high": self.high.hex(),
@@ -179,6 +194,7 @@ class Grid:
             "on_missing": rule,
             "provenance": self.provenance.to_dict(),
         }
+        return facts if self.spread is None else {**facts, "typical": self.spread.to_dict()}
 
     def check_scale(self, data: Mapping[str, Any]) -> None:
         """`SchemaError` when a dictionary of `to_dict` holds another scale than its bounds give."""

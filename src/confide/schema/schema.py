@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from types import MappingProxyType
@@ -157,17 +158,35 @@ class Schema:
 
     @cached_property
     def _digest(self) -> str:
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            self.without_typical.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in hexadecimal: the schema's identity.
+        """SHA-256 of the canonical JSON, in hexadecimal: the identity of how records are read. Typical spreads are not in it.
 
         >>> Schema({"x": Numeric(0, 1)}).digest == Schema({"x": Numeric(0.0, 1.0)}).digest
         True
         """
         return self._digest
+
+    @cached_property
+    def without_typical(self) -> Schema:
+        """This schema without its typical spreads, which serve forecasts alone: what plans, releases and digests hold.
+
+        >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))})
+        >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
+        (True, True)
+        """
+        bare = {
+            name: replace(column, typical=None) if isinstance(column, Numeric | Integer) else column
+            for name, column in self.columns.items()
+        }
+        if bare == dict(self.columns):
+            return self
+        return Schema(bare, rows_per_unit=self.rows_per_unit, unit=self.unit, dataset=self.dataset)
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file, which `from_toml` reads back to the bit.

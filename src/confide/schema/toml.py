@@ -24,8 +24,8 @@ UNFILLED = "?"
 
 _FACTS = ("columns", "dataset", "rows_per_unit", "unit")
 _ENTRIES = {
-    "numeric": ("low", "high", "steps", "on_missing", "provenance"),
-    "integer": ("low", "high", "on_missing", "provenance"),
+    "numeric": ("low", "high", "steps", "on_missing", "provenance", "typical"),
+    "integer": ("low", "high", "on_missing", "provenance", "typical"),
     "categorical": ("levels", "on_missing", "provenance"),
 }
 # What a fact of the whole table that was left to fill in should look like.
@@ -168,6 +168,11 @@ def _as_lines(message: str, name: str) -> str:
         lambda call: f"{place} low = {call[1]} and high = {call[2]}" + (f" and steps = {call[4]}" if call[3] else ""),
         message,
     )
+    message = re.sub(
+        r"write (?:Numeric|Integer)\([^()]*typical=\(([^,()]+), ([^,()]+)\)\)",
+        rf"{place.removesuffix('lines')}line typical = {{ low = \1, high = \2 }}".replace("\\[", "["),
+        message,
+    )
     message = re.sub(r"write Categorical\((\[[^\]]*\])\)", rf"{place.replace(chr(92), '')} levels = \1", message)
     return message.replace('write on_missing="drop"', f'{place} on_missing = "drop"')
 
@@ -190,6 +195,9 @@ def _lines(column: Column) -> list[str]:
     else:
         facts |= {"low": column.low, "high": column.high, "steps": column.steps}
     facts |= {"on_missing": column.on_missing, "provenance": column.provenance.to_dict()}
+    spread = None if isinstance(column, Categorical) else column.spread
+    if spread is not None:
+        facts["typical"] = {"low": spread.low, "high": spread.high, "provenance": spread.provenance.to_dict()}
     return [f"{entry} = {value(given)}" for entry, given in facts.items()]
 
 

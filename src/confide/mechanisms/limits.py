@@ -1,0 +1,259 @@
+"""Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
+
+A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
+excess, sum (|v r| - R)^+, is a quarter of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
+least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.mechanisms.metric import Layout
+from confide.mechanisms.rows import Box
+from confide.mechanisms.score_rows import CELLS
+from confide.mechanisms.whitened_rows import Frame
+from confide.schema import Design
+
+__all__ = ["CERTAIN", "LEVERAGE_EDGES", "TAIL_EDGES", "Levels", "Limits", "Maxima", "Sizes", "Tail", "public_maxima"]
+
+Array = NDArray[np.float64]
+
+#: Edges of the histograms in typical sizes: sigma sqrt(F2) for |v r|, sqrt(F2) for |v|.
+TAIL_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)
+LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
+
+# How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
+_INDEX, _MEAT_INDEX = 3.5, 3.0
+# And where even the last edge is exceeded by more records than this many sds of noise, as in the tail of x^2 for an exponential x.
+_UNFINISHED, _SEEN = 2.0, 2.0
+# A cell between an edge e and 1.4 e is counted at 1.2 e.
+_WITHIN = 1.2
+# Scores are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
+# costs the interval, one that is not there a few percent of width.
+_RELIABLE = 1.5
+#: Of leverages, and where a rare outcome is counted on, more is asked: noise on A is dear, and what its cap cuts off is known.
+CERTAIN = 3.0
+# Public combinations of levels and corners of numeric features that are gone through one by one.
+_COMBINATIONS, _CORNERS = 3_000, 6
+# Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
+_BIAS, _UNLIMITED = 0.25, 1.1
+
+
+@dataclass(frozen=True)
+class Maxima:
+    """What no record of the public box exceeds: |v|^2, |v| |r| and |r|."""
+
+    leverage: float
+    score: float
+    residual: float
+
+
+def public_maxima(design: Design, layout: Layout, frame: Frame) -> Maxima:
+    """`Maxima` of the frame's coordinates and line.
+
+    |v|^2 and |r| are largest at corners of the box; the levels of a factor exclude each other. Where the corners are too many each
+    coordinate of v is bounded by itself.
+    """
+    public_middle, public_half = Box.of(design).arrays
+    middle, half = frame.box.arrays
+    centre = np.concatenate([[1.0], (public_middle - middle) / half])
+    radius = np.concatenate([[0.0], public_half / half])
+    starts, rest = _level_rows(layout, centre, radius)
+    coordinates = np.column_stack([frame.matrix, frame.line])
+    signs = np.array(list(product((-1.0, 1.0), repeat=len(rest)))) if len(rest) <= _CORNERS else None
+    longest, far = np.zeros(len(starts)), np.zeros(len(starts))
+    numeric = [1 + j for j in rest]
+    if signs is None:
+        at = starts @ coordinates
+        reach = radius[numeric] @ np.abs(coordinates[numeric])
+        longest = ((np.abs(at) + reach)[:, :-1] ** 2).sum(axis=1)
+        far = np.abs(at[:, -1]) + reach[-1]
+    else:
+        moves = (signs * radius[numeric]) @ coordinates[numeric]
+        for i, start in enumerate(starts @ coordinates):
+            corners = start + moves
+            longest[i] = (corners[:, :-1] ** 2).sum(axis=1).max()
+            far[i] = np.abs(corners[:, -1]).max()
+    # a hair more, for the floats and the grid
+    hair = 1 + 1e-6
+    residual = (1 + far) * hair
+    return Maxima(
+        float(longest.max() * hair**2),
+        float((np.sqrt(longest) * hair * residual).max()),
+        float(residual.max()),
+    )
+
+
+def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tuple[int, ...]]:
+    """z at every combination of levels with all other features at the middle of their box; the terms that are still free."""
+    places = [(-1, *range(len(factor))) for factor in layout.factors]
+    if np.prod([float(len(place)) for place in places]) > _COMBINATIONS:
+        return centre[None, :], tuple(range(layout.terms))
+    rows = np.tile(centre, (int(np.prod([len(place) for place in places])), 1))
+    for row, chosen in zip(rows, product(*places), strict=True):
+        for factor, level in zip(layout.factors, chosen, strict=True):
+            for k, j in enumerate(factor):
+                row[1 + j] += radius[1 + j] * (1.0 if k == level else -1.0)
+    return rows, layout.numeric
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """A noisy histogram of sizes: counts (9,), edges (8,), the sd of each count's noise, and from how many sds on records are believed."""
+
+    counts: Array
+    edges: Array
+    sd: float
+    believed: float = _RELIABLE
+
+    @property
+    def beyond(self) -> Array:
+        """The noisy count of records beyond each edge, (8,)."""
+        return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
+
+    @property
+    def noise(self) -> Array:
+        """The sd of `beyond`, (8,)."""
+        return np.asarray(np.sqrt(np.arange(CELLS - 1, 0, -1)) * self.sd)
+
+    @property
+    def reliable(self) -> Array:
+        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too."""
+        own = self.beyond >= self.believed * self.noise
+        return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether even the last edge is exceeded by more records than noise would show: then the tail was not seen to its end."""
+        return bool(self.beyond[-1] >= _SEEN * self.noise[-1])
+
+    def excess(self, limit: float, power: float, index: float, top: float) -> float:
+        """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
+        total = 0.0
+        last = -1
+        for k, (edge, reliable) in enumerate(zip(self.edges, self.reliable, strict=True)):
+            if not reliable:
+                break
+            if edge <= limit:
+                last = k
+            else:
+                size = max((_WITHIN * edge) ** power - limit**power, 0.0)
+                total += max(float(self.counts[k + 1]), 0.0) * size
+        if last >= 0:
+            edge = float(self.edges[last])
+            tail = edge**power * power / (index - power) * (edge / limit) ** (index - power)
+            total += float(self.beyond[last]) * min(tail, max(top**power - limit**power, 0.0))
+        return total
+
+    def root_mean_square(self, count: float, top: float) -> float:
+        """Of the sizes, from the cells above their noise; at most `top`."""
+        middles = np.concatenate(
+            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [_WITHIN * self.edges[-1]]]
+        )
+        seen = np.where(self.counts > 2 * self.sd, self.counts, 0.0)
+        return min(sqrt(float(seen @ middles**2) / count), top)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """mu of each part for one record, as its noise is: the bound of a record's part over the sd."""
+
+    gram: float
+    cross: float
+    square: float
+    meat: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """R, R_A, R_M and the reach of q, with what they rest on.
+
+    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise.
+    """
+
+    score: float
+    leverage: float
+    meat: float
+    square: float
+    kappa: float
+    sampling: float
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima."""
+
+    weights: Array
+    sigma: float
+    count: float
+    tail: Tail
+    leverage: Tail | None
+    maxima: Maxima
+    levels: Levels
+
+    def limits(self, rare: float | None = None, *, unlimited: bool = False) -> Limits:
+        """The limits. rare: the noisy number of records with the rarer of two public values of the response, None for other responses;
+        unlimited: nothing is limited but what the meat and q measure.
+        """
+        size = float(self.weights.sum())
+        typical = self.sigma * sqrt(size)
+        seen = max(self.tail.root_mean_square(self.count, self.maxima.score), typical / 2)
+        scale = max(self.sigma, seen / sqrt(size))
+        sampling = scale * sqrt(size / len(self.weights)) * sqrt(self.count)
+        leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
+        score = self._score(typical, sampling)
+        if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:
+            score = max(score, min(self.maxima.score, self.maxima.residual * sqrt(leverage)))
+        score = self.maxima.score if unlimited else self._or_none(score, sampling)
+        square = min(scale * sqrt(max(36.0, 0.1 * self.levels.square * self.count)), self.maxima.residual)
+        if score >= self.maxima.score:
+            square = self.maxima.residual
+        return Limits(score, leverage, self._meat(typical, sampling, score), square, kappa, sampling, scale)
+
+    def _or_none(self, score: float, sampling: float) -> float:
+        """The largest score of the public box in place of the limit, where that is cheap."""
+        top, mu = self.maxima.score, self.levels.cross
+        cheap = sqrt((top / mu) ** 2 + sampling**2) <= _UNLIMITED * sqrt((score / mu) ** 2 + sampling**2)
+        return top if cheap else min(score, top)
+
+    def _score(self, typical: float, sampling: float) -> float:
+        mu, top = self.levels.cross, self.maxima.score
+        limit = max(3 * typical, 0.5 * min(mu, 1.0) * sampling)
+        index = _UNFINISHED if self.tail.unfinished else _INDEX
+        while limit < top and self.tail.excess(limit, 1.0, index, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
+            limit *= 2**0.25
+        return min(limit, top)
+
+    def _leverage(self, size: float) -> tuple[float, float]:
+        """(R_A, kappa)."""
+        top = self.maxima.leverage
+        gram = float((1 / self.weights).max() * (1 / self.weights).sum())
+        most = min(max(2 * size, 0.35 * self.count * self.levels.gram / sqrt(2 * gram)), top)
+        cap = min(2 * size, most)
+        while cap < most and self._cut(cap) > 0.05 * self.count * size:
+            cap = min(cap * 2**0.5, most)
+        if cap >= top:
+            return top, 0.0
+        return cap, self._cut(cap) / (self.count * size)
+
+    def _cut(self, cap: float) -> float:
+        assert self.leverage is not None
+        return self.leverage.excess(sqrt(cap), 2.0, _INDEX, sqrt(self.maxima.leverage))
+
+    def _meat(self, typical: float, sampling: float, score: float) -> float:
+        variance = sampling**2 + (score / self.levels.cross) ** 2
+        most = min(max(2.5 * typical, sqrt(0.25 * self.levels.meat * variance)), score)
+        limit = min(2.5 * typical, most)
+        if self.tail.unfinished:
+            return most
+        aim = 0.02 * len(self.weights) * variance
+        while limit < most and self.tail.excess(limit, 2.0, _MEAT_INDEX, self.maxima.score) > aim:
+            limit = min(limit * 2**0.25, most)
+        return limit

@@ -1,0 +1,324 @@
+"""Records in the coordinates of a least-squares line: the maps under its sums, each an exact bound for any metric and any line.
+
+A record has v = M z and r = t - z'theta, not clipped; M, theta and all limits came out of earlier noisy numbers. What is coded is cut
+to its bound in integers, so that no sensitivity rests on floats, on M or on theta:
+
+    LimitedFeatures   sqrt(w) v, w = min(1, cap/|v|^2)            |m|^2 <= 2^40   its Gram matrix is A
+    LimitedScores     limit(v r, R), limit(s, R) = s min(1, R/|s|)   |m|^2 <= 2^40   its total is b, its Gram matrix the meat
+    SquareOf          min(r^2, reach^2)                           0 <= m <= 2^40  its total is q
+    SizeIndices       the cell of |v| or of |v r| among 9          one count moves by 1
+
+Sensitivities: A and the meat 2^40 in the Frobenius norm, under substitute sqrt(2) times that, since Gram matrices are positive
+(`protocol.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`protocol.Total`);
+q 2^40 under both, as it is one number that is never negative; a histogram 1, under substitute sqrt(2).
+
+The coordinates of a record are one linear map of its codes. Rounded to integers that keep every sum below 2^53 it is one exact matrix
+product, so that no number depends on the batch, on the order or on the machine; all further float steps are elementwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.mechanisms.rows import BITS, BOUND, Box, CodedRows, round_within, steps
+from confide.mechanisms.whitened_rows import Frame
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = ["CELLS", "Coordinates", "LimitedFeatures", "LimitedScores", "SizeCells", "SizeIndices", "SquareOf"]
+
+Array = NDArray[np.float64]
+
+#: Cells of a histogram of sizes.
+CELLS = 9
+# Sums of products stay below this, with room for the rounding of the map.
+_ROOM = 2.0**52
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """v = M z and r = t - z'theta of records, from their codes: out = scale * (matrix @ codes) + shift, row r last.
+
+    `matrix` holds integers, shape (p + 1, terms + 1), with sum |entry| |code| < 2^53 for any record.
+    """
+
+    matrix: Array
+    scale: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, design: Design, frame: Frame) -> Coordinates:
+        """The map of a frame: T' = M, theta; the frame's scale of residuals is not used."""
+        slope, shift = _linear(design, frame)
+        codes = np.array([max(term.steps - 1, 1) for term in (*design.terms, design.response)], dtype=np.float64)
+        # columns of few values are brought to the size of the others, exactly, so that one scale serves a whole row
+        lift = 2.0 ** np.maximum(BITS - np.ceil(np.log2(codes)), 0.0)
+        slope = slope / lift
+        largest = np.abs(slope) @ (codes * lift)
+        largest = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
+        scale = 2.0 ** np.clip(np.floor(np.log2(_ROOM / largest)), -900, 900)
+        whole = np.rint(np.nan_to_num(slope, nan=0.0, posinf=0.0, neginf=0.0) * scale[:, None])
+        # a hair of rounding may pass the bound only where numbers are beyond use; then the row is nothing
+        whole[np.abs(whole) @ (codes * lift) >= 2 * _ROOM] = 0.0
+        return cls(whole * lift, 1.0 / scale, shift)
+
+    def __call__(self, codes: Array) -> Array:
+        """Rows (v, r), shape (p + 1, records), from the terms' codes."""
+        with np.errstate(all="ignore"):
+            out = _product(self.matrix, codes)
+            for row, scale, shift in zip(out, self.scale, self.shift, strict=True):
+                row *= scale
+                row += shift
+        return out
+
+
+def _linear(design: Design, frame: Frame) -> tuple[Array, Array]:
+    """(slopes (p + 1, terms + 1), shift (p + 1,)) of (v, r) in the codes of terms and response."""
+    public_middle, public_half = Box.of(design).arrays
+    middle, half = frame.box.arrays
+    # z = start + stretch c, t = -1 + last c
+    stretch = np.array([2.0 / max(term.steps - 1, 1) for term in (*design.terms, design.response)])
+    last = stretch[-1]
+    start = np.concatenate([[1.0], (public_middle - public_half - middle) / half])
+    stretch = stretch[:-1] * public_half / half
+    transform, theta = frame.matrix, frame.line
+    p = len(theta)
+    slope = np.zeros((p + 1, p))
+    slope[:p, :-1] = (transform[1:] * stretch[:, None]).T
+    slope[p, :-1] = -theta[1:] * stretch
+    slope[p, -1] = last
+    return slope, np.append(start @ transform, -1.0 - float(start @ theta))
+
+
+def _product(matrix: Array, codes: Array) -> Array:
+    if _products_are_exact():
+        return np.asarray(matrix @ codes)
+    whole, right = matrix.astype(np.int64), codes.astype(np.int64)
+    return np.asarray(np.einsum("ij,jk->ik", whole, right), dtype=np.float64)
+
+
+@lru_cache(maxsize=1)
+def _products_are_exact() -> bool:
+    """Whether this machine's product of doubles is exact up to 2^53: some products split or emulate doubles."""
+    index = np.arange(64 * 96, dtype=np.int64).reshape(64, 96)
+    left = (1 << 26) - (index[:6, :64].T * 2654435761 % 1009).T
+    left[1::2] *= -1
+    right = (1 << 20) - index * 40503 % 977
+    exact = np.einsum("ij,jk->ik", left, right)
+    found = left.astype(np.float64) @ right.astype(np.float64)
+    return bool((found.astype(np.int64) == exact).all())
+
+
+def _length(v: Array) -> Array:
+    """|v|, coordinate by coordinate."""
+    total = np.zeros(v.shape[1])
+    square = np.empty(v.shape[1])
+    for row in v:
+        np.multiply(row, row, out=square)
+        total += square
+    return np.sqrt(total, out=total)
+
+
+class _InCoordinates(CodedRows):
+    """What the maps share: a design, and the frame of one release; without one the public box, M = I, theta = 0."""
+
+    frame: Frame | None
+
+    @property
+    def features(self) -> int:
+        """p: the terms and the intercept."""
+        return len(self.design.terms) + 1
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Of the frame, computed once."""
+        return Coordinates.of(self.design, self.frame or Frame.start(Box.of(self.design)))
+
+    def rows(self, codes: Array) -> tuple[Array, Array, NDArray[np.bool_] | None]:
+        """v (p, records), r (records,), and which records count."""
+        terms, keep = self.design.codes(codes)
+        rows = self.coordinates(terms)
+        return rows[:-1], rows[-1], keep
+
+
+@dataclass(frozen=True)
+class LimitedFeatures(_InCoordinates):
+    """One record as sqrt(w) v in integer steps, w = min(1, cap/|v|^2): |m|^2 <= 2^40."""
+
+    design: Design
+    frame: Frame | None = None
+    cap: float = 1.0
+    l2_squared: int = field(default=BOUND, init=False)
+
+    def at(self, frame: Frame, cap: float) -> LimitedFeatures:
+        """The map in the coordinates of a frame. cap: R_A."""
+        return replace(self, frame=frame, cap=float(cap))
+
+    @property
+    def width(self) -> int:
+        return self.features
+
+    @property
+    def steps(self) -> int:
+        """Integer steps in one unit of v."""
+        return steps(sqrt(self.cap), self.width)
+
+    @property
+    def digest(self) -> str:
+        return digest(["limited features", self.design.to_dict()])
+
+    def __call__(self, codes: Array) -> Array:
+        v, _, keep = self.rows(codes)
+        with np.errstate(all="ignore"):
+            longest = sqrt(self.cap)
+            factor = _length(v)
+            np.maximum(factor, longest, out=factor)
+            np.divide(longest * self.steps, factor, out=factor)
+            if keep is not None:
+                factor *= keep
+            v *= factor
+            return round_within(v)
+
+
+@dataclass(frozen=True)
+class LimitedScores(_InCoordinates):
+    """One record as limit(v r, R)/R in integer steps: |m|^2 <= 2^40."""
+
+    design: Design
+    frame: Frame | None = None
+    limit: float = 1.0
+    l2_squared: int = field(default=BOUND, init=False)
+
+    def at(self, frame: Frame, limit: float) -> LimitedScores:
+        """The map in the coordinates and at the line of a frame. limit: R."""
+        return replace(self, frame=frame, limit=float(limit))
+
+    @property
+    def width(self) -> int:
+        return self.features
+
+    @property
+    def steps(self) -> float:
+        """Integer steps in one unit of a score."""
+        return steps(1.0, self.width) / self.limit
+
+    @property
+    def digest(self) -> str:
+        return digest(["limited scores", self.design.to_dict()])
+
+    def __call__(self, codes: Array) -> Array:
+        v, r, keep = self.rows(codes)
+        with np.errstate(all="ignore"):
+            size = _length(v)
+            size *= np.abs(r)
+            np.maximum(size, self.limit, out=size)
+            np.divide(r, size, out=size)
+            size *= float(steps(1.0, self.width))
+            if keep is not None:
+                size *= keep
+            v *= size
+            return round_within(v)
+
+
+@dataclass(frozen=True)
+class SquareOf(_InCoordinates):
+    """min(r^2/reach^2, 1) of a complete record in steps of 2^-40, 0 for any other."""
+
+    design: Design
+    frame: Frame | None = None
+    reach: float = 1.0
+    width: int = field(default=1, init=False)
+    l1: int = field(default=BOUND, init=False)
+    l2_squared: int = field(default=BOUND**2, init=False)
+
+    def at(self, frame: Frame, reach: float) -> SquareOf:
+        """The map at the line of a frame."""
+        return replace(self, frame=frame, reach=float(reach))
+
+    @property
+    def digest(self) -> str:
+        return digest(["limited square", self.design.to_dict()])
+
+    def __call__(self, codes: Array) -> Array:
+        _, r, keep = self.rows(codes)
+        with np.errstate(all="ignore"):
+            share = r / self.reach
+            np.multiply(share, share, out=share)
+            # fmin: what is no number counts as far out
+            np.fmin(share, 1.0, out=share)
+            share *= float(BOUND)
+            np.rint(share, out=share)
+            if keep is not None:
+                share *= keep
+        return share[None, :]
+
+
+@dataclass(frozen=True)
+class SizeIndices(_InCoordinates):
+    """The cell of a record's size among eight rising edges, 1 to 9, and 0 for a record that is dropped.
+
+    scores: the size is |v r|, else |v|. The plan fixes the number of cells; the edges follow from noisy numbers.
+    """
+
+    design: Design
+    scores: bool
+    frame: Frame | None = None
+    edges: tuple[float, ...] = tuple(float(k) for k in range(1, CELLS))
+    width: int = field(default=1, init=False)
+    l1: int = field(default=CELLS, init=False)
+    l2_squared: int = field(default=CELLS**2, init=False)
+
+    def at(self, frame: Frame, edges: tuple[float, ...]) -> SizeIndices:
+        """The map in the coordinates and at the line of a frame."""
+        return replace(self, frame=frame, edges=edges)
+
+    @property
+    def digest(self) -> str:
+        return digest(["size cells", self.scores, self.design.to_dict()])
+
+    def __call__(self, codes: Array) -> Array:
+        v, r, keep = self.rows(codes)
+        with np.errstate(all="ignore"):
+            size = _length(v)
+            if self.scores:
+                size *= np.abs(r)
+        # what is no number counts as infinitely far out
+        cell = 1.0 + np.searchsorted(self.edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
+        if keep is not None:
+            cell *= keep
+        return np.asarray(cell[None, :])
+
+
+@dataclass(frozen=True)
+class SizeCells:
+    """How many records lie in each cell of a size, shape (9,): one record moves one count by 1."""
+
+    map: SizeIndices
+    shape: tuple[int] = field(default=(CELLS,), init=False)
+    norm: str = field(default="cells", init=False)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(2 if relation == "substitute" else 1)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return self.sensitivity_squared(relation)
+
+    def zero(self) -> NDArray[np.int64]:
+        return np.zeros(CELLS + 1, dtype=np.int64)
+
+    def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
+        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=CELLS + 1)
+        return state
+
+    def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        return a + b
+
+    def value(self, state: NDArray[np.int64]) -> NDArray[Any]:
+        return state[1:].copy()

@@ -1,0 +1,294 @@
+"""A release of score sums read as a regression table: which coefficients are answered, their intervals, what the others need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.mechanisms.moments import ClippedResponse
+from confide.mechanisms.ranges import ranged
+from confide.mechanisms.rows import BITS, BOUND, Box
+from confide.mechanisms.score_rows import LimitedScores
+from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
+from confide.noise import keyed_generator
+from confide.protocol import Noisy, Question, Release
+from confide.regression.explained import Explained
+from confide.regression.level_counts import totals_of_gram, unseen_levels
+from confide.regression.linear import legend
+from confide.regression.round_reading import count_text, few_records
+from confide.regression.sandwich import Sandwich
+from confide.regression.scaling import coefficient_names, to_units
+from confide.regression.score_sums import decoded_sums, names_of
+from confide.regression.shared_estimates import SharedEstimates
+from confide.schema import Design
+
+__all__ = ["LeastSquaresReading"]
+
+Array = NDArray[np.float64]
+
+_TOLERATED_CLIPPING = 0.005
+# A feature whose bounds lie this many of its sds away may have records there that no private count can see; bounds that would do.
+_FAR, _NEAR = 25.0, 10.0
+# A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
+# tail ends, the second where it does not, and for the intercept, of which slopes are a part.
+_TIED, _CLOSELY = 0.2, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquaresReading:
+    """One release read with one question: the line in corrections delta of where the rounds stood, and back in the data's units."""
+
+    release: Release
+    question: Question
+    design: Design
+    keep: list[int]
+
+    # what was released ------------------------------------------------------------------------------------------------
+
+    def _public(self, name: str) -> Array:
+        return np.asarray(self.release.public[name], dtype=np.float64)
+
+    def _number(self, name: str) -> float:
+        return float(self._public(name)[0])
+
+    @cached_property
+    def box(self) -> Box:
+        """Where z was measured from."""
+        middle, half = self._public("box")
+        return Box(tuple(map(float, middle)), tuple(map(float, half)))
+
+    def _drawn(self) -> tuple[Noisy, Noisy, Noisy]:
+        gram, cross = names_of(self.release.statistics)
+        return self.release[gram], self.release[cross], self.release["square"]
+
+    @cached_property
+    def sandwich(self) -> Sandwich:
+        """The sums in units of v and r, and the coefficients in those of the data."""
+        drawn = self._drawn()
+        cap, limit, reach = (self._number(name) for name in ("leverage_cap", "score_limit", "square_limit"))
+        gram, cross, square = decoded_sums(self.design, drawn, cap, limit, reach)
+        meat_limit = self._number("meat_limit")
+        scores = LimitedScores(self.design, limit=meat_limit)
+        metric = self._public("metric")
+        matrix, shift = to_units(self.design, list(range(len(self.design.terms))), self.box)
+        axis = np.linalg.solve(metric.T, np.eye(len(metric))[0])
+        count = max(float(axis @ gram @ axis), 1.0)
+        return Sandwich(
+            gram=gram,
+            cross=cross,
+            square=square,
+            meat=self.release["meat"].decode() / scores.steps**2,
+            sd_gram=cap * _relative(drawn[0], BOUND),
+            sd_cross=limit * _relative(drawn[1], 1 << BITS),
+            sd_square=reach**2 * _relative(drawn[2], BOUND),
+            sd_meat=meat_limit**2 * _relative(self.release["meat"], BOUND),
+            rows=matrix @ metric.T,
+            shift=matrix @ self._public("line") + shift,
+            axis=axis,
+            s2=max(square / count, self._number("sigma") ** 2 / 4),
+            weights=self._public("weights"),
+            support=self._public("support"),
+        )
+
+    # which coefficients are answered ------------------------------------------------------------------------------------
+
+    @cached_property
+    def reach(self) -> dict[int, float]:
+        """How many private sds the public bounds of each feature with more than two values lie from its mean, by place among the terms."""
+        middle, half = self.box.arrays
+        public_middle, public_half = Box.of(self.design).arrays
+        away = np.abs((public_middle - middle) / half - self._public("feature_mean")) + public_half / half
+        return {j: float(away[j] / self._public("feature_sd")[j]) for j in ranged(self.design)}
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no record of the public box could have been limited."""
+        score, leverage, _ = self._public("largest")
+        return bool(self._number("score_limit") >= score and self._number("leverage_cap") >= leverage)
+
+    def _unanswered(self) -> dict[int, str]:
+        """Why a coefficient is not answered, by its place."""
+        names, s = self.design.names, self.sandwich
+        reasons = {}
+        far = [] if self.unlimited else [1 + j for j, reach in self.reach.items() if reach > _FAR]
+        tied = np.abs(s.correlation()[:, far]) > self._tied[:, None]
+        count = float(self.release["count"].decode()[0])
+        for place, (name, demand) in enumerate(zip(names, s.demand, strict=True)):
+            if demand > 1:
+                reasons[place] = (
+                    f"{name} needs about {count * demand:,.0f} records, or a mu {_up(demand)} times as large"
+                )
+            elif place in far:
+                reasons[place] = self._too_wide(place - 1)
+            elif tied[place].any():
+                with_ = names[far[int(np.argmax(np.abs(s.correlation()[place, far])))]]
+                reasons[place] = f"{name} moves with {with_}"
+        return reasons
+
+    @property
+    def _tied(self) -> Array:
+        """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
+        counts, sd = self.release["tail"].decode(), sqrt(self.release["tail"].variance)
+        unfinished = float(counts[-1]) > 2 * sd
+        return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
+
+    def _too_wide(self, j: int) -> str:
+        term = self.design.terms[j]
+        middle, half = self.box.middle[j], self.box.half[j]
+        mean, sd = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
+        low, high = max(mean - _NEAR * sd, term.low), min(mean + _NEAR * sd, term.high)
+        return (
+            f"the bounds of {term.name} reach {self.reach[j]:.0f} standard deviations: a few records out there could move this coefficient "
+            f"and no private count can see them; declare it within [{low:.2g}, {high:.2g}] (about {_NEAR:.0f} of them; values beyond count "
+            "at the bound), or ask limit='none'"
+        )
+
+    # the table ----------------------------------------------------------------------------------------------------------
+
+    def table(self) -> SharedEstimates:
+        """The regression table."""
+        if len(self.keep) < len(self.design.terms):
+            return self._points(
+                "weak",
+                "a smaller model has point estimates alone, because the released robust covariance belongs to the full one; release the "
+                "smaller formula for its intervals",
+            )
+        if not self.sandwich.positive:
+            return self._points(
+                "not_identified",
+                "the released Gram matrix is not positive definite: noise hides what the data say about some direction; ask for fewer "
+                "terms, tighter bounds, more records or a larger budget" + self._unseen(),
+            )
+        reasons = self._unanswered()
+        # an intercept stands or falls with the slopes
+        usable = self.sandwich.demand <= 1
+        if 2 * usable[1:].sum() < len(usable) - 1 or len(reasons) == len(usable):
+            return self._points("weak", "; ".join(dict.fromkeys(reasons.values())) + self._unseen())
+        return self._intervals(reasons)
+
+    def _intervals(self, reasons: Mapping[int, str]) -> SharedEstimates:
+        s = self.sandwich
+        hidden = list(reasons)
+        covariance, noise, df = np.array(s.covariance), np.diag(s.noise_covariance).copy(), np.array(s.df)
+        estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta)
+        estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
+        covariance[hidden] = covariance[:, hidden] = nan
+        explained = Explained.of(self)
+        return self._made(
+            names=self.design.names,
+            estimates=estimates,
+            covariance=covariance,
+            df=df,
+            noise_variance=noise,
+            bias=bias if self._number("kappa") > 0 else None,
+            status="partial" if reasons else "ok",
+            reason="; ".join(dict.fromkeys(reasons.values())) + (self._unseen() if reasons else ""),
+            covers=f"{self.release.plan.covers}; {self._assumption()}",
+            flags=("unlimited" if self.unlimited else "tail_assumption",),
+            facts=(self._limited(), *explained.facts),
+            rsquared=explained.share,
+            rsquared_interval=explained.interval,
+        )
+
+    def _points(self, status: str, reason: str) -> SharedEstimates:
+        names = coefficient_names(self.design, self.keep)
+        unknown = np.full((len(names),) * 2, nan)
+        return self._made(
+            names=names,
+            estimates=self._shrunken(),
+            covariance=unknown,
+            df=nan,
+            noise_variance=unknown[0],
+            status=status,
+            reason=reason,
+            flags=(),
+            facts=(self._limited(),),
+        )
+
+    def _made(self, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> SharedEstimates:
+        count = self.release["count"]
+        clipping, clipped = self._clipped()
+        return SharedEstimates.of(
+            self.release,
+            response=self.design.response.name,
+            target=f"linear regression of {self.design.response.name} on {', '.join(more['names'])}, least squares",
+            flags=(*clipping, *flags, *few_records(count)),
+            facts=(("Cov. type", "robust"), ("Count (noisy)", count_text(count)), *facts, *clipped),
+            legend=legend(self.design, self.release.plan.schema)[1:],
+            design=self.design,
+            nobs=float(count.decode()[0]),
+            **more,
+        )
+
+    def _shrunken(self) -> Array:
+        """The line of the kept columns from the shrunken normal equations, in the data's units."""
+        s, metric = self.sandwich, self._public("metric")
+        columns = [0, *(1 + j for j in self.keep)]
+        # theta = L phi: delta = M'^-1 (L phi - line)
+        inside = np.linalg.solve(metric.T, np.eye(len(metric))[:, columns])
+        basis, back = np.linalg.qr(inside)
+        line = np.linalg.solve(metric.T, self._public("line"))
+        start = basis.T @ line
+        away = basis @ start - line
+        system = NoisySystem(
+            basis.T @ s.gram @ basis, basis.T @ (s.cross - s.gram @ away), s.sd_gram, s.sd_cross, s.s2, False
+        )
+        generator = keyed_generator(self.release.sha256, self.question.sha256)
+        psi, _ = wiener(system, choose_prior(system, generator))
+        phi = np.linalg.solve(back, start + psi)
+        matrix, shift = to_units(self.design, self.keep, self.box)
+        return np.asarray(matrix[:, columns] @ phi + shift)
+
+    # what is said ---------------------------------------------------------------------------------------------------------
+
+    def _limited(self) -> tuple[str, str]:
+        limit, top = self._number("score_limit"), float(self._public("largest")[0])
+        typical = self._number("sigma") * sqrt(float(self._public("weights").sum()))
+        return "Scores limited at", f"{limit / typical:.3g} x typical (public maximum {top / typical:.3g} x)"
+
+    def _assumption(self) -> str:
+        if self.unlimited:
+            return "no score was limited: no assumption on tails"
+        level = self.sandwich.sd_cross / self._number("score_limit")
+        sampling = self._number("sampling")
+        own, whole = (
+            sqrt(sampling**2 + (limit * level) ** 2)
+            for limit in (self._number("score_limit"), float(self._public("largest")[0]))
+        )
+        return (
+            "assumed: beyond the last countable point tails fall at least like |s|^-3.5; without that (limit='none') intervals are about "
+            f"{whole / own:.2g} times as wide"
+        )
+
+    def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Flag and fact of the paid diagnostic: which share of the responses was clipped."""
+        if "clipping" not in self.release.statistics:
+            return ("clipping_unchecked",), (("Clipped responses", "not checked (clipping_check=False)"),)
+        noisy, records = self.release["clipping"], max(float(self.release["count"].decode()[0]), 1.0)
+        share = float(noisy.decode()[0]) / ClippedResponse.unit / records
+        error = sqrt(noisy.variance) / ClippedResponse.unit / records
+        seen = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
+        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
+        return ("y_clipping",) if seen else (), (("Clipped responses", text),)
+
+    def _unseen(self) -> str:
+        """What follows in the reason on levels whose noisy count is nothing."""
+        s = self.sandwich
+        totals = totals_of_gram(s.gram, s.sd_gram, self._public("metric").T)
+        return unseen_levels(self.design, self.release.plan.schema, totals, box=self.box, keep=self.keep)
+
+
+def _relative(noisy: Noisy, bound: int) -> float:
+    """The noise sd of a part over what one record can have at most."""
+    return sqrt(noisy.variance) / bound
+
+
+def _up(demand: float) -> str:
+    return f"{demand + 0.05:.1f}" if demand < 10 else f"{demand:,.0f}"

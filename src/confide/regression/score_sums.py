@@ -1,0 +1,311 @@
+"""The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
+
+Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q and the meat
+are Gaussian mechanisms on exact integers (`mechanisms.score_rows`, `blocks`, `ranges`), adaptively composed: mu^2 adds up, and is the same
+in both branches, of which a noisy count chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
+Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.mechanisms.blocks import BlockGram, multipliers
+from confide.mechanisms.limits import (
+    CERTAIN,
+    LEVERAGE_EDGES,
+    TAIL_EDGES,
+    Levels,
+    Limits,
+    Maxima,
+    Sizes,
+    Tail,
+    public_maxima,
+)
+from confide.mechanisms.metric import Layout, Metric, floored_moments
+from confide.mechanisms.moments import ClippedResponse
+from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.mechanisms.rounds import Round, first_variance, shrunken, split_of
+from confide.mechanisms.rows import BITS, BOUND, Box
+from confide.mechanisms.score_rows import LimitedFeatures, LimitedScores, SizeCells, SizeIndices, SquareOf
+from confide.mechanisms.whitened_rows import Frame, WhitenedRows
+from confide.noise import keyed_generator
+from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = ["PASSES", "ScoreSums", "decoded_sums", "names_of"]
+
+Array = NDArray[np.float64]
+
+#: Of the longest branch: first counts, two rounds, histograms, sums, meat.
+PASSES = 6
+# Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1.
+_COMMON = {"count": 1, "clipping": 1, "tail": 8, "leverage": 2, "square": 3, "meat": 11}
+_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 34}
+_SHORT = {"short round 1": 26, "short gram": 12, "short cross": 36}
+# Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
+_ENOUGH = 30
+# A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
+_FAR = 1e6
+# Where a round's residuals are clipped, in their sds; and how much of the noise of A its eigenvalues are floored at.
+_REACH, _FLOORED, _FLOORED_FACTOR = 3.0, 0.5, 0.3
+
+
+def names_of(statistics: Mapping[str, Any]) -> tuple[str, str]:
+    """The names of A and b in the branch that was drawn."""
+    return ("gram", "cross") if "gram" in statistics else ("short gram", "short cross")
+
+
+@dataclass(frozen=True)
+class ScoreSums:
+    """The plan and the draws of a design with an intercept.
+
+    limit: "auto", or "none": no score and no leverage is limited below what the public box allows; clipping: pay 1 % of mu^2 for a noisy
+    count of responses outside their bounds.
+    """
+
+    design: Design
+    limit: str = "auto"
+    clipping: bool = True
+
+    @property
+    def layout(self) -> Layout:
+        return Layout.of(self.design)
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
+        """The events and statistics, whose shares are exact in both branches."""
+        statistics = self._statistics(allowance.relation)
+        common, long, short = (
+            {name: Fraction(part, 100) for name, part in own.items()} for own in (_COMMON, _LONG, _SHORT)
+        )
+        for name, shares in (("ranges", long), ("clipping", common), ("leverage", common)):
+            if name not in statistics:
+                part = shares.pop(name)
+                long["cross"] += part
+                short["short cross"] += part if shares is common else 0
+
+        def spent(shares: Mapping[str, Fraction]) -> tuple[Any, ...]:
+            return tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items())
+
+        return Together((*spent(common), Either((Together(spent(long)), Together(spent(short)))))), statistics
+
+    def _statistics(self, relation: str) -> dict[str, Statistic]:
+        design = self.design
+        moments = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=False)))
+        made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
+        if self.clipping:
+            bounded = design.response.name in dict(design.term_bounds)
+            made["clipping"] = Total(ClippedResponse(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
+        if ranged(design):
+            made["ranges"] = RangeCells(CellIndices(design))
+        made |= dict.fromkeys(("round 1", "round 2", "short round 1"), moments)
+        made["tail"] = SizeCells(SizeIndices(design, scores=True))
+        if self.limit == "auto":
+            made["leverage"] = SizeCells(SizeIndices(design, scores=False))
+        made |= dict.fromkeys(("gram", "short gram"), Gram(LimitedFeatures(design)))
+        made |= dict.fromkeys(("cross", "short cross"), Total(LimitedScores(design)))
+        made["square"] = Total(SquareOf(design), nonnegative=True)
+        made["meat"] = Gram(LimitedScores(design))
+        return made
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
+        """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
+        return _Draw(self, source, plan, meter).run()
+
+
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """What the rounds know: the line, the residual sd, second moments of z per record, the metric, the count of records."""
+
+    theta: Array
+    sigma: float
+    moments: Array
+    metric: Metric
+    count: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """One run through a branch."""
+
+    of: ScoreSums
+    source: Source
+    plan: Plan
+    meter: Meter
+
+    def run(self) -> dict[str, NDArray[Any]]:
+        design = self.of.design
+        first = [name for name in ("count", "clipping", "ranges") if name in self.plan.statistics]
+        sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
+        records = float(self.meter.draw("count", sums["count"]).decode()[0])
+        if "clipping" in sums:
+            self.meter.draw("clipping", sums["clipping"])
+        box, long = Box.of(design), self._mu * records >= _ENOUGH * (len(design.terms) + 1)
+        if long and "ranges" in sums:
+            ranges = self.meter.draw("ranges", sums["ranges"])
+            box = private_box(design, ranges.decode(), sqrt(ranges.variance))
+        transform, cap = self.of.layout.start()
+        start = Frame.of(box, transform.T, np.zeros(len(transform)), 1.0)
+        standing = self._round("round 1" if long else "short round 1", start, cap, first=True)
+        if long:
+            frame, cap = self._second(standing, box)
+            standing = self._round("round 2", frame, cap, first=False)
+        return self._sums(standing, box, "" if long else "short ")
+
+    @property
+    def _mu(self) -> float:
+        """mu of the whole plan for one record: what the count's share says, whatever the relation and rows per unit."""
+        return 1 / sqrt(_COMMON["count"] / 100 * self._sd("count") ** 2)
+
+    def _sd(self, name: str) -> float:
+        found = self.plan.spend(name).noise_sd
+        assert found is not None
+        return found
+
+    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> _Standing:
+        """One round of moments, its shrunken line, and the metric that follows."""
+        planned = self.plan.statistic(name)
+        assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
+        (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
+        noisy = self.meter.draw(name, total)
+        done = Round.decoded(noisy, planned, frame, cap)
+        generator = keyed_generator("noise fission", digest(noisy.to_dict()))
+        layout = self.of.layout
+        free = first and not layout.factors
+        delta, s2 = shrunken(done.system(first_variance(done), free=free), done, generator)
+        theta = frame.line + frame.rho * frame.matrix @ delta
+        theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
+        least = _FLOORED * (_FLOORED_FACTOR if layout.factors else 1.0) * done.gram_noise / done.count
+        moments = floored_moments(done.gram, frame.matrix, done.count, least)
+        metric = layout.metric(moments, 2 / (self._mu * done.count))
+        return _Standing(theta, frame.rho * sqrt(s2), moments, metric, done.count)
+
+    def _second(self, standing: _Standing, box: Box) -> tuple[Frame, float]:
+        """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
+        planned = self.plan.statistic("round 2")
+        assert isinstance(planned, BlockGram)
+        a, b, _ = planned.blocks
+        sd, count, size = self._sd("round 2"), standing.count, standing.metric.size
+        mu_gram, mu_cross = a * BOUND / sd, sqrt(2) * b * BOUND / sd
+        enough = min(0.25 * count * mu_gram / sqrt(2 * len(standing.theta)), count * mu_cross**2 / 18)
+        cap = float(np.clip(enough, size, 8 * size))
+        rho = min(2.0, standing.sigma * max(_REACH, 0.5 * mu_cross * sqrt(count / cap)))
+        return Frame.of(box, standing.metric.matrix.T, standing.theta, rho), cap
+
+    def _sums(self, standing: _Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
+        """Histograms, A, b, q and the meat at the line that they give."""
+        frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
+        maxima = public_maxima(self.of.design, self.of.layout, frame)
+        limits = self._limits(standing, frame, maxima, branch)
+        gram, cross, _ = self._three(frame, limits, branch)
+        try:
+            delta = np.linalg.solve(gram, cross)
+        except np.linalg.LinAlgError:
+            delta = np.zeros_like(cross)
+        theta = frame.line + frame.matrix @ delta
+        # where noise hides A the meat serves no interval
+        theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
+        planned = self.plan.statistic("meat")
+        assert isinstance(planned, Gram) and isinstance(planned.map, LimitedScores)
+        (total,) = self.source.aggregate(Gram(planned.map.at(replace(frame, theta=tuple(theta)), limits.meat)))
+        self.meter.draw("meat", total)
+        return _public(standing, frame, theta, limits, maxima)
+
+    def _limits(self, standing: _Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
+        size = sqrt(standing.metric.size)
+        edges = {
+            "tail": [standing.sigma * size * e for e in TAIL_EDGES],
+            "leverage": [size * e for e in LEVERAGE_EDGES],
+        }
+        names = [name for name in ("tail", "leverage") if name in self.plan.statistics]
+        asked = []
+        for name in names:
+            planned = self.plan.statistic(name)
+            assert isinstance(planned, SizeCells)
+            asked.append(replace(planned, map=planned.map.at(frame, tuple(edges[name]))))
+        tails = {}
+        for name, total in zip(names, self.source.aggregate(*asked), strict=True):
+            counts = self.meter.draw(name, total).decode()
+            believed = {"believed": CERTAIN} if name == "leverage" else {}
+            tails[name] = Tail(counts, np.array(edges[name]), self._sd(name), **believed)
+        levels = Levels(
+            BOUND / self._sd(branch + "gram"),
+            (1 << BITS) / self._sd(branch + "cross"),
+            BOUND / self._sd("square"),
+            BOUND / self._sd("meat"),
+        )
+        sizes = Sizes(
+            standing.metric.weights,
+            standing.sigma,
+            standing.count,
+            tails["tail"],
+            tails.get("leverage"),
+            maxima,
+            levels,
+        )
+        return sizes.limits(_rarer(self.of.design, standing), unlimited=self.of.limit == "none")
+
+    def _three(self, frame: Frame, limits: Limits, branch: str) -> tuple[Array, Array, float]:
+        planned = {name: self.plan.statistic(name) for name in (branch + "gram", branch + "cross", "square")}
+        features, scores, squares = (statistic.map for statistic in planned.values())
+        assert isinstance(features, LimitedFeatures) and isinstance(scores, LimitedScores)
+        assert isinstance(squares, SquareOf)
+        totals = self.source.aggregate(
+            Gram(features.at(frame, limits.leverage)),
+            Total(scores.at(frame, limits.score)),
+            Total(squares.at(frame, limits.square), nonnegative=True),
+        )
+        drawn = [self.meter.draw(name, total) for name, total in zip(planned, totals, strict=True)]
+        return decoded_sums(self.of.design, drawn, limits.leverage, limits.score, limits.square)
+
+
+def decoded_sums(
+    design: Design, drawn: Sequence[Noisy], cap: float, limit: float, reach: float
+) -> tuple[Array, Array, float]:
+    """A, b and q in units of v and r, from what was drawn of them under R_A, R and the reach of q."""
+    gram, cross, square = drawn
+    features, scores = LimitedFeatures(design, cap=cap).steps, LimitedScores(design, limit=limit).steps
+    return gram.decode() / features**2, cross.decode() / scores, float(square.decode()[0]) * reach**2 / BOUND
+
+
+def _rarer(design: Design, standing: _Standing) -> float | None:
+    """The noisy number of records with the rarer of two public values of the response; None for a response with more."""
+    if design.response.steps != 2:
+        return None
+    share = float(np.clip((1 + standing.moments[0] @ standing.theta) / 2, 0.0, 1.0))
+    return standing.count * min(share, 1 - share)
+
+
+def _public(standing: _Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
+    mean = standing.moments[0, 1:]
+    spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
+    return {
+        "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
+        "metric": standing.metric.matrix,
+        "line": standing.theta,
+        "meat_line": theta,
+        "weights": standing.metric.weights,
+        "support": standing.metric.support,
+        "feature_mean": mean,
+        "feature_sd": spread,
+        "sigma": np.array([standing.sigma]),
+        "sampling": np.array([limits.sampling]),
+        "score_limit": np.array([limits.score]),
+        "leverage_cap": np.array([limits.leverage]),
+        "meat_limit": np.array([limits.meat]),
+        "square_limit": np.array([limits.square]),
+        "kappa": np.array([limits.kappa]),
+        "largest": np.array([maxima.score, maxima.leverage, maxima.residual]),
+    }
