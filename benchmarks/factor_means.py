@@ -21,7 +21,6 @@ from scipy import stats
 
 import confide as cf
 from benchmarks.coverage import interval
-from benchmarks.runs import table
 from confide.regression import SSP2
 
 Array = NDArray[np.float64]
@@ -122,7 +121,7 @@ def adult() -> pd.DataFrame | None:
 
 
 def _levels(frame: pd.DataFrame, name: str) -> cf.Categorical:
-    return cf.Categorical(sorted(map(str, frame[name].unique())))
+    return cf.Categorical(sorted(map(str, frame[name].dropna().unique())))
 
 
 _BOUNDS: dict[str, Any] = {
@@ -147,7 +146,7 @@ def design(population: str, formula: str) -> Design:
         name for name in ("edu", "education", "sex", "marital_status", "race", "occupation") if name in _words(formula)
     ]
     schema = cf.Schema({**{name: _levels(found, name) for name in names}, response: _BOUNDS[response]})
-    return Design(formula, schema, found[[*names, response]].astype(dict.fromkeys(names, str)))
+    return Design(formula, schema, found[[*names, response]].dropna().reset_index(drop=True))
 
 
 def _words(formula: str) -> list[str]:

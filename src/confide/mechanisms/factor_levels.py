@@ -154,6 +154,24 @@ class FactorLevels:
         found[:, [shift + j for j in own.terms]] = np.array(own.rows).reshape(own.levels, len(own.terms))
         return found
 
+    def compared(self, block: int) -> NDArray[np.bool_]:
+        """Which levels of a block each coefficient is about, shape (p, levels): "f[T.b]" those of b and of the base.
+
+        A function of the block's levels is a combination of its columns of H and of the constant; a coefficient is about the levels whose
+        values it depends on. What depends on the constant, the intercept or all levels of another factor, is about the base.
+        """
+        rows = self.rows(block)
+        own = np.flatnonzero(np.abs(rows).sum(axis=0) > 0)
+        inside = np.linalg.matrix_rank(np.column_stack([rows[:, own], np.ones(len(rows))])) == len(own)
+        full = rows[:, own] if inside else np.column_stack([rows[:, own], np.ones(len(rows))])
+        used = np.abs(np.linalg.pinv(full)) > 1e-9
+        found = np.zeros((self.width, len(rows)), dtype=np.bool_)
+        found[own] = used[: len(own)]
+        constant = self.constant
+        if not inside and constant is not None:
+            found[np.abs(constant) > 1e-9] |= used[-1]
+        return found
+
     @cached_property
     def constant(self) -> Array | None:
         """c (p,) with d'c = 1 for every record, None where there is none."""

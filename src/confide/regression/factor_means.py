@@ -62,8 +62,8 @@ _SHARES = {
 _COUNTS = 36 / 42
 # Of the counts' part, with several factors: the levels of the factors, the rest being for pairs of levels.
 _MARGINS = 0.6
-# Integer units of the largest weight.
-_UNIT = 1 << 10
+# Integer units of the largest weight: squares of a row add up exactly in doubles.
+_UNIT = 1 << 5
 # The noise of a limited meat, as a share of the variance that it is part of.
 _MEAT_NOISE = 0.25
 

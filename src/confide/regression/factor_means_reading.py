@@ -24,12 +24,14 @@ from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import Fits, LevelRows
 from confide.protocol import Noisy
 
-__all__ = ["USABLE", "LevelFit", "LevelTables", "TailCounts", "largest_fit"]
+__all__ = ["SEEN", "USABLE", "LevelFit", "LevelTables", "TailCounts", "largest_fit"]
 
 Array = NDArray[np.float64]
 
 #: A coefficient is told where the second-order part of the tables' noise is at most this share of the first (spec of the method, 5).
 USABLE = 0.4
+#: A level is told of where its noisy count is at least this many sds of its noise.
+SEEN = 4.0
 # A level whose noisy count is less than this many sds of its noise counts as that many in the normal equations of several factors.
 _LEAST_SDS = 2.0
 # What a limit may visibly cut from the sum of squared residuals.
@@ -200,23 +202,33 @@ class LevelFit:
 
     @cached_property
     def uncertain(self) -> Array:
-        """eta (p,): the second-order part of the tables' noise in each coefficient against the first; infinite where A fails.
+        """eta (p,): a coefficient is told where it is at most `USABLE`; infinite where A fails. The larger of two numbers.
 
-        One block whose levels have a mean each: the largest 1/(mu_A N_k) over the levels that a coefficient compares. Else, k = A^-1 c_j,
-        E (k'Xi A^-1 Xi k)/(k'A k) = tr(A^-1 Cov(Xi k))/(k'A k) for its square.
+        Levels: `USABLE` times `SEEN` noise sds over the least count of the levels that a coefficient compares, so that one without records
+        passes with probability 3e-5. Second order: with k = A^-1 c_j and Xi the noise of A, the root of
+        E (k'Xi A^-1 Xi k)/(k'A k) = tr(A^-1 Cov(Xi k))/(k'A k), what was left out of the first order against the line's own scale.
         """
         tables = self.tables
+        found = self._by_level
         if tables.levels.saturated and self.whole:
-            relative = tables.count_sds / np.maximum(tables.counts, 1e-3 * tables.count_sds)
-            used = np.abs(np.linalg.inv(tables.design_rows[0])) > 1e-9
-            return np.asarray(np.where(used, relative, 0.0).max(axis=1))
+            return found
         if not self.positive:
             return np.full(len(self.theta), np.inf)
-        found = np.zeros(len(self.theta))
+        found = found.copy()
         for j in self.columns:
             k = self.inverse[j]
             second = float(np.trace(self.inverse @ tables.gram_noise(k)))
-            found[j] = sqrt(max(second, 0.0) / float(k @ self.gram @ k))
+            found[j] = max(found[j], sqrt(max(second, 0.0) / float(k @ self.gram @ k)))
+        return found
+
+    @property
+    def _by_level(self) -> Array:
+        """USABLE SEEN sd/N for the least told level that each coefficient compares."""
+        tables, found = self.tables, np.zeros(len(self.theta))
+        for block, at in enumerate(tables.places):
+            relative = tables.count_sds[at] / np.maximum(tables.counts[at], 1e-3 * tables.count_sds[at])
+            used = tables.levels.compared(block)
+            found = np.maximum(found, np.where(used, USABLE * SEEN * relative, 0.0).max(axis=1))
         return found
 
 

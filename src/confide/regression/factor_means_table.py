@@ -15,7 +15,7 @@ from confide.mechanisms import ClippedResponse
 from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import LevelRows, LevelScores, SquaredRows
 from confide.protocol import Release
-from confide.regression.factor_means_reading import USABLE, LevelFit, LevelTables
+from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
 from confide.results.levels import LevelCount, level_legend, level_remarks
@@ -231,13 +231,15 @@ class _Reading:
             f" and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
         )
         worst = max(eta for _, eta in left)
-        if self.levels.saturated and not self.subset:
-            each = float(np.median(self.tables.count_sds)) / USABLE
+        small = [one for one in self._counts() if one.count < SEEN * one.sd]
+        larger = f", or mu {worst / USABLE:.1f} times as large" if all(one.seen for one in small) else ""
+        if small:
+            # two more sds, so that it is told in most releases
+            each = max(one.sd for one in small) * (SEEN + 2)
             needed = f"about {_round(each)} records in each of the levels that they compare"
         else:
             needed = f"about {_round(self.records * worst / USABLE)} records"
-        larger = f", or mu {worst / USABLE:.1f} times as large" if worst < 100 * USABLE else ""
-        return f"{shown}: not told from the noise, needs {needed}{larger}{self._unseen()}"
+        return f"{shown}: not told from the noise, needs {needed}{larger}{level_remarks(small)}"
 
     def _unseen(self) -> str:
         return level_remarks(one for one in self._counts() if not one.seen)
