@@ -1,4 +1,7 @@
-"""Run every benchmark, or those named: `python -m benchmarks acceptance speed`; list planted faults: `python -m benchmarks faults`."""
+"""Run every benchmark, or those named: `python -m benchmarks acceptance speed`.
+
+Commands of their own: `python -m benchmarks faults` lists planted faults, `python -m benchmarks truth` prints what intervals hold.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,13 @@ NAMES = (
     "shared",
     "ptr",
     "logistic",
+    "truth",
 )
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["faults"]:
-        raise SystemExit(importlib.import_module("benchmarks.faults").main(sys.argv[2:]))
+    if sys.argv[1:2] in (["faults"], ["truth"]):
+        raise SystemExit(importlib.import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:]))
     out = Path("out/bench")
     out.mkdir(parents=True, exist_ok=True)
     failed = []

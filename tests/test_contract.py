@@ -139,6 +139,19 @@ def test_the_contract_catches_planted_faults(fault: str) -> None:
         check_method(broken, SCHEMA)
 
 
+@dataclass(frozen=True)
+class Elsewhere(Mean):
+    """Valid intervals of one number under the name of another: its reference is not what it estimates."""
+
+    def reference(self, frame: Any) -> dict[str, float]:
+        return {"mean": float((frame[self.column] ** 2).mean())}
+
+
+def test_coverage_is_checked_against_the_reference_not_against_the_method_itself() -> None:
+    found = check_method(Elsewhere("v"), SCHEMA, raises=False)
+    assert "too few for 95 %" in str(found) and str(found).count("FAILED") == 1
+
+
 def test_the_contract_sees_a_reason_that_says_what_is_not_in_the_file() -> None:
     found = check_method(Broken("v", fault="remembers"), SCHEMA, raises=False)
     assert "the reason depends on more than the release's file" in str(found)

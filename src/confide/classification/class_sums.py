@@ -34,6 +34,7 @@ from confide.classification.reading import (
     class_model,
     forecast,
 )
+from confide.classification.reference import class_truth
 from confide.guarantees import Guarantee
 from confide.mechanisms.rows import BITS
 from confide.protocol import (
@@ -47,7 +48,7 @@ from confide.protocol import (
     Total,
 )
 from confide.results.classes import ClassModel
-from confide.schema import Schema
+from confide.schema import Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["ClassSums"]
@@ -157,6 +158,11 @@ class ClassSums(Method):
         return class_model(
             self, release, own, found, self._radius(own), target=self._target(own), covers=self._covers()
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Shares and class means of records moved as those of a release are."""
+        own = self._own(Practice.checked(frame).schema)
+        return class_truth(frame, own, self._radius(own))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two, which attain the sensitivity of both relations. None with derived terms."""

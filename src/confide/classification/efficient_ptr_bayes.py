@@ -34,6 +34,7 @@ from confide.classification.reading import (
     forecast,
     silent,
 )
+from confide.classification.reference import class_truth
 from confide.classification.safe_means import ClassSafety, SafeMeans
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
@@ -51,7 +52,7 @@ from confide.protocol import (
     Total,
 )
 from confide.results.classes import ClassModel
-from confide.schema import Schema
+from confide.schema import Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["EfficientPTRBayes"]
@@ -287,6 +288,11 @@ class EfficientPTRBayes(Method):
         found = ClassStatistics(counts, sd / safe.weight, means, error, squares, square_noise)
         floor = least / max(float(counts.sum()), 1.0) if release.plan.n is None else least / release.plan.n
         return class_model(self, release, own, found, self._radius(own), floor=min(floor, 1.0), flags=flags, **words)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Shares and class means of records moved as those of a release are."""
+        own = self._own(Practice.checked(frame).schema)
+        return class_truth(frame, own, self._radius(own))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two. None with derived terms."""

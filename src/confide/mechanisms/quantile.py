@@ -42,7 +42,7 @@ from confide.guarantees import Guarantee
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Practice, Schema
 
 __all__ = ["Histogram", "Place", "Quantile", "rank_scores"]
 
@@ -340,6 +340,14 @@ class Quantile(Method):
             label="quantile",
             simulated=release.simulated,
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
+        values = Practice.checked(frame).present(self.column)
+        if not len(values):
+            raise PlanError(f"no practice record has a value of {self.column!r}; give more records")
+        found = np.quantile(values, self.qs, method="inverted_cdf")
+        return {f"{q:g}": float(value) for q, value in zip(self.qs, found, strict=True)}
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the grid: it moves every rank, or none."""

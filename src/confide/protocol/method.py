@@ -80,7 +80,10 @@ class Method:
         raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same question without privacy, on a frame of practice records as the schema reads them. Never in a release."""
+        """The same question without privacy, by the names of the table, on practice records as the schema reads them. Never in a release.
+
+        frame: a `confide.schema.Practice`. `PlanError` where only a release determines what is estimated.
+        """
         raise PlanError(f"{self.name} states no non-private reference")
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

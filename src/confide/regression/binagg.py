@@ -50,9 +50,10 @@ from confide.protocol import (
 from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates, legend
 from confide.regression.normal_equations import Line
+from confide.regression.reference import least_squares
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.results.levels import level_legend
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["BinAgg"]
@@ -261,6 +262,10 @@ class BinAgg(Method):
         flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
         text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
         return (("y_clipping",) if flagged else ()), text
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two records in one corner of the box with responses at opposite bounds, two in opposite corners, two on the first cut.

@@ -57,8 +57,9 @@ from confide.protocol import (
 )
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates, legend
+from confide.regression.reference import least_squares
 from confide.regression.scaling import forecast_table, to_units
-from confide.schema import Design, Schema
+from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["EfficientPTR"]
@@ -374,6 +375,10 @@ class EfficientPTR(Method):
         if float(np.linalg.norm(phi)) + 2 * error >= self.radius:
             return "weak", _LONG
         return "ok", ""
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, where rows and responses are the longest. None with derived or categorical terms."""

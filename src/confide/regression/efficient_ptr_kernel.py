@@ -43,8 +43,9 @@ from confide.protocol import (
     Total,
 )
 from confide.regression.corners import corner_pairs
-from confide.results.curve import Curve
-from confide.schema import Design, Schema
+from confide.regression.reference import smooth
+from confide.results.curve import Curve, point_names
+from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["EfficientPTRKernel"]
@@ -279,6 +280,13 @@ class EfficientPTRKernel(Method):
             simulated=release.simulated,
             dense=False,
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """E[K y]/E[K] at the points."""
+        rows = self._rows(Practice.checked(frame).schema)
+        features = tuple(term.name for term in rows.design.terms)
+        found = smooth(frame, rows.design, np.array(rows.points), np.array(rows.bandwidths), rows.kernel)
+        return dict(zip(point_names(features, rows.points), map(float, found), strict=True))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """One point with opposite responses, and opposite corners. None with derived terms."""

@@ -34,8 +34,9 @@ from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums, 
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.regression.corners import corner_pairs
 from confide.regression.kernel_reading import Smooth, moments_at, one_feature, turning
-from confide.results.curve import Curve
-from confide.schema import Design, Schema
+from confide.regression.reference import smooth
+from confide.results.curve import Curve, point_names
+from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["KernelCurve"]
@@ -204,7 +205,7 @@ class KernelCurve(Method):
         rows, residuals = self._rows(design, h)
         axis, response = rows.axis, design.response
         smooth = Smooth.of(axis, release["curve"])
-        x = np.linspace(axis.low, axis.high, max(int(_DENSE * (axis.high - axis.low) / h), _LEAST) + 1)
+        x = _points(axis)
         below, _, s = smooth.parts(x)
         size = np.maximum(below, 2.0)
         f = smooth.curve(x)
@@ -244,9 +245,28 @@ class KernelCurve(Method):
             band_variance=half**2 * whole,
         )
 
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """E[K y]/E[K] at the points of the table; `PlanError` where the bandwidth follows from a public number of records."""
+        if self.bandwidth is None or self.undersmooth:
+            raise PlanError(
+                "which curve is smoothed follows from the plan's number of records; for a reference write "
+                f"KernelCurve({self.formula!r}, bandwidth=0.05) with a bandwidth in units of the feature"
+            )
+        design = self._design(Practice.checked(frame).schema)
+        h = self._bandwidth(design, _USUAL)
+        points = _points(self._rows(design, h)[0].axis)[:, None]
+        found = smooth(frame, design, points, np.array([h]))
+        return dict(zip(point_names((design.terms[0].name,), points), map(float, found), strict=True))
+
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners, and one place with opposite responses: both attain the sensitivity. None with derived terms."""
         return () if schema is None else corner_pairs(self._design(schema), schema)
+
+
+def _points(axis: Axis) -> Array:
+    """Where the table reads the curve."""
+    steps = max(int(_DENSE * (axis.high - axis.low) / axis.h), _LEAST)
+    return np.linspace(axis.low, axis.high, steps + 1)
 
 
 _WEAK = "over half of the range the privacy noise outweighs the records; ask for a larger bandwidth, more records or a larger budget"

@@ -62,7 +62,8 @@ from confide.regression.linear import legend
 from confide.regression.logistic_design import binary_design, log_odds
 from confide.regression.logistic_reading import Reading, read
 from confide.regression.logistic_results import LogisticEstimates
-from confide.schema import Categorical, Design, Schema
+from confide.regression.reference import log_odds_line
+from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["Logistic"]
@@ -383,6 +384,10 @@ class Logistic(Method):
         whole[np.triu_indices(p)] = upper
         whole.T[np.triu_indices(p)] = upper
         return read(theta, whole, ridge=ridge, tilt=tilt, output=output, spread=spread), ridge, tilt or output
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The likeliest logistic model, without a ridge."""
+        return log_odds_line(frame, self._design(Practice.checked(frame).schema)[0])
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in two corners of the public box with opposite outcomes, which pull theta as far as the bound allows."""

@@ -97,7 +97,7 @@ class Sandwich:
         """The sampling variance of each coefficient, (k,): robust, and at least a part of the classical one."""
         k, n = self.spread, self.count
         robust = np.einsum("ij,jk,ik->i", k, self.meat, k) * n / max(n - len(self.cross), 1.0)
-        return np.maximum(robust, _FLOOR * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k))
+        return np.asarray(np.maximum(robust, _FLOOR * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)))
 
     @property
     def variances(self) -> Array:

@@ -38,11 +38,12 @@ from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, 
 from confide.protocol.events import leaves
 from confide.regression.leverage import chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
+from confide.regression.reference import least_squares
 from confide.regression.scaling import forecast, line_of
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import Layout
 from confide.regression.shared_reading import read
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["SSP"]
@@ -267,6 +268,14 @@ class SSP(Method):
         question = question or Question()
         question.only("subset")
         return read(self, self._layout(release.plan.schema), release, question)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of each clipped response; the coefficients of several are named as in the table, "y1: age"."""
+        designs = self._layout(Practice.checked(frame).schema).designs
+        if len(designs) == 1:
+            return least_squares(frame, designs[0])
+        lines = {design.response.name: least_squares(frame, design) for design in designs}
+        return {f"{own}: {name}": value for own, line in lines.items() for name, value in line.items()}
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two records that attain the moments' sensitivity: |z|^2 = R2 (no weight below 1) and every |t| = 1.

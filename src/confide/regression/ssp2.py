@@ -18,12 +18,13 @@ from typing import Any, ClassVar
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.regression.factor_means import FactorMeans
 from confide.regression.least_squares import LeastSquares
 from confide.regression.line_path import LinePath
 from confide.regression.robust_line import RobustLine
 from confide.regression.scaling import to_units
 from confide.regression.shared_estimates import SharedEstimates
-from confide.schema import Design, Schema
+from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["SSP2"]
@@ -53,7 +54,7 @@ class SSP2(Method):
 
     formula: str
     objective: str = "inference"
-    target: str = "robust"
+    target: str = "ols"
     limit: str = "auto"
     slope_bound: float | None = None
     clipping_check: bool = True
@@ -101,10 +102,13 @@ class SSP2(Method):
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
-        if self.objective == "inference" and self.target == "ols":
-            return LeastSquares(whole, design, self.limit, self.clipping_check)
         label = f"{self.name} {self.version}"
-        return RobustLine(label, whole, design, self.objective == "inference", self.slope_bound, self.clipping_check)
+        if self.objective == "prediction" or self.target == "robust":
+            return RobustLine(
+                label, whole, design, self.objective == "inference", self.slope_bound, self.clipping_check
+            )
+        factors = FactorMeans.of(label, whole, design, self.clipping_check)
+        return factors or LeastSquares(whole, design, self.limit, self.clipping_check)
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
@@ -134,8 +138,8 @@ class SSP2(Method):
         return self.about(release.plan.schema).table(release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same line without privacy, on practice records as the schema reads them."""
-        raise PlanError("a reference needs the schema; write method.about(schema).reference(frame)")
+        """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""
+        return self.about(Practice.checked(frame).schema).reference(frame)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records where one moves the statistics most; none without a schema."""

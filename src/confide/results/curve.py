@@ -23,9 +23,20 @@ from confide.results.words import WITHOUT_NUMBERS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curve"]
+__all__ = ["Curve", "point_names"]
 
 Array = NDArray[np.float64]
+
+
+def point_names(features: Sequence[str], points: ArrayLike) -> tuple[str, ...]:
+    """One name for each point, such as "x = 0.25".
+
+    >>> point_names(("x", "z"), [[0.25, 1.0]])
+    ('x = 0.25, z = 1',)
+    """
+    rows = np.asarray(points, dtype=np.float64)
+    return tuple(", ".join(f"{f} = {v:.12g}" for f, v in zip(features, row, strict=True)) for row in rows)
+
 
 #: Rows of the printed table.
 _SHOWN = 11
@@ -121,9 +132,7 @@ class Curve:
     @property
     def names(self) -> tuple[str, ...]:
         """One name for each point, such as "x = 0.25"."""
-        return tuple(
-            ", ".join(f"{f} = {v:.12g}" for f, v in zip(self.features, row, strict=True)) for row in self.points
-        )
+        return point_names(self.features, self.points)
 
     @property
     def response(self) -> str:

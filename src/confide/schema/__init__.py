@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from confide.schema.columns import Categorical, Column, Integer, Numeric, Provenance, Typical
 from confide.schema.design import Design
+from confide.schema.practice import Practice
 from confide.schema.schema import Schema
 from confide.schema.term import Term
 
-__all__ = ["Categorical", "Column", "Design", "Integer", "Numeric", "Provenance", "Schema", "Term", "Typical"]
+__all__ = [
+    "Categorical",
+    "Column",
+    "Design",
+    "Integer",
+    "Numeric",
+    "Practice",
+    "Provenance",
+    "Schema",
+    "Term",
+    "Typical",
+]

@@ -1,0 +1,125 @@
+"""The answers without privacy on one sample, with the intervals that statisticians print: what widths and coverages are held against.
+
+HC1 for lines (White 1980; MacKinnon, White 1985), the sandwich for logistic models, normal intervals for shares and means, order
+statistics for quantiles, the sandwich of a ratio for kernel smooths; all at 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from confide.classification.class_design import ClassDesign
+from confide.errors import PlanError
+from confide.regression.logistic_design import binary_design
+from confide.regression.reference import log_odds_line
+from confide.schema import Design, Practice
+
+__all__ = ["plain_intervals"]
+
+Array = NDArray[np.float64]
+Ends = Mapping[str, tuple[float, float]]
+
+_TAIL = 0.025
+_Z = float(stats.norm.isf(_TAIL))
+
+
+def plain_intervals(method: Any, sample: Practice) -> Ends:
+    """name -> (low, high); a name is left out where the sample alone gives no interval, such as for a level without records."""
+    return _INTERVALS[method.name](method, sample)
+
+
+def line(method: Any, sample: Practice) -> Ends:
+    """HC1 with Student's t; coefficients of columns that are constant zero are left out, all of them where the rest is singular."""
+    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    x, y = sample.rows(design)
+    size = np.sqrt((x * x).sum(axis=0))
+    used = np.flatnonzero(size > 0)
+    x = x[:, used] / size[used]
+    n, p = x.shape
+    gram = x.T @ x
+    if n <= p or not p or np.linalg.eigvalsh(gram)[0] < 1e-10:
+        return {}
+    bread = np.linalg.inv(gram)
+    found = bread @ (x.T @ y)
+    scores = x * (y - x @ found)[:, None]
+    se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread) * n / (n - p))
+    t = float(stats.t.isf(_TAIL, n - p))
+    low, high = (found - t * se) / size[used], (found + t * se) / size[used]
+    return {design.names[j]: (float(a), float(b)) for j, a, b in zip(used, low, high, strict=True)}
+
+
+def logistic(method: Any, sample: Practice) -> Ends:
+    """The likeliest model with a sandwich covariance."""
+    design, _ = binary_design(method.formula, sample.schema, method.term_bounds)
+    try:
+        found = np.array(list(log_odds_line(sample, design).values()))
+    except PlanError:
+        return {}
+    x, y = sample.rows(design)
+    size = np.sqrt((x * x).mean(axis=0))
+    p = 1 / (1 + np.exp(-(x @ found)))
+    x = x / size
+    bread = np.linalg.inv((x.T * (p * (1 - p))) @ x)
+    scores = x * ((y >= 0.5) - p)[:, None]
+    se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)) / size
+    return {name: (a - _Z * s, a + _Z * s) for name, a, s in zip(design.names, found, se, strict=True)}
+
+
+def quantiles(method: Any, sample: Practice) -> Ends:
+    """Order statistics at binomial ranks."""
+    values = np.sort(sample.present(method.column))
+    n, found = len(values), {}
+    for q in method.qs:
+        low, high = int(stats.binom.ppf(_TAIL, n, q)), int(stats.binom.ppf(1 - _TAIL, n, q)) + 1
+        if low >= 1 and high <= n:
+            found[f"{q:g}"] = (float(values[low - 1]), float(values[high - 1]))
+    return found
+
+
+def classes(method: Any, sample: Practice) -> Ends:
+    """Normal intervals of shares and of means in classes of at least two records."""
+    own = ClassDesign.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    x, codes = sample.rows(own.design)
+    place, n, found = np.rint(codes - float(own.design.response.low)), len(codes), dict[str, tuple[float, float]]()
+    for k, label in enumerate(own.classes):
+        inside = x[place == k, int(own.design.intercept) :]
+        share = len(inside) / n
+        found[f"P({label})"] = _normal(share, np.sqrt(share * (1 - share) / n))
+        if len(inside) > 1:
+            error = inside.std(axis=0, ddof=1) / np.sqrt(len(inside))
+            for j, name in enumerate(own.features):
+                found[f"{name} | {label}"] = _normal(float(inside[:, j].mean()), error[j])
+    return found
+
+
+def curve(method: Any, sample: Practice) -> Ends:
+    """The sandwich of sum K y / sum K at each point of the reference."""
+    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    x, y = sample.rows(design)
+    x, h = x[:, int(design.intercept) :], np.atleast_1d(np.asarray(method.bandwidth, dtype=np.float64))
+    found = {}
+    for name, value in method.reference(sample).items():
+        point = np.array([float(part.split("=")[1]) for part in name.split(",")])
+        weight = np.exp(-(((x - point) / h) ** 2).sum(axis=1) / 2)
+        total = weight.sum()
+        if total > 1:
+            found[name] = _normal(value, np.sqrt(((weight * (y - value)) ** 2).sum()) / total)
+    return found
+
+
+def _normal(value: float, error: float) -> tuple[float, float]:
+    return float(value - _Z * error), float(value + _Z * error)
+
+
+_INTERVALS: Mapping[str, Callable[[Any, Practice], Ends]] = {
+    **dict.fromkeys(("ssp2", "ssp", "binagg", "efficient_ptr"), line),
+    "logistic": logistic,
+    "quantile": quantiles,
+    **dict.fromkeys(("class_sums", "efficient_ptr_bayes"), classes),
+    **dict.fromkeys(("kernel_curve", "efficient_ptr_kernel"), curve),
+}
