@@ -192,7 +192,7 @@ class JointLaw:
 
     def _records(self, rows: Vector) -> float:
         used = np.any(rows != 0, axis=0)
-        return float(np.min(self.records[used], initial=inf))
+        return float(np.append(np.asarray(self.records, dtype=np.float64)[used], inf).min())
 
 
 def _root(matrices: Vector) -> Vector:
