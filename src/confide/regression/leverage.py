@@ -25,7 +25,7 @@ from confide.protocol.exact import digest, pack
 from confide.regression.scaling import extent
 from confide.schema import Design
 
-__all__ = ["BoxLeverage", "chosen_cap", "largest", "reach", "residual_limit", "unanswered"]
+__all__ = ["REACH", "BoxLeverage", "chosen_cap", "largest", "reach", "residual_limit", "unanswered"]
 
 Array = NDArray[np.float64]
 
@@ -57,10 +57,12 @@ class BoxLeverage(LeverageIndices):
         return digest(["box leverage", self.design.to_dict(), [pack(edge) for edge in _EDGES]])
 
 
-def largest(design: Design, box: Box) -> float:
-    """The largest |z|^2 that the public bounds allow in a box: from there on nothing is weighed."""
-    low, high = extent(design, box)
-    return float(1 + (np.maximum(np.abs(low), np.abs(high)) ** 2).sum())
+def largest(design: Design, box: Box, within: float = inf) -> float:
+    """The largest |z|^2 that the public bounds allow in a box: from there on nothing is weighed.
+
+    within: bounds further out than this many standard deviations of their feature count as that near.
+    """
+    return float(1 + (np.minimum(reach(design, box), within) ** 2 / 3).sum())
 
 
 def reach(design: Design, box: Box) -> Array:

@@ -36,7 +36,7 @@ from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.regression.leverage import chosen_cap, largest, residual_limit
+from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.reference import least_squares
 from confide.regression.scaling import forecast, line_of
@@ -232,6 +232,8 @@ class SSP(Method):
             (found,) = source.aggregate(layout.leverage.at(Frame.start(box)))
             meter.draw("leverage", found)
             counts = meter.drawn("leverage")
+            # the corner of a feature that is not answered is no place to pay for
+            cap = largest(layout.design, box, REACH)
             cap = chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), cap)
         return {"cap": np.array([cap])}
 
