@@ -1,9 +1,9 @@
 """Size and power of joint tests: how often a true set of restrictions is rejected at 5 %, and a false one.
 
-Cells: four kinds of records, n, mu. Restrictions: the first 2, 4 and all 8 slopes have their true values (size), or values that lie away by as much
-as the test that knows the covariance of the released estimate (from all runs of the cell) rejects in three quarters of runs (power; the
-direction is drawn anew in each run). A size fails if the 99.9 % interval misses [.03, .07], a power if it is below .8 of the other's by
-more than chance allows.
+Cells: four kinds of records, n, mu. Restrictions: the first 2, 4 and all 8 slopes have their true values (size), or values that lie away
+by as much as the test that knows the covariance of the released estimate (from all runs of the cell) rejects in three quarters of runs
+(power; the direction is drawn anew in each run). A size fails if the 99.9 % interval misses [.03, .07], a power if it is below .8 of the
+other's by more than chance allows.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def distance(q: int) -> float:
     return sqrt(float(optimize.brentq(lambda away: stats.ncx2.sf(critical, q, away) - 0.75, 0.1, 100)))
 
 
-def judge(tables: list[Any], q: int, seed: int) -> dict[str, Array]:
+def judge(tables: list[Any], q: int, seed: int) -> dict[str, NDArray[np.bool_]]:
     """Rejections at 5 %, one a table: of the truth, of a false null, and of the latter by the known covariance."""
     rows = np.eye(len(SLOPES) + 1)[1 : q + 1]
     estimates = np.array([table.estimates[1 : q + 1] for table in tables])

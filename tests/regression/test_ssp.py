@@ -574,7 +574,12 @@ def test_nothing_is_to_be_read_from_a_table_that_is_not_identified() -> None:
         for seed in range(20)
     )
     table = next(table for table in tables if table.status == "not_identified")
-    assert dict(table.facts)["Clipped responses"] == dict(table.facts)["R-squared"] == dict(table.facts)["Residual sd"] == "-"
+    assert (
+        dict(table.facts)["Clipped responses"]
+        == dict(table.facts)["R-squared"]
+        == dict(table.facts)["Residual sd"]
+        == "-"
+    )
     (row,) = [line for line in table.summary().splitlines() if line.startswith("age")]
     assert set(row.split()[1:]) == {"-"}
 

@@ -42,10 +42,12 @@ def test_few_records_give_hotelling() -> None:
 
 
 def test_the_size_is_kept_where_the_meat_is_mostly_noise() -> None:
-    """At 5 %, 400 runs: size in [.03, .07] by the 99.9 % rule is 6 to 41 rejections; with the released covariance alone it is far above."""
+    """At 5 %, 150 runs: more than 20 rejections at size .07 have a chance below 1e-3, none at .03 one of .01; the released covariance
+    alone: above.
+    """
     generator = np.random.default_rng(4)
     root, plain, kept = np.linalg.cholesky(SHAPE + np.eye(P)), 0, 0
-    for run in range(400):
+    for run in range(150):
         noise = generator.standard_normal((P, P))
         meat = SHAPE + 3.0 * (np.triu(noise, 1) + np.triu(noise, 1).T) / np.sqrt(2) + 3.0 * np.diag(np.diag(noise))
         estimates = root @ generator.standard_normal(P)
@@ -54,8 +56,8 @@ def test_the_size_is_kept_where_the_meat_is_mostly_noise() -> None:
         plain += wald.test(np.eye(P), np.zeros(P), estimates, released, inf).pvalue < 0.05
         own = law(meat, 3.0, seed=str(run))
         kept += wald.test(np.eye(P), np.zeros(P), estimates, released, inf, own).pvalue < 0.05
-    assert 6 <= kept <= 41
-    assert plain > 41
+    assert 1 <= kept <= 20
+    assert plain > 20
 
 
 def test_the_test_does_not_depend_on_how_restrictions_are_written() -> None:
@@ -90,9 +92,8 @@ def test_bias_takes_from_the_statistic_and_unanswered_estimates_do_not_matter() 
     for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         moved = estimates.copy()
         moved[:2] += 0.5 * np.array(signs)
-        assert (
-            wald.test(matrix, np.zeros(2), moved, covariance, 5.0, law(SHAPE, 1.0)).statistic
-            >= bound.statistic * (1 - 1e-9)
+        assert wald.test(matrix, np.zeros(2), moved, covariance, 5.0, law(SHAPE, 1.0)).statistic >= bound.statistic * (
+            1 - 1e-9
         )
     assert np.isnan(wald.test(np.eye(P)[2:], np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0)).pvalue)
 
@@ -112,7 +113,11 @@ def test_an_estimates_table_hands_its_law_to_every_joint_test(make: Maker) -> No
     p = len(result.names)
     covariance = np.asarray(result.covariance)
     own = JointLaw(
-        np.eye(p), np.zeros((p, p)), (NoisyMeat(covariance, np.full((p, p), 1e-9), covariance),), np.full(p, 30.0), ("k",)
+        np.eye(p),
+        np.zeros((p, p)),
+        (NoisyMeat(covariance, np.full((p, p), 1e-9), covariance),),
+        np.full(p, 30.0),
+        ("k",),
     )
     known = make(joint=own)
     names = list(result.names[1:4])

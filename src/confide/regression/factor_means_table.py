@@ -19,8 +19,8 @@ from confide.protocol import Release
 from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
-from confide.results.levels import LevelCount, level_legend, level_remarks
 from confide.results.joint_law import JointLaw, NoisyMeat
+from confide.results.levels import LevelCount, level_legend, level_remarks
 from confide.results.table import DASH
 from confide.schema import Design
 
@@ -201,11 +201,11 @@ class _Reading:
             back = np.linalg.solve(spread, fitted.inverse)
             shape, sd = self.variance * back @ fitted.gram @ back.T, np.full_like(values, one)
         nothing = np.zeros((p, p))
-        blocks = [block_diag(part, nothing) for part in (values, sd, (shape + shape.T) / 2)]
+        values, sd, shape = (block_diag(part, nothing) for part in (values, sd, (shape + shape.T) / 2))
         return JointLaw(
             units=half * np.hstack([spread, fitted.inverse])[self.columns],
-            noise=block_diag(np.zeros_like(values), fitted.noise),
-            meats=(NoisyMeat(*blocks, uncertain),),
+            noise=block_diag(np.zeros((len(values) - p,) * 2), fitted.noise),
+            meats=(NoisyMeat(values, sd, shape, uncertain),),
             records=behind[self.columns],
             key=(self.release.sha256, ",".join(map(str, self.columns))),
         )

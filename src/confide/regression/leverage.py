@@ -2,10 +2,10 @@
 
 Weights are silent as long as they are 1. A record beyond the cap R2 loses a part of its weight, and the line leans away from it, by
 A^{-1} sum (1 - w) z e; no private number bounds this sharply while such records are too few to be counted. So the cap lies above everything
-that is counted, with a margin, and at the corner of the public box (nothing is weighed) where records are counted far out: a heavy tail goes on.
-A feature is not answered where what a few records out there would do to its coefficient is beyond any margin: its public bounds lie more than
-25 of its standard deviations away, or more than 10 while the records that escape a count, all at the bound, would hold as much of its
-variation as all the others.
+that is counted, with a margin, and at the corner of the public box (nothing is weighed) where records are counted far out: a heavy tail
+goes on. A feature is not answered where what a few records out there would do to its coefficient is beyond any margin: its public bounds
+lie more than 25 of its standard deviations away, or more than 10 while the records that escape a count, all at the bound, would hold as
+much of its variation as all the others.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
 substitute (`mechanisms.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
@@ -46,7 +46,9 @@ _HEAVY = _EDGES.index(8.0)
 
 @dataclass(frozen=True)
 class BoxLeverage(LeverageIndices):
-    """The cell of |z|^2 in a box among public edges p (.4, .5, .6, .7, .85, 1, 1.4, 2, 4, 8, 16): 1 to 12, 0 for a record that is dropped."""
+    """The cell of |z|^2 in a box among public edges p (.4, .5, .6, .7, .85, 1, 1.4, 2, 4, 8, 16): 1 to 12, 0 for a record that is
+    dropped.
+    """
 
     @property
     def edges(self) -> Array:
@@ -79,10 +81,11 @@ def unanswered(design: Design, box: Box, edges: Array, counts: Array, sd: float,
 
 
 def residual_limit(design: Design, box: Box, cap: float, theta: Array) -> float:
-    """Where residuals of a meat are limited, in half-ranges of the response: at 1, or at what a line that leaves the response's bounds needs.
+    """Where residuals of a meat are limited, in half-ranges of the response: at 1, or at what a line that leaves the response's bounds
+    needs.
 
-    A record of length at most sqrt(cap) lies so far out that the line has moved by theta_j (|x~_j| - 2) beyond what it does where most records
-    are; only lines that move by more than a half-range there are worth the noise of a larger limit.
+    A record of length at most sqrt(cap) lies so far out that the line has moved by theta_j (|x~_j| - 2) beyond what it does where most
+    records are; only lines that move by more than a half-range there are worth the noise of a larger limit.
     """
     low, high = extent(design, box)
     out = np.minimum(np.maximum(np.abs(low), np.abs(high)), sqrt(cap))

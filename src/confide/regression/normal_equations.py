@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 
 from confide.results.joint_law import NoisyMeat
 
-__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "floored", "identified", "noisy_meat", "records_behind", "trusted"]
+__all__ = [
+    "Fit",
+    "Line",
+    "Meat",
+    "NoisyMoments",
+    "fit",
+    "floored",
+    "identified",
+    "noisy_meat",
+    "records_behind",
+    "trusted",
+]
 
 Array = NDArray[np.float64]
 
@@ -199,8 +210,8 @@ def trusted(fitted: Fit, to_units: Array, meat: Meat | None) -> tuple[Meat | Non
 def noisy_meat(fitted: Fit, meat: Meat | None, cap: float) -> NoisyMeat:
     """What a joint test knows of the sampling of scores: the released meat, and s2 A for what it is under equal residual variances.
 
-    Scores are weighted twice, A once: its mean weight is taken off. The size of s2 is uncertain by the noise of the residual sum of squares,
-    whose sd is at most sqrt(sd_q^2 + 4 sd_b^2 |theta|^2 + sd_A^2 |theta|^4), and by its sampling, sqrt(2/df) for normal residuals.
+    Scores are weighted twice, A once: its mean weight is taken off. The size of s2 is uncertain by the noise of the residual sum of
+    squares, whose sd is at most sqrt(sd_q^2 + 4 sd_b^2 |theta|^2 + sd_A^2 |theta|^4), and by its sampling, sqrt(2/df) for normal residuals.
     """
     moments, size = fitted.moments, float(fitted.theta @ fitted.theta)
     weight = fitted.weighted_residuals(cap) / max(fitted.s2 * max(moments.count, 1.0), 1e-300)

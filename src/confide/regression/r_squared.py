@@ -1,9 +1,9 @@
 """R squared and the residual standard deviation from noisy second moments, with intervals that suppose nothing of tails.
 
-RSS = q - 2 theta'b + theta'A theta and ESS = v'A v, v the line about its mean. Their errors have three parts: the noise of A, b and q, known;
-the error of theta, which moves ESS by 4 v'A V A v + 2 tr((VA)^2) and RSS in second order only; and the sampling of e^2 and of (f - mean)^2,
-whose fourth moments are at most the largest square that bounds allow times RSS and ESS. R squared is given at both ends of 1.96 sds of
-either, and only where that interval is at most .2 wide.
+RSS = q - 2 theta'b + theta'A theta and ESS = v'A v, v the line about its mean. Their errors have three parts: the noise of A, b and q,
+known; the error of theta, which moves ESS by 4 v'A V A v + 2 tr((VA)^2) and RSS in second order only; and the sampling of e^2 and of (f
+- mean)^2, whose fourth moments are at most the largest square that bounds allow times RSS and ESS. R squared is given at both ends of
+1.96 sds of either, and only where that interval is at most .2 wide.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Explained:
 
 
 def explained(fitted: Fit, line: Line, covariance: Array, low: Array, high: Array, cap: float) -> Explained:
-    """From a fit and the covariance of theta (p, p); low, high (p - 1,): from where to where x~ goes; cap: the largest |z|^2 that counts in full.
+    """From a fit and the covariance of theta (p, p); low, high (p - 1,): from where to where x~ goes; cap: the largest |z|^2 that counts
+    in full.
 
     R squared is about the mean with an intercept, about the line y = 0 without (as in statsmodels).
     """

@@ -25,7 +25,18 @@ from confide.protocol import Question, Release
 from confide.regression.bias_aware import BiasAware, bias_aware
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import legend
-from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, floored, identified, noisy_meat, records_behind, trusted
+from confide.regression.normal_equations import (
+    Fit,
+    Line,
+    Meat,
+    NoisyMoments,
+    fit,
+    floored,
+    identified,
+    noisy_meat,
+    records_behind,
+    trusted,
+)
 from confide.regression.r_squared import explained_share
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates

@@ -25,8 +25,8 @@ class SharedEstimates(LinearEstimates):
     """Coefficients of one line, or of several responses' lines on the same features, with tests within and across.
 
     `tables`: response -> its own table, empty for a single response; `result["y2"]` is one of them. With several responses the names
-    are "y1: age", R squared is in the tables, and predictions are asked of a table. `loose`: the sampling part of `covariance` within responses,
-    where those across are not known; a test that ties m responses counts it m times.
+    are "y1: age", R squared is in the tables, and predictions are asked of a table. `loose`: the sampling part of `covariance` within
+    responses, where those across are not known; a test that ties m responses counts it m times.
     """
 
     tables: Mapping[str, SharedEstimates] = field(default_factory=dict)

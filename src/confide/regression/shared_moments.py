@@ -39,8 +39,8 @@ __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 
 Array = NDArray[np.float64]
 
-# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of what remains for the
-# moments a robust covariance takes 15 %.
+# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of
+# what remains for the moments a robust covariance takes 15 %.
 _COUNT_SHARE = Fraction(1, 100)
 _CLIPPING_SHARE = Fraction(1, 100)
 _RANGES_SHARE = Fraction(10, 100)

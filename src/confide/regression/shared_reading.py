@@ -3,8 +3,8 @@
 Coefficients of two responses have errors that are correlated through the noise of the Gram matrix that they share,
 Cov(N theta_j, N theta_k) = (SA^2/2) (theta_j'theta_k I + theta_k theta_j'), and through the sampling of records. The latter needs the
 products of responses: with them the meat between j and k is rho_jk M_j^(1/2) M_k^(1/2), rho the correlation of residuals. Without them
-tests that tie m responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m s_m')
-for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
+tests that tie m responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m
+s_m') for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
 """
 
 from __future__ import annotations
@@ -22,10 +22,20 @@ from scipy.linalg import block_diag
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
 from confide.protocol import Question, Release
-from confide.regression.leverage import largest, reach, unanswered
 from confide.regression.level_counts import totals_of_gram, unseen_levels
+from confide.regression.leverage import largest, reach, unanswered
 from confide.regression.linear import kept, legend
-from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, noisy_meat, records_behind, trusted
+from confide.regression.normal_equations import (
+    Fit,
+    Line,
+    Meat,
+    NoisyMoments,
+    fit,
+    identified,
+    noisy_meat,
+    records_behind,
+    trusted,
+)
 from confide.regression.r_squared import Explained, explained
 from confide.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
@@ -157,7 +167,9 @@ class _Reading:
             facts=(
                 ("Cov. type", "classical" if meat is None else "robust"),
                 self._count(moments),
-                *_explained_facts(known, float(design.response.high - design.response.low) / 2, self.layout.weighted, ok=ok),
+                *_explained_facts(
+                    known, float(design.response.high - design.response.low) / 2, self.layout.weighted, ok=ok
+                ),
                 ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
             legend=legend(self.layout.whole, self.release.plan.schema),

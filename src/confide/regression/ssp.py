@@ -1,9 +1,9 @@
 """SSP: linear regression from sufficient statistics, with noise-aware intervals.
 
-Estimates the population's least-squares line of one or several responses on d terms. z = (1, x~), x~ scaled by the public bounds or by noisy
-ranges; rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is weighed. In a re-centred
-box, whose corners lie far out, R2 follows from a noisy histogram of |z|^2, beyond all records that can be counted (`leverage.chosen_cap`).
-With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
+Estimates the population's least-squares line of one or several responses on d terms. z = (1, x~), x~ scaled by the public bounds or by
+noisy ranges; rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is weighed. In a
+re-centred box, whose corners lie far out, R2 follows from a noisy histogram of |z|^2, beyond all records that can be counted
+(`leverage.chosen_cap`). With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
 
 Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
 v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
@@ -85,18 +85,16 @@ class SSP(Method):
     name: ClassVar[str] = "ssp"
     version: ClassVar[str] = "2"
     family: ClassVar[str] = "regression"
-    source: ClassVar[str] = (
-        "noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    source: ClassVar[str] = "noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    intervals: ClassVar[str] = (
+        "coefficients of the population's least-squares line; sampling, privacy noise, unequal variances"
     )
-    intervals: ClassVar[str] = "coefficients of the population's least-squares line; sampling, privacy noise, unequal variances"
 
     def __post_init__(self) -> None:
         if self.cov not in ("robust", "classical"):
             raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
         cap = self.leverage_cap
-        if cap is not None and not (
-            isinstance(cap, (int, float)) and not isinstance(cap, bool) and cap >= 1
-        ):
+        if cap is not None and not (isinstance(cap, (int, float)) and not isinstance(cap, bool) and cap >= 1):
             raise PlanError(
                 f"leverage_cap must be a number of at least 1, got {cap!r}; leave it out for the least-squares line"
             )
@@ -185,7 +183,9 @@ class SSP(Method):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Noisy moments in one pass, for a robust covariance one at the noisy lines; before them count, ranges and leverages, if planned."""
+        """Noisy moments in one pass, for a robust covariance one at the noisy lines; before them count, ranges and leverages, if
+        planned.
+        """
         layout = self._layout(source.schema)
         public: dict[str, Array] = {}
         box, far = None, False
@@ -224,7 +224,9 @@ class SSP(Method):
 
     @staticmethod
     def _cap(layout: Layout, box: Box, source: Source, meter: Meter) -> dict[str, Array]:
-        """R2 in a re-centred box: the user's own stays; else from a noisy histogram, or without one the largest |z|^2 of the public bounds."""
+        """R2 in a re-centred box: the user's own stays; else from a noisy histogram, or without one the largest |z|^2 of the public
+        bounds.
+        """
         if layout.chosen:
             return {}
         cap = largest(layout.design, box)

@@ -1,7 +1,7 @@
 """The distribution of a joint test's statistic, simulated from the noise that a release is known to hold.
 
-An estimate's error is K (s + g): s the sampling of records, with covariance M (the "meat"), g privacy noise with the known covariance G. M is
-released as M^ = M + noise of known size, so a Wald statistic with M^ in it has no table. What M may have been is drawn instead:
+An estimate's error is K (s + g): s the sampling of records, with covariance M (the "meat"), g privacy noise with the known covariance G.
+M is released as M^ = M + noise of known size, so a Wald statistic with M^ in it has no table. What M may have been is drawn instead:
 
     M = (1 + tau x) S + (1 - kappa) D + sqrt(1 - kappa) E,   D = M^ - S,
 
@@ -30,11 +30,11 @@ __all__ = ["JointLaw", "NoisyMeat"]
 
 Vector = NDArray[np.float64]
 
-# Meats drawn; for each, inverse Wishart factors, and for each of those directions, along which the tail is exact: a p-value of 1e-3 is known to
-# a few per cent, to about a tenth where only 20 records stand behind it.
+# Meats drawn; for each, inverse Wishart factors, and for each of those directions, along which the tail is exact: a p-value of 1e-3 is
+# known to a few per cent, to about a tenth where only 20 records stand behind it.
 _DRAWS = 1000
-_FACTORS = 6
-_DIRECTIONS = 6
+_FACTORS = 4
+_DIRECTIONS = 4
 # The level at which the degrees of freedom that are printed make F agree with the simulated distribution.
 _LEVEL = 0.05
 _GRID = (np.arange(400) + 0.5) / 400
@@ -44,8 +44,8 @@ _GRID = (np.arange(400) + 0.5) / 400
 class NoisyMeat:
     """A released covariance of scores, (k, k): `values` = M + noise.
 
-    sd (k, k): of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where nothing
-    was drawn); shape (k, k): M if residual variances are equal; shape_sd: the relative standard deviation of shape's size.
+    sd (k, k): of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where
+    nothing was drawn); shape (k, k): M if residual variances are equal; shape_sd: the relative standard deviation of shape's size.
 
     >>> NoisyMeat(np.eye(2), np.full((2, 2), 0.1), np.eye(2), 0.05).draws(np.random.default_rng(1), 3).shape
     (3, 2, 2)
@@ -59,13 +59,10 @@ class NoisyMeat:
     def draws(self, generator: np.random.Generator, count: int) -> Vector:
         """What M may have been, (count, k, k), positive semi-definite."""
         k = len(self.values)
-        known = self.sd > 0
-        precision = np.where(known, 1 / np.where(known, self.sd, 1.0) ** 2, 0.0)
+        known, precision = self._known
         shape, size_sd = self._sized(precision)
         rest = np.where(known, self.values - shape, 0.0)
-        chi = float((precision * rest**2).sum())
-        free = max(int(np.triu(known).sum()) - 1, 0)
-        noise_part = _noise_part(generator.uniform(size=count), free, chi)[:, None, None]
+        noise_part = self._noise_parts(generator.uniform(size=count))[:, None, None]
         triangle = np.triu(generator.standard_normal((count, k, k)), 1) / sqrt(2)
         noise = triangle + triangle.transpose(0, 2, 1)
         noise[:, range(k), range(k)] = generator.standard_normal((count, k))
@@ -73,6 +70,23 @@ class NoisyMeat:
         drawn = size * shape + (1 - noise_part) * rest + np.sqrt(1 - noise_part) * self.sd * noise
         values, vectors = np.linalg.eigh(drawn)
         return np.asarray((vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+    @property
+    def own(self) -> float:
+        """How much of M is its own, in [0, 1], and how much S, which all records make together: the mean of 1 - kappa."""
+        return float(1 - self._noise_parts((np.arange(200) + 0.5) / 200).mean())
+
+    @property
+    def _known(self) -> tuple[NDArray[np.bool_], Vector]:
+        """Which entries were drawn, and the precision of each."""
+        known = self.sd > 0
+        return known, np.where(known, 1 / np.where(known, self.sd, 1.0) ** 2, 0.0)
+
+    def _noise_parts(self, uniform: Vector) -> Vector:
+        """kappa at uniform numbers."""
+        known, precision = self._known
+        rest = np.where(known, self.values - self._sized(precision)[0], 0.0)
+        return _noise_part(uniform, max(int(np.triu(known).sum()) - 1, 0), float((precision * rest**2).sum()))
 
     def _sized(self, precision: Vector) -> tuple[Vector, float]:
         """The shape with the size that the meat and the family's own estimate say together, and the relative sd of that size."""
@@ -90,7 +104,9 @@ def _noise_part(uniform: Vector, free: int, chi: float) -> Vector:
     shape = free / 2 + 1
     if chi <= 1e-9 * shape:  # flat in the exponential: kappa^(free/2) alone
         return np.asarray(uniform ** (1 / shape))
-    return np.asarray(np.clip(special.gammaincinv(shape, uniform * special.gammainc(shape, chi / 2)) * 2 / chi, 0.0, 1.0))
+    return np.asarray(
+        np.clip(special.gammaincinv(shape, uniform * special.gammainc(shape, chi / 2)) * 2 / chi, 0.0, 1.0)
+    )
 
 
 def _degrees(scale: Vector, q: int) -> float:
@@ -145,9 +161,9 @@ class JointLaw:
         return np.asarray((sampling + sampling.T) / 2 + inner @ self.noise @ inner.T)
 
     def tail(self, rows: Vector, square: float) -> tuple[float, float]:
-        """P(|rows error|^2 >= square) for rows (q, p) whose `covariance` is the identity, and d for which F(q, d) has the same 95 % quantile.
+        """P(|rows error|^2 >= square) for rows (q, p) whose `covariance` is the identity, and a number of degrees of freedom d.
 
-        d is inf where a chi-square's quantile is as large.
+        F(q, d) has the same 95 % quantile; d is inf where a chi-square's quantile is as large.
         """
         scale = self._scales(rows)
         pvalue = float(special.gammaincc(len(rows) / 2, square / 2 / scale).mean())
@@ -166,7 +182,9 @@ class JointLaw:
         parts = [inner[:, sum(k[:j]) : sum(k[: j + 1])] for j in range(len(k))]
         touched = [j for j, part in enumerate(parts) if np.any(part)]
         if len(touched) < 2 or self.correlation is None:
-            whole = sum((parts[j] @ self._drawn[j] @ parts[j].T for j in touched), np.zeros((_DRAWS, *(2 * (len(inner),)))))
+            whole = sum(
+                (parts[j] @ self._drawn[j] @ parts[j].T for j in touched), np.zeros((_DRAWS, *(2 * (len(inner),))))
+            )
             return np.asarray(max(len(touched), 1) * whole)
         halves = [parts[j] @ _root(self._drawn[j]) for j in touched]
         blocks = [
@@ -184,14 +202,17 @@ class JointLaw:
         values, vectors = np.linalg.eigh(self._sampling(inner))
         half = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
         half = np.tile(half, (_FACTORS, 1, 1))
-        degrees = max(self._records(rows), q + 4.0)
+        # S is known from all records, what M has of its own from those behind the restrictions
+        own = max(meat.own for meat in self.meats) ** 2
+        pooled = max(float(np.max(np.asarray(self.records))), self._records(rows))
+        degrees = max(1 / (own / self._records(rows) + (1 - own) / pooled), q + 4.0)
         factor = np.tril(generator.standard_normal((len(half), q, q)), -1)
         factor[:, range(q), range(q)] = np.sqrt(generator.chisquare(degrees - np.arange(q), (len(half), q)))
         towards = generator.standard_normal((len(half), q, _DIRECTIONS))
         towards /= np.sqrt((towards**2).sum(axis=1, keepdims=True))
         sampled = degrees * (np.linalg.solve(factor, half @ towards) ** 2).sum(axis=1)
         noisy = (towards * ((inner @ self.noise @ inner.T) @ towards)).sum(axis=1)
-        return np.maximum(np.asarray((sampled + noisy).ravel()), 1e-300)
+        return np.asarray(np.maximum((sampled + noisy).ravel(), 1e-300))
 
     def _records(self, rows: Vector) -> float:
         used = np.any(rows != 0, axis=0)
