@@ -35,6 +35,8 @@ Vector = NDArray[np.float64]
 _DRAWS = 1000
 _FACTORS = 4
 _DIRECTIONS = 4
+# A priori M - S is at most this large against S, both in units of the noise.
+_LARGEST = 1.0
 # The level at which the degrees of freedom that are printed make F agree with the simulated distribution.
 _LEVEL = 0.05
 _GRID = (np.arange(400) + 0.5) / 400
@@ -86,7 +88,11 @@ class NoisyMeat:
         """kappa at uniform numbers."""
         known, precision = self._known
         rest = np.where(known, self.values - self._sized(precision)[0], 0.0)
-        return _noise_part(uniform, max(int(np.triu(known).sum()) - 1, 0), float((precision * rest**2).sum()))
+        free, chi = max(int(np.triu(known).sum()) - 1, 0), float((precision * rest**2).sum())
+        # residual variances that differ so much that M - S is as large as S throughout are the most that is believed without being seen
+        seen = max(chi - free - 3 * sqrt(2 * free), 0.0)
+        believed = max(_LARGEST**2 * float((precision * self.shape**2).sum()), seen) / max(free, 1)
+        return _noise_part(uniform, free, chi, 1 / (1 + believed))
 
     def _sized(self, precision: Vector) -> tuple[Vector, float]:
         """The shape with the size that the meat and the family's own estimate say together, and the relative sd of that size."""
@@ -99,14 +105,14 @@ class NoisyMeat:
         return size * self.shape, 1 / sqrt(told + own) / size
 
 
-def _noise_part(uniform: Vector, free: int, chi: float) -> Vector:
-    """Draws of kappa in (0, 1): a gamma distribution of shape free/2 + 1 and rate chi/2, cut at 1."""
+def _noise_part(uniform: Vector, free: int, chi: float, least: float) -> Vector:
+    """Draws of kappa in (least, 1): a gamma distribution of shape free/2 + 1 and rate chi/2, cut there."""
     shape = free / 2 + 1
-    if chi <= 1e-9 * shape:  # flat in the exponential: kappa^(free/2) alone
-        return np.asarray(uniform ** (1 / shape))
-    return np.asarray(
-        np.clip(special.gammaincinv(shape, uniform * special.gammainc(shape, chi / 2)) * 2 / chi, 0.0, 1.0)
-    )
+    below, above = special.gammainc(shape, least * chi / 2), special.gammainc(shape, chi / 2)
+    if not above - below > 1e-12:  # all of it lies at one end
+        return np.full(len(uniform), least if above > 0.5 else 1.0)
+    drawn = special.gammaincinv(shape, below + uniform * (above - below)) * 2 / chi
+    return np.asarray(np.clip(drawn, least, 1.0))
 
 
 def _degrees(scale: Vector, q: int) -> float:
