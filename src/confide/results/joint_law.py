@@ -35,8 +35,8 @@ Vector = NDArray[np.float64]
 _DRAWS = 1000
 _FACTORS = 4
 _DIRECTIONS = 4
-# A priori M - S is at most this large against S, both in units of the noise.
-_LARGEST = 1.0
+# A priori M - S is at most this large against S, both in units of the noise (1 left sizes of .06 to .11 at n = 2,000, mu = 1).
+_LARGEST = 2.0
 # The level at which the degrees of freedom that are printed make F agree with the simulated distribution.
 _LEVEL = 0.05
 _GRID = (np.arange(400) + 0.5) / 400
@@ -89,7 +89,7 @@ class NoisyMeat:
         known, precision = self._known
         rest = np.where(known, self.values - self._sized(precision)[0], 0.0)
         free, chi = max(int(np.triu(known).sum()) - 1, 0), float((precision * rest**2).sum())
-        # residual variances that differ so much that M - S is as large as S throughout are the most that is believed without being seen
+        # M - S twice as large as S throughout is the most that is believed without being seen
         seen = max(chi - free - 3 * sqrt(2 * free), 0.0)
         believed = max(_LARGEST**2 * float((precision * self.shape**2).sum()), seen) / max(free, 1)
         return _noise_part(uniform, free, chi, 1 / (1 + believed))
