@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 NAMES = (
+    "factor_means",
     "acceptance",
     "r_squared",
     "speed",
@@ -31,6 +32,7 @@ NAMES = (
     "ptr",
     "logistic",
     "truth",
+    "least_squares",
 )
 
 

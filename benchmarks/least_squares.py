@@ -252,7 +252,8 @@ def cell(design: str, n: int, mu: float, runs: int, **settings: Any) -> dict[str
 def line_of(row: Mapping[str, Any]) -> str:
     """A cell as text."""
     return (
-        f"{row['design']:20s} n={row['n']:6d} mu={row['mu']:3.1f} cov {row['coverage']:.3f} worst {row['worst'][0]:.2f} (hc1 {row['worst'][1]:.2f}) "
+        f"{row['design']:20s} n={row['n']:6d} mu={row['mu']:3.1f} cov {row['coverage']:.3f} "
+        f"worst {row['worst'][0]:.2f} (hc1 {row['worst'][1]:.2f}) "
         f"hc1 {row['hc1']:.3f} width {row['width']:6.2f} err {row['error']:6.2f} share {row['share']:.2f} tail {row['tail']:.2f} "
         f"{row['statuses']}"
     )

@@ -136,6 +136,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N", help="records of a sample, 0 for the whole table's number"
     )
+    parser.add_argument("--mu", nargs="+", type=float, metavar="MU")
+    parser.add_argument("--relation", choices=_RELATIONS)
     parser.add_argument("--replications", type=int, default=40, help="samples of each cell; 0 runs nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes, all cores by default")
     parser.add_argument("--out", type=Path, default=OUT, help=f"where runs are kept (default {OUT})")
@@ -148,6 +150,8 @@ def main(arguments: Sequence[str]) -> int:
         if (not given.only or cell.method in given.only)
         and (not given.cases or cell.case in given.cases)
         and (not given.sizes or cell.n in given.sizes)
+        and (not given.mu or cell.mu in given.mu)
+        and given.relation in (None, cell.relation)
     ]
     rows, skipped = (
         ([], []) if given.replications == 0 else measure(chosen, given.replications, given.out, jobs=given.jobs)

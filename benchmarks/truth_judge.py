@@ -54,6 +54,8 @@ def judge(rows: Sequence[dict[str, Any]]) -> int:
     for row in lost:
         names = ", ".join(f"{one['name']} {one['coverage']:.2f} < {bar(one):.2f}" for one in failing(row))
         print(f"  FAILED  {line_of(row)}\n          {names}")
+    for words in _pooled(rows):
+        print(f"  {words}")
     short = list(_short_of_answers(rows))
     print(f"answers at n = 10,000, mu = 1: {len(short)} of {sum(map(_counts, rows))} cells below {_ANSWERED:.0%}")
     for row in short:
@@ -69,6 +71,16 @@ def judge(rows: Sequence[dict[str, Any]]) -> int:
     if not BASELINE.exists():
         print(f"  no widths to compare with: {BASELINE.name} is missing; run --baseline COMMIT")
     return int(bool(lost or short or any(ratio > _WIDER for _, ratio, _ in wide)))
+
+
+def _pooled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """For information: coverage over all intervals of a table, which are not independent, and without privacy on the same samples."""
+    for case in dict.fromkeys(row["case"] for row in rows):
+        own = [one for row in rows if row["case"] == case for one in row["coefficients"] if "plain" in one]
+        weights = [one["answered"] for one in own]
+        if own:
+            private, plain = (np.average([one[name] for one in own], weights=weights) for name in ("coverage", "plain"))
+            yield f"pooled  {case}: {private:.3f}, without privacy {plain:.3f} ({sum(weights):,} intervals)"
 
 
 def _counts(row: dict[str, Any]) -> bool:

@@ -19,7 +19,8 @@ _HEAD = (
 )
 _WORDS = """# Coverage: what intervals hold, measured
 
-Printed by `python -m benchmarks truth --full --write docs/coverage.md`; nothing here is written by hand, and rows that fail stay.
+Printed by `python -m benchmarks truth --write docs/coverage.md` (with `--full` for all cells); nothing here is written by hand, and rows
+that fail stay. The acceptance rule of the default line: `python -m benchmarks truth --judge`.
 
 Each row draws samples with replacement from a full table (or from a synthetic population of 200,000 records), makes a release of each
 with simulated noise, and asks how often the printed 95 % interval holds the same number of the full table: for lines the plain

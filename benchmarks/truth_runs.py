@@ -65,7 +65,7 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("rare-outcome", "logistic"): Logistic("y ~ x"),
     ("hmda", "logistic"): Logistic("deny ~ pirat + lvrat + afam"),
     ("smokeban", "logistic"): Logistic("smoker ~ ban + age"),
-    ("bent", "kernel_curve"): KernelCurve("y ~ x", bandwidth=0.5),
+    ("plain", "kernel_curve"): KernelCurve("y ~ a", bandwidth=0.2),
     ("cps1988", "kernel_curve"): KernelCurve("wage ~ experience", bandwidth=4.0),
     ("bent", "efficient_ptr_kernel"): EfficientPTRKernel("y ~ x", points=(0.5, 1.0, 2.0), bandwidth=0.5, least=100.0),
     ("cps1988", "efficient_ptr_kernel"): EfficientPTRKernel(

@@ -176,12 +176,14 @@ def test_an_empty_level_and_too_few_records_are_refused() -> None:
 
 
 def test_every_method_that_states_an_interval_has_a_reference() -> None:
-    """Two have none and say why: samples of a ridge posterior, whose target is a released penalty, and tables, which are no estimates."""
-    base, without = Method.reference, {"adaops", "posterior_sampling", "synthetic_table"}
+    """Or says why it has none; synthetic tables are no estimates."""
+    base, without = Method.reference, {"synthetic_table"}
     lacking = {
         info.name
         for info in registry.methods()
         if info.intervals != "no interval" and registry.get(info.name).reference is base
     }
-    assert lacking <= without
+    assert lacking == without
+    with pytest.raises(cf.PlanError, match="very records of a release"):
+        cf.regression.PosteriorSampling("y ~ x", target="ridge").reference(READ)
     assert all(registry.get(name).reference is not base for name in ("ssp2", "ssp", "quantile", "class_sums"))

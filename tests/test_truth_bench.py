@@ -22,28 +22,35 @@ KNOWN = {
     ("long-feature", "ssp"),
     ("bent", "ssp"),
     ("bent-far", "ssp"),
-    # bins: the projection on the means of bins; cuts that leave too few of them
-    ("bent-far", "binagg"),
-    ("far-records", "binagg"),
+    # bins of a formula of one factor without intercept: standard errors a tenth of what they should be
     ("group-means", "binagg"),
 }
 INSTALLED = [name for name, table in outside_tables.TABLES.items() if not table.place.startswith("r:")]
 
 
+DESIGNS = tuple(truth_cases.DESIGNS)
+
+
 @pytest.mark.parametrize(
-    "methods",
+    ("methods", "cases"),
     [
-        ("ssp2",),
-        ("ssp",),
-        ("binagg",),
-        ("efficient_ptr",),
-        ("logistic", "class_sums", "efficient_ptr_bayes", "efficient_ptr_kernel"),
+        (("ssp2",), DESIGNS[:5]),
+        (("ssp2",), DESIGNS[5:]),
+        (("ssp2",), INSTALLED),
+        (("ssp",), DESIGNS),
+        (("binagg",), DESIGNS),
+        (("efficient_ptr",), DESIGNS),
+        (
+            ("logistic", "class_sums", "efficient_ptr_bayes", "efficient_ptr_kernel"),
+            (*DESIGNS, *INSTALLED),
+        ),
     ],
     ids=lambda names: names[0],
 )
-def test_no_interval_misses_what_its_title_names(tmp_path: Path, methods: tuple[str, ...]) -> None:
+def test_no_interval_misses_what_its_title_names(
+    tmp_path: Path, methods: tuple[str, ...], cases: tuple[str, ...]
+) -> None:
     """On the designs and on the tables that are installed here, quick; a row fails where 99.9 % intervals miss the bar."""
-    cases = {*truth_cases.DESIGNS, *INSTALLED}
     wanted = [cell for cell in truth.cells("quick") if cell.case in cases and cell.method in methods]
     rows, _ = truth.measure(wanted, 10, tmp_path, show=False)
     assert {row["method"] for row in rows} == set(methods)

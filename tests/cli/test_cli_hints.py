@@ -49,12 +49,12 @@ def test_errors_speak_of_commands(released, words, told):
 
 
 def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
-    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--set", "target=ols")
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--set", "limit=none")
     done = run("release", "large.json", "survey.csv", "--ledger", "book.db", "-o", "large_release.json")
     assert done.code == 4
     assert "confide ledger amend book.db --dataset survey --mu ... --reason TEXT" in done.err
     command = re.search(r"what fits: (confide plan .*? -o smaller.json)", done.err)[1]
-    assert "--set 'target=\"ols\"'" in command
+    assert "--set 'limit=\"none\"'" in command
     good(*shlex.split(command)[1:])
     good("release", "smaller.json", "survey.csv", "--ledger", "book.db", "-o", "small.json")
     assert not PYTHON.search(done.err)

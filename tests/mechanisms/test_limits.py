@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.mechanisms.limits import TAIL_EDGES, Levels, Maxima, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Maxima, Sizes, Tail, public_maxima
 from confide.mechanisms.metric import Layout, floored_moments
 from confide.mechanisms.rows import Box
 from confide.mechanisms.score_rows import Coordinates
@@ -109,7 +109,7 @@ def test_no_record_exceeds_the_public_maxima(formula: str) -> None:
 
 def tail_of(sizes: np.ndarray, sd: float = 1e-6) -> Tail:
     edges = np.array(TAIL_EDGES)
-    counts = np.bincount(np.searchsorted(edges, sizes, side="left"), minlength=9).astype(float)
+    counts = np.bincount(np.searchsorted(edges, sizes, side="left"), minlength=11).astype(float)
     return Tail(counts, edges, sd)
 
 
@@ -126,18 +126,23 @@ def test_the_excess_of_a_power_tail_is_close() -> None:
 
 
 def test_a_lump_far_out_makes_every_edge_before_it_reliable() -> None:
-    counts = np.array([5_000.0, 500, 50, 0, -30, 10, -8, 4, 30])
+    counts = np.array([5_000.0, 500, 50, 0, -30, 10, -8, 4, 30, 2, -3])
     tail = Tail(counts, np.array(TAIL_EDGES), 5.0)
-    assert tail.reliable.all() and tail.unfinished
-    assert not Tail(np.array([5_000.0, 500, 50, 0, 0, 0, 0, 0, 0]), np.array(TAIL_EDGES), 5.0).reliable[3:].any()
+    assert tail.reliable.tolist() == [True] * 8 + [False] * 2
+    assert tail.index(3.5) == pytest.approx(
+        np.log2(29 / (5 * sqrt(2)))
+    )  # 29 beyond the far edge, none seen beyond twice it
+    counts[8:] = 0
+    assert not Tail(counts, np.array(TAIL_EDGES), 5.0).reliable[3:].any()
+    assert Tail(counts, np.array(TAIL_EDGES), 5.0).index(3.5) == 3.5
 
 
 def sizes_of(maximum: float, *, lump: float = 0.0, residual: float = 3.0) -> Sizes:
     weights = np.array([1.0, 0.5, 0.5])
     g = 0.1 * sqrt(2)
-    counts = np.array([800.0, 150, 45, 5, 0, 0, 0, 0, lump])
+    counts = np.array([800.0, 150, 45, 5, 0, 0, 0, 0, lump, 0, 0])
     tail = Tail(counts, g * np.array(TAIL_EDGES), 4.0)
-    leverage = Tail(np.array([900.0, 90, 10, 0, 0, 0, 0, 0, 0]), sqrt(2) * np.array(TAIL_EDGES), 7.0)
+    leverage = Tail(np.array([900.0, 90, 10, 0, 0, 0, 0, 0, 0]), sqrt(2) * np.array(LEVERAGE_EDGES), 7.0)
     return Sizes(weights, 0.1, 1_000.0, tail, leverage, Maxima(9.0, maximum, residual), Levels(0.3, 0.6, 0.17, 0.3))
 
 

@@ -11,7 +11,7 @@ import pytest
 import confide as cf
 from confide.mechanisms.rows import BOUND, Box
 from confide.mechanisms.score_rows import (
-    CELLS,
+    SCORE_CELLS,
     Coordinates,
     LimitedFeatures,
     LimitedScores,
@@ -54,7 +54,7 @@ def hostile(generator: np.random.Generator) -> Frame:
 
 def maps_of(frame: Frame, generator: np.random.Generator) -> dict[str, Any]:
     limit = 10.0 ** generator.uniform(-6, 6)
-    edges = tuple(limit * 2.0**k for k in range(CELLS - 1))
+    edges = tuple(limit * 2.0**k for k in range(SCORE_CELLS - 1))
     return {
         "gram": Gram(LimitedFeatures(SCORE_DESIGN).at(frame, limit)),
         "cross": Total(LimitedScores(SCORE_DESIGN).at(frame, limit)),

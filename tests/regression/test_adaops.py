@@ -23,8 +23,12 @@ SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Nume
 ASKED = cf.GDP(1.0, 1e-6)
 
 
-def test_contract_and_audit() -> None:
+def test_contract() -> None:
     assert check_method(AdaOPS("y ~ a + b"), SCHEMA, privacy=ASKED, raises=False).ok
+
+
+@pytest.mark.long
+def test_audit() -> None:
     assert cf.audit.audit(AdaOPS("y ~ a"), SCHEMA, privacy=ASKED, runs=1_000, seed=1).violated == ()
 
 

@@ -17,6 +17,7 @@ from confide.protocol import Release, exact_cost
 from confide.regression import SSP2
 from confide.regression.factor_means import FactorMeans
 from confide.regression.factor_means_reading import LevelFit, LevelTables
+from confide.regression.factor_means_table import Reading
 from confide.testing.practice import ZeroNoise
 
 SCHEMA = cf.Schema(
@@ -119,12 +120,12 @@ def test_the_shares_add_up_to_the_request(formula: str, relation: str, clipping_
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_noise_part_of_the_covariance_is_that_of_releases_of_the_same_records(formula: str, relation: str) -> None:
     frame = table(1_500)
-    results = [cf.infer(drawn(formula, frame, mu=0.5, seed=seed, relation=relation)) for seed in range(150)]
+    results = [cf.infer(drawn(formula, frame, mu=0.5, seed=seed, relation=relation)) for seed in range(60)]
     estimates = np.array([result.estimates for result in results])
     noise = np.mean([result.noise_variance for result in results], axis=0)
     ratio = estimates.var(axis=0, ddof=1) / noise
-    # chi-square with 149 degrees: 0.62 to 1.50 at 1e-4 for each of six; the second order in 1/n adds a few percent
-    assert ((ratio > 0.6) & (ratio < 1.6)).all(), ratio
+    # chi-square with 59 degrees over 59: .43 to 1.84 at 1e-4 for each of six; the second order in 1/n adds a few percent
+    assert ((ratio > 0.43) & (ratio < 1.9)).all(), ratio
 
 
 def test_tables_that_tell_the_same_total_twice_are_made_consistent_and_lose_variance() -> None:
@@ -146,6 +147,21 @@ def _gram(tables: LevelTables) -> np.ndarray:
     """A from its definition, without a floor."""
     rows = np.array([np.add(a, b) for a in tables.design_rows[0] for b in tables.design_rows[1]])
     return (rows.T * tables.counts[7:]) @ rows
+
+
+@pytest.mark.parametrize("formula", ["y ~ f", "y ~ f + g", "z ~ f", "z ~ f + g", "y ~ f*k + g"])
+def test_what_joint_tests_are_told_is_what_the_covariance_is_made_of(formula: str) -> None:
+    path, release = path_of(formula), drawn(formula, table(4_000), mu=2.0)
+    tables = LevelTables.of(path.levels, path.rows("add-remove"), release["sums"])
+    reading = Reading(release, path.design, path.levels, tables, np.arange(path.levels.width))
+    result, told = cf.infer(release), reading.score_noise
+    assert told is not None
+    np.testing.assert_allclose(np.diag(told.units @ told.noise @ told.units.T), result.noise_variance, rtol=1e-6)
+    whole = told.units @ (told.noise + told.meat) @ told.units.T
+    # what was lifted to the least share is no smaller
+    assert (np.diag(result.covariance) >= np.diag(whole) * (1 - 1e-6)).all()
+    assert np.median(np.diag(result.covariance) / np.diag(whole)) < 1.05
+    assert told.meat.shape == told.meat_sd.shape == told.shape.shape
 
 
 @pytest.mark.parametrize("formula", ["y ~ f", "y ~ f + g"])
@@ -224,17 +240,17 @@ def test_worst_pairs_reach_the_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("population", "formula", "n", "mu"),
+    ("population", "formula", "n", "mu", "relation"),
     [
-        ("levels", "y ~ f", 1_600, 1.0),
-        ("unequal", "y ~ f + g", 1_600, 1.0),
-        ("rare", "y ~ f + g", 2_000, 0.3),
-        ("rare", "y ~ f", 1_600, 1.0),
-        ("spikes", "y ~ f + g", 2_000, 0.3),
-        ("incomes", "y ~ f + g", 2_000, 0.3),
+        ("levels", "y ~ f", 1_600, 1.0, "add-remove"),
+        ("unequal", "y ~ f + g", 1_600, 1.0, "substitute"),
+        ("rare", "y ~ f + g", 2_000, 0.3, "add-remove"),
+        ("rare", "y ~ f", 1_600, 1.0, "substitute"),
+        ("spikes", "y ~ f + g", 2_000, 0.3, "add-remove"),
+        ("incomes", "y ~ f + g", 2_000, 0.3, "add-remove"),
+        ("lumps", "y ~ f", 1_600, 1.0, "add-remove"),
     ],
 )
-@pytest.mark.parametrize("relation", RELATIONS)
 def test_intervals_cover_the_line_of_the_population(
     population: str, formula: str, n: int, mu: float, relation: str
 ) -> None:

@@ -120,9 +120,13 @@ def test_the_published_width_is_an_order_of_magnitude_larger() -> None:
 # the release ---------------------------------------------------------------------------------------------------------
 
 
-def test_contract_and_audit() -> None:
+def test_contract() -> None:
+    assert check_method(JohnsonLindenstrauss("y ~ a + b", rows=60), SCHEMA, privacy=ASKED, raises=False).ok
+
+
+@pytest.mark.long
+def test_audit() -> None:
     method = JohnsonLindenstrauss("y ~ a + b", rows=60)
-    assert check_method(method, SCHEMA, privacy=ASKED, raises=False).ok
     found = cf.audit.audit(method, SCHEMA, privacy=ASKED, runs=2_000, seed=1)
     assert found.violated == ()
 
@@ -132,7 +136,7 @@ def _along(release: cf.Release, direction: np.ndarray) -> float:
     return float(direction @ release["sketch"].decode() @ direction)
 
 
-@pytest.mark.parametrize(("rows", "caught"), [(40, False), (1, True)])
+@pytest.mark.parametrize(("rows", "caught"), [(40, False), pytest.param(1, True, marks=pytest.mark.long)])
 def test_a_real_release_tells_its_worst_record_apart_as_well_as_claimed(rows: int, caught: bool) -> None:
     """An empty table against the worst record; with w^2 of one row in place of 40 the attack must succeed (power)."""
     claim = cf.ApproxDP(1.0, 0.05)

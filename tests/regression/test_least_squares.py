@@ -12,9 +12,10 @@ import pytest
 
 import confide as cf
 from confide.noise import SimulatedNoise
-from confide.protocol import Either, Question, Together, exact_cost, leaves
+from confide.protocol import Allowance, Either, Question, Together, exact_cost, leaves
 from confide.regression import SSP2
 from confide.regression.least_squares_reading import LeastSquaresReading
+from confide.regression.score_sums import ScoreSums
 from confide.schema import Design
 from confide.testing.practice import ZeroNoise
 
@@ -54,7 +55,7 @@ def release_of(method: Any, frame: pd.DataFrame, mu: float = 1.0, seed: int = 1,
 
 
 @pytest.mark.parametrize(
-    "formula", ["y ~ a", "y ~ a + b", OLS_FORMULA, "y ~ g + k", "y ~ a + g + a:g + k:g", "y ~ a + log1p(b)"]
+    "formula", ["y ~ a", "y ~ a + b", OLS_FORMULA, "y ~ g + k:a", "y ~ a + g + a:g + k:g", "y ~ a + log1p(b)"]
 )
 @pytest.mark.parametrize("n", [60, 2_000])
 def test_without_noise_and_limits_it_is_least_squares_to_the_grid(formula: str, n: int) -> None:
@@ -66,10 +67,10 @@ def test_without_noise_and_limits_it_is_least_squares_to_the_grid(formula: str, 
     design = Design.of(formula, OLS_SCHEMA)
     sandwich = LeastSquaresReading(release, Question(), design, list(range(len(design.terms)))).sandwich
     known = method.about(OLS_SCHEMA).reference(frame)
-    assert sandwich.estimates == pytest.approx(list(known.values()), abs=1e-4)
+    assert sandwich.estimates == pytest.approx(list(known.values()), abs=4e-4 if n == 60 else 3e-5)
     result = cf.infer(release_of(method, frame, mu=300.0, noise=ZeroNoise()))
     assert result.status == "ok" and "unlimited" in result.flags
-    assert result.params.to_numpy() == pytest.approx(list(known.values()), abs=1e-4)
+    assert result.params.to_numpy() == pytest.approx(list(known.values()), abs=4e-4 if n == 60 else 3e-5)
     assert list(known) == list(result.params.index)
 
 
@@ -91,12 +92,13 @@ def test_without_noise_the_sandwich_is_hc1() -> None:
 
 @pytest.mark.parametrize("formula", [OLS_FORMULA, "y ~ g + k"])
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
-@pytest.mark.parametrize("settings", [{}, {"limit": "none"}, {"clipping_check": False}])
+@pytest.mark.parametrize("settings", [{}, {"limit": "none"}, {"clipping": False}])
 def test_the_shares_of_both_branches_are_the_request_exactly(
     formula: str, relation: str, settings: dict[str, Any]
 ) -> None:
-    plan = ols(formula, **settings).plan(OLS_SCHEMA, cf.GDP(0.8, relation=relation))
-    together = plan.event
+    allowance = Allowance.of(cf.GDP(0.8, relation=relation), ols(), OLS_SCHEMA)
+    together, statistics = ScoreSums(Design.of(formula, OLS_SCHEMA), **settings).plan(allowance)
+    assert {leaf.name for leaf in leaves(together)} == set(statistics)
     assert isinstance(together, Together)
     (choice,) = (part for part in together.parts if isinstance(part, Either))
     common = sum(
@@ -106,7 +108,7 @@ def test_the_shares_of_both_branches_are_the_request_exactly(
         total = common + sum((leaf.mu_squared for leaf in leaves(branch)), Fraction(0))
         assert total <= Fraction(0.8) ** 2
         assert float(total) == pytest.approx(0.64, rel=1e-9)
-    cost = exact_cost(plan.event)
+    cost = exact_cost(together)
     assert cost is not None and cost.amount <= Fraction(0.8) ** 2
 
 
@@ -174,11 +176,11 @@ def test_other_formulas_without_an_intercept_are_refused_with_the_call_that_work
 
 
 def test_a_coefficient_that_noise_hides_says_what_it_needs() -> None:
-    """A level of 12 of 900 records: the others are answered."""
+    """A level of 30 of 3,000 records at mu = .7: the others are answered."""
     g = np.random.default_rng(2)
-    frame = records(900)
-    frame["g"] = np.where(np.arange(900) < 12, "r", g.choice(["p", "q"], 900))
-    result = cf.infer(release_of(ols("y ~ a + b + g"), frame, mu=1.0))
+    frame = records(3_000)
+    frame["g"] = np.where(np.arange(3_000) < 30, "r", g.choice(["p", "q"], 3_000))
+    result = cf.infer(release_of(ols("y ~ a + b + g"), frame, mu=0.7))
     assert result.status == "partial"
     assert np.isnan(result.params["g[T.r]"]) and np.isfinite(result.params["a"])
     assert "g[T.r] needs about" in result.reason and "times as large" in result.reason
@@ -203,7 +205,7 @@ def test_a_feature_whose_bounds_reach_too_far_is_not_answered_and_says_which_bou
     narrow = cf.Schema({**{name: FAR_SCHEMA[name] for name in ("w", "y")}, "x": cf.Numeric(0, 40)})
     assert cf.infer(release_of(ols("y ~ x + w"), frame, schema=narrow)).status == "ok"
     unlimited = cf.infer(release_of(ols("y ~ x + w", limit="none"), frame, mu=3.0, schema=FAR_SCHEMA))
-    assert unlimited.status in ("ok", "weak") and "reach" not in unlimited.reason
+    assert "reach" not in unlimited.reason
 
 
 def test_the_assumption_on_tails_is_printed_with_its_price() -> None:

@@ -62,10 +62,16 @@ def released(
 
 
 @pytest.mark.parametrize("mechanism", list(REQUESTS))
-def test_contract_and_audit(mechanism: str) -> None:
+def test_contract(mechanism: str) -> None:
     method = Logistic(FORMULA, mechanism=mechanism)
     contract = check_method(method, SCHEMA, privacy=REQUESTS[mechanism], raises=False, replications=20)
     assert contract.ok, contract
+
+
+@pytest.mark.parametrize(
+    "mechanism", [pytest.param(one, marks=[pytest.mark.long] * (one != "output")) for one in REQUESTS]
+)
+def test_audit(mechanism: str) -> None:
     plain = Logistic("y ~ a", mechanism=mechanism)
     for relation in Logistic.relations if mechanism == "output" else ("add-remove",):
         found = cf.audit.audit(plain, SCHEMA, privacy=REQUESTS[mechanism], relation=relation, runs=0, seed=1)

@@ -68,6 +68,7 @@ def test_contract(method: PosteriorSampling) -> None:
     assert check_method(method, SCHEMA, privacy=ASKED, raises=False).ok
 
 
+@pytest.mark.long
 def test_audit_of_the_release_and_of_the_certificates() -> None:
     """With the sample nothing can be taken off, so what is exact is the replay; without it every certificate is measured."""
     assert cf.audit.audit(PosteriorSampling("y ~ a + b"), SCHEMA, privacy=ASKED, runs=1_000, seed=1).violated == ()

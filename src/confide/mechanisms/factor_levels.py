@@ -32,8 +32,8 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 # Combinations of levels that one block may have, and cells in all: beyond, a release of whole tables is mostly noise.
-_MOST_LEVELS = 4096
-_MOST_CELLS = 4096
+_MOST_LEVELS = 1024
+_MOST_CELLS = 2048
 _MOST_BLOCKS = 12
 # One table of all combinations of levels is drawn where it has at most this many times the cells of the blocks by themselves: its noise
 # adds up over its cells, theirs over blocks (`docs/methods/factor_means.md`).

@@ -7,16 +7,15 @@ least like |s|^-3.5. Where no record of the public box can exceed a limit, nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from math import sqrt
+from math import inf, log2, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.metric import Layout
 from confide.mechanisms.rows import Box
-from confide.mechanisms.score_rows import CELLS
 from confide.mechanisms.whitened_rows import Frame
 from confide.schema import Design
 
@@ -25,24 +24,24 @@ __all__ = ["CERTAIN", "LEVERAGE_EDGES", "TAIL_EDGES", "Levels", "Limits", "Maxim
 Array = NDArray[np.float64]
 
 #: Edges of the histograms in typical sizes: sigma sqrt(F2) for |v r|, sqrt(F2) for |v|.
-TAIL_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)
+TAIL_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0, 32.0, 64.0)
 LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
 _INDEX, _MEAT_INDEX = 3.5, 3.0
-# And where even the last edge is exceeded by more records than this many sds of noise, as in the tail of x^2 for an exponential x.
-_UNFINISHED, _SEEN = 2.0, 2.0
-# A cell between an edge e and 1.4 e is counted at 1.2 e.
-_WITHIN = 1.2
-# Scores are taken to lie beyond an edge where their noisy count is above this many sds of its noise: a lump far out that is missed
-# costs the interval, one that is not there a few percent of width.
-_RELIABLE = 1.5
-#: Of leverages, and where a rare outcome is counted on, more is asked: noise on A is dear, and what its cap cuts off is known.
-CERTAIN = 3.0
-# Public combinations of levels and corners of numeric features that are gone through one by one.
-_COMBINATIONS, _CORNERS = 3_000, 6
+# Beyond the far edge records are rare in data of ordinary tails. Where some are seen, the counts beyond it and beyond twice it say how
+# fast the tail falls, not slower than this: x^2 for an exponential x has about 2 there.
+_FAR_EDGE, _SLOWEST = 7, 2.0
+#: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise; beyond twice the far edge, where
+#: one record weighs most, above the second.
+CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
+# Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
+# no more noise on b than so many sds of its sampling, and more where it costs more.
+_STEPS = ((1.5, 2.5), (CERTAIN, 6.0), (_BEYOND_DOUBT, inf))
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
 _BIAS, _UNLIMITED = 0.25, 1.1
+# Public combinations of levels and corners of numeric features that are gone through one by one.
+_COMBINATIONS, _CORNERS = 3_000, 6
 
 
 @dataclass(frozen=True)
@@ -105,33 +104,41 @@ def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tu
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """A noisy histogram of sizes: counts (9,), edges (8,), the sd of each count's noise, and from how many sds on records are believed."""
+    """A noisy histogram of sizes: counts (k + 1,), edges (k,), the sd of a count's noise, and from how many sds on records are believed."""
 
     counts: Array
     edges: Array
     sd: float
-    believed: float = _RELIABLE
+    believed: float = CERTAIN
 
     @property
     def beyond(self) -> Array:
-        """The noisy count of records beyond each edge, (8,)."""
+        """The noisy count of records beyond each edge, (k,)."""
         return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
 
     @property
     def noise(self) -> Array:
-        """The sd of `beyond`, (8,)."""
-        return np.asarray(np.sqrt(np.arange(CELLS - 1, 0, -1)) * self.sd)
+        """The sd of `beyond`, (k,)."""
+        return np.asarray(np.sqrt(np.arange(len(self.edges), 0, -1)) * self.sd)
 
     @property
     def reliable(self) -> Array:
-        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too."""
+        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too.
+
+        Far out, records may fill one cell alone.
+        """
         own = self.beyond >= self.believed * self.noise
+        own[_FAR_EDGE:] |= self.counts[_FAR_EDGE + 1 :] >= self.believed * self.sd
+        own[_FAR_EDGE + 1 :] &= self.beyond[_FAR_EDGE + 1 :] >= _BEYOND_DOUBT * self.noise[_FAR_EDGE + 1 :]
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether even the last edge is exceeded by more records than noise would show: then the tail was not seen to its end."""
-        return bool(self.beyond[-1] >= _SEEN * self.noise[-1])
+    def index(self, usual: float) -> float:
+        """How fast the tail falls beyond what is counted: as usual, or slower where the counts beyond the far edge say so."""
+        if len(self.edges) < _FAR_EDGE + 2 or not self.reliable[_FAR_EDGE]:
+            return usual
+        near, far = self.beyond[_FAR_EDGE], max(float(self.beyond[_FAR_EDGE + 1]), 0.0) + self.noise[_FAR_EDGE + 1]
+        ratio = log2(self.edges[_FAR_EDGE + 1] / self.edges[_FAR_EDGE])
+        return float(np.clip(log2(max(float(near) / float(far), 1.0)) / ratio, _SLOWEST, usual))
 
     def excess(self, limit: float, power: float, index: float, top: float) -> float:
         """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
@@ -143,20 +150,26 @@ class Tail:
             if edge <= limit:
                 last = k
             else:
-                size = max((_WITHIN * edge) ** power - limit**power, 0.0)
+                # the middle of the cell; of the last one that of a cell like the one before
+                wide = self.edges[k + 1] / edge if k + 1 < len(self.edges) else edge / self.edges[k - 1]
+                size = max(((1 + wide) / 2 * edge) ** power - limit**power, 0.0)
                 total += max(float(self.counts[k + 1]), 0.0) * size
         if last >= 0:
             edge = float(self.edges[last])
-            tail = edge**power * power / (index - power) * (edge / limit) ** (index - power)
-            total += float(self.beyond[last]) * min(tail, max(top**power - limit**power, 0.0))
+            reach = max(top**power - limit**power, 0.0)
+            if index > power:
+                reach = min(reach, edge**power * power / (index - power) * (edge / limit) ** (index - power))
+            total += max(float(self.beyond[last]), 0.0) * reach
         return total
 
     def root_mean_square(self, count: float, top: float) -> float:
         """Of the sizes, from the cells above their noise; at most `top`."""
         middles = np.concatenate(
-            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [_WITHIN * self.edges[-1]]]
+            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [1.2 * self.edges[-1]]]
         )
-        seen = np.where(self.counts > 2 * self.sd, self.counts, 0.0)
+        # a noisy cell far out weighs much: only those before which records are certain
+        certain = np.concatenate([[True], replace(self, believed=CERTAIN).reliable])
+        seen = np.where(certain & (self.counts > 2 * self.sd), self.counts, 0.0)
         return min(sqrt(float(seen @ middles**2) / count), top)
 
 
@@ -224,10 +237,18 @@ class Sizes:
         return top if cheap else min(score, top)
 
     def _score(self, typical: float, sampling: float) -> float:
+        """R: what is believed counts up to a width that is afforded, what is certain at any."""
+        mu, limit = self.levels.cross, max(3 * typical, 0.5 * min(self.levels.cross, 1.0) * sampling)
+        for believed, afforded in reversed(_STEPS):
+            wanted = self._enough(limit, sampling, replace(self.tail, believed=believed))
+            limit = max(limit, min(wanted, afforded * mu * sampling))
+        return limit
+
+    def _enough(self, limit: float, sampling: float, tail: Tail) -> float:
+        """The smallest limit from here on whose excess is a small part of the sd of b."""
         mu, top = self.levels.cross, self.maxima.score
-        limit = max(3 * typical, 0.5 * min(mu, 1.0) * sampling)
-        index = _UNFINISHED if self.tail.unfinished else _INDEX
-        while limit < top and self.tail.excess(limit, 1.0, index, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
+        index = tail.index(_INDEX)
+        while limit < top and tail.excess(limit, 1.0, index, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
             limit *= 2**0.25
         return min(limit, top)
 
@@ -251,9 +272,8 @@ class Sizes:
         variance = sampling**2 + (score / self.levels.cross) ** 2
         most = min(max(2.5 * typical, sqrt(0.25 * self.levels.meat * variance)), score)
         limit = min(2.5 * typical, most)
-        if self.tail.unfinished:
-            return most
         aim = 0.02 * len(self.weights) * variance
-        while limit < most and self.tail.excess(limit, 2.0, _MEAT_INDEX, self.maxima.score) > aim:
+        index = self.tail.index(_MEAT_INDEX)
+        while limit < most and self.tail.excess(limit, 2.0, index, self.maxima.score) > aim:
             limit = min(limit * 2**0.25, most)
         return limit

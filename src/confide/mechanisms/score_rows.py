@@ -6,7 +6,7 @@ to its bound in integers, so that no sensitivity rests on floats, on M or on the
     LimitedFeatures   sqrt(w) v, w = min(1, cap/|v|^2)            |m|^2 <= 2^40   its Gram matrix is A
     LimitedScores     limit(v r, R), limit(s, R) = s min(1, R/|s|)   |m|^2 <= 2^40   its total is b, its Gram matrix the meat
     SquareOf          min(r^2, reach^2)                           0 <= m <= 2^40  its total is q
-    SizeIndices       the cell of |v| or of |v r| among 9          one count moves by 1
+    SizeIndices       the cell of |v| or of |v r|            one count moves by 1
 
 Sensitivities: A and the meat 2^40 in the Frobenius norm, under substitute sqrt(2) times that, since Gram matrices are positive
 (`protocol.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`protocol.Total`);
@@ -32,12 +32,21 @@ from confide.mechanisms.whitened_rows import Frame
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["CELLS", "Coordinates", "LimitedFeatures", "LimitedScores", "SizeCells", "SizeIndices", "SquareOf"]
+__all__ = [
+    "LEVERAGE_CELLS",
+    "SCORE_CELLS",
+    "Coordinates",
+    "LimitedFeatures",
+    "LimitedScores",
+    "SizeCells",
+    "SizeIndices",
+    "SquareOf",
+]
 
 Array = NDArray[np.float64]
 
-#: Cells of a histogram of sizes.
-CELLS = 9
+#: Cells of a histogram of sizes: of |v r|, whose tail may be long, and of |v|.
+SCORE_CELLS, LEVERAGE_CELLS = 11, 9
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52
 
@@ -262,7 +271,7 @@ class SquareOf(_InCoordinates):
 
 @dataclass(frozen=True)
 class SizeIndices(_InCoordinates):
-    """The cell of a record's size among eight rising edges, 1 to 9, and 0 for a record that is dropped.
+    """The cell of a record's size among rising edges, from 1 on, and 0 for a record that is dropped.
 
     scores: the size is |v r|, else |v|. The plan fixes the number of cells; the edges follow from noisy numbers.
     """
@@ -270,18 +279,29 @@ class SizeIndices(_InCoordinates):
     design: Design
     scores: bool
     frame: Frame | None = None
-    edges: tuple[float, ...] = tuple(float(k) for k in range(1, CELLS))
+    edges: tuple[float, ...] = ()
     width: int = field(default=1, init=False)
-    l1: int = field(default=CELLS, init=False)
-    l2_squared: int = field(default=CELLS**2, init=False)
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are: one more than edges."""
+        return SCORE_CELLS if self.scores else LEVERAGE_CELLS
+
+    @property
+    def l1(self) -> int:
+        return self.cells
+
+    @property
+    def l2_squared(self) -> int:
+        return self.cells**2
 
     def at(self, frame: Frame, edges: tuple[float, ...]) -> SizeIndices:
         """The map in the coordinates and at the line of a frame."""
-        return replace(self, frame=frame, edges=edges)
+        return replace(self, frame=frame, edges=edges[: self.cells - 1])
 
     @property
     def digest(self) -> str:
-        return digest(["size cells", self.scores, self.design.to_dict()])
+        return digest(["size cells", self.scores, self.cells, self.design.to_dict()])
 
     def __call__(self, codes: Array) -> Array:
         v, r, keep = self.rows(codes)
@@ -290,7 +310,8 @@ class SizeIndices(_InCoordinates):
             if self.scores:
                 size *= np.abs(r)
         # what is no number counts as infinitely far out
-        cell = 1.0 + np.searchsorted(self.edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
+        edges = self.edges or tuple(float(k) for k in range(1, self.cells))
+        cell = 1.0 + np.searchsorted(edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
         if keep is not None:
             cell *= keep
         return np.asarray(cell[None, :])
@@ -298,11 +319,14 @@ class SizeIndices(_InCoordinates):
 
 @dataclass(frozen=True)
 class SizeCells:
-    """How many records lie in each cell of a size, shape (9,): one record moves one count by 1."""
+    """How many records lie in each cell of a size, shape (cells,): one record moves one count by 1."""
 
     map: SizeIndices
-    shape: tuple[int] = field(default=(CELLS,), init=False)
     norm: str = field(default="cells", init=False)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.map.cells,)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(2 if relation == "substitute" else 1)
@@ -311,10 +335,10 @@ class SizeCells:
         return self.sensitivity_squared(relation)
 
     def zero(self) -> NDArray[np.int64]:
-        return np.zeros(CELLS + 1, dtype=np.int64)
+        return np.zeros(self.map.cells + 1, dtype=np.int64)
 
     def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=CELLS + 1)
+        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=self.map.cells + 1)
         return state
 
     def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:

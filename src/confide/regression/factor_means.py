@@ -42,8 +42,10 @@ from confide.protocol import Allowance, Gram, Meter, Plan, Question, Release, So
 from confide.regression.factor_means_reading import LevelFit, LevelTables, TailCounts, largest_fit
 from confide.regression.factor_means_table import COVERS, TARGET, read
 from confide.regression.linear import kept
+from confide.regression.reference import least_squares
 from confide.regression.shared_estimates import SharedEstimates
 from confide.schema import Categorical, Design, Schema
+from confide.schema.practice import Practice
 
 __all__ = ["FactorMeans"]
 
@@ -249,12 +251,8 @@ class FactorMeans:
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Least squares of the response on the terms, without privacy: a frame as the schema reads it."""
-        matrix, response = self.design.matrix(frame), self.design.response_of(frame)
-        response = np.clip(response, self.design.response.low, self.design.response.high)
-        whole = np.isfinite(matrix).all(axis=1) & np.isfinite(response)
-        found = np.linalg.lstsq(matrix[whole], response[whole], rcond=None)[0]
-        return dict(zip(self.design.names, map(float, found), strict=True))
+        """Least squares of the response on the terms, without privacy. frame: practice records, or a frame that the schema then reads."""
+        return least_squares(frame if isinstance(frame, Practice) else Practice.of(frame, self.schema), self.design)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite ends of the response at the same levels, and at levels that all differ. None for a derived response."""

@@ -24,7 +24,7 @@ from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import Fits, LevelRows
 from confide.protocol import Noisy
 
-__all__ = ["SEEN", "USABLE", "LevelFit", "LevelTables", "TailCounts", "largest_fit"]
+__all__ = ["SEEN", "USABLE", "LevelFit", "LevelTables", "ScoreNoise", "TailCounts", "largest_fit"]
 
 Array = NDArray[np.float64]
 
@@ -239,6 +239,25 @@ def largest_fit(fits: Fits) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreNoise:
+    """All that the errors of the estimates, units (s + g), are known to be made of; enough to simulate estimates and their covariance.
+
+    units (p, k): the estimates' errors for those of k scores; noise (k, k): the covariance of g, privacy noise; meat (k, k): that of s, the
+    sampling of records, as released; meat_sd (k, k): of its noise on the diagonal, and sqrt(2) times it off the diagonal, 0 where
+    nothing was drawn; shape (k, k): the meat of equal residual variances, its size known up to the relative sd shape_sd; records (p,): how
+    many records stand behind each estimate.
+    """
+
+    units: Array
+    noise: Array
+    meat: Array
+    meat_sd: Array
+    shape: Array
+    shape_sd: float
+    records: Array
+
+
+@dataclass(frozen=True, eq=False)
 class TailCounts:
     """Noisy counts of |r| in nine cells between 0, eight edges and the largest |r|; sd: of the noise of each."""
 
@@ -264,6 +283,13 @@ class TailCounts:
         """What limiting |r| at `reach` may take from sum r^2, as far as the cells beyond it stand above their noise: all at the far end."""
         far = np.concatenate([self.edges, [self.largest]])
         return float((np.where(self.counts > 2 * self.sd, self.counts, 0.0) * np.maximum(far**2 - reach**2, 0.0)).sum())
+
+    def beyond(self, reach: float) -> tuple[float, float]:
+        """What limiting |r| at `reach` takes from sum r^2, without a threshold, and the sd of its noise: a tail of a few records, of which
+        no cell can tell, is in it on average. Each cell counts at its far end, so that it is not too small.
+        """
+        far = np.maximum(np.concatenate([self.edges, [self.largest]]) ** 2 - reach**2, 0.0)
+        return max(float(self.counts @ far), 0.0), self.sd * sqrt(float(far @ far))
 
     def widened(self, reach: float, records: float) -> float:
         """The smallest limit from `reach` on that visibly cuts at most a twentieth of sum r^2, and the largest |r| at most."""

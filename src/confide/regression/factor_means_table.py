@@ -16,15 +16,15 @@ from confide.mechanisms import ClippedResponse
 from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import LevelRows, LevelScores, SquaredRows
 from confide.protocol import Release
-from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables
+from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
-from confide.results.joint_law import JointLaw, NoisyMeat
 from confide.results.levels import LevelCount, level_legend, level_remarks
+from confide.results.joint_law import JointLaw, NoisyMeat
 from confide.results.table import DASH
 from confide.schema import Design
 
-__all__ = ["COVERS", "TARGET", "read"]
+__all__ = ["COVERS", "TARGET", "Reading", "read"]
 
 Array = NDArray[np.float64]
 
@@ -52,11 +52,11 @@ def read(release: Release, design: Design, levels: FactorLevels, rows: LevelRows
     tables = LevelTables.of(levels, rows, release["sums"])
     shift = int(design.intercept)
     columns = np.array([*range(shift), *(shift + j for j in keep)], dtype=np.int64)
-    return _Reading(release, design, levels, tables, columns).table()
+    return Reading(release, design, levels, tables, columns).table()
 
 
 @dataclass(frozen=True, eq=False)
-class _Reading:
+class Reading:
     """One release, read for some of the coefficients. All in half-ranges of the response until `table`."""
 
     release: Release
@@ -94,6 +94,21 @@ class _Reading:
         return min(max(abs(low), abs(high)), 1.0)
 
     @cached_property
+    def tail(self) -> TailCounts | None:
+        """The histogram of |r|; None where sums tell the squares."""
+        if self.levels.told_by_sums:
+            return None
+        noisy, largest = self.release["tail"], self.reach[2]
+        return TailCounts(TailCounts.edges_for(largest), largest, noisy.decode(), sqrt(noisy.variance))
+
+    def _beyond(self, reach: float) -> tuple[float, float]:
+        """What the limit took from sum r^2 for each record, and the sd of its noise: where it is cut at 0 it is only too large."""
+        if self.tail is None:
+            return 0.0, 0.0
+        total, sd = self.tail.beyond(reach)
+        return total / self.records, min(sd, total) / self.records
+
+    @cached_property
     def square(self) -> tuple[float, float]:
         """sum min(r^2, reach^2) at the line that was released, and the sd of its noise."""
         if self.levels.told_by_sums:
@@ -106,7 +121,7 @@ class _Reading:
     def variance(self) -> float:
         """The residual variance: no less than the noise of its sum can tell."""
         total, noise = self.square
-        own = max(total, noise)
+        own = max(total, noise) + self._beyond(self.reach[0])[0] * self.records
         if self.subset:
             whole = LevelFit.of(self.tables)
             own += max(float(self.tables.cross @ (whole.theta - self.fitted.theta)), 0.0)
@@ -124,8 +139,9 @@ class _Reading:
             total, sds = noisy.decode() * unit, np.full(self.levels.levels[0], sqrt(noisy.variance) * unit)
         counts = np.maximum(self.tables.counts, 1.0)
         means = self.levels.width / self.levels.levels[0]  # coefficients for each level
-        scaled = total * counts / np.maximum(counts - means, 0.5 * counts)
-        return np.maximum(scaled, _LEAST * self.variance * counts), sds
+        lost, noise = self._beyond(self.reach[1])
+        scaled = total * counts / np.maximum(counts - means, 0.5 * counts) + lost * counts
+        return np.maximum(scaled, _LEAST * self.variance * counts), np.hypot(sds, noise * counts)
 
     @cached_property
     def scores(self) -> tuple[Array, float, Array]:
@@ -155,7 +171,8 @@ class _Reading:
             h = self.tables.design_rows[0]
             return np.asarray(inverse @ (h.T * self.by_level[0]) @ h @ inverse)
         meat, _, bread = self.scores
-        return _lifted(bread @ meat @ bread.T, _LEAST * classical)
+        lost = self._beyond(self.reach[1])[0] * inverse @ fitted.gram @ inverse
+        return _lifted(bread @ meat @ bread.T + lost, _LEAST * classical)
 
     @cached_property
     def noise(self) -> Array:
@@ -175,8 +192,37 @@ class _Reading:
         else:
             records = 1 / np.maximum(np.diag(self.fitted.inverse), 1e-300)
             noisy = 0.0 if self.subset else (self.scores[1] * (self.scores[2] ** 2).sum(axis=1)) ** 2
+            if not self.subset:
+                noisy = noisy + (self._beyond(self.reach[1])[1] / records) ** 2
             uncertain = noisy + 2 * sampled**2 / np.maximum(records, 1.0)
         return np.asarray(np.clip(2 * whole**2 / np.maximum(uncertain, 1e-300), 3.0, 1e6))
+
+    @property
+    def score_noise(self) -> ScoreNoise | None:
+        """What a joint test needs, in the units of the response; None for a smaller model, whose meat was not drawn.
+
+        One block: the scores are sums of residuals in the levels, apart from each other; several: v r in the coordinates v of the meat.
+        """
+        if self.subset:
+            return None
+        half = float(self.design.response.high - self.design.response.low) / 2
+        total, noise = self.square
+        records = 1 / np.maximum(np.diag(self.fitted.inverse), 1e-300)
+        size = noise / max(total, noise)
+        if self.by_level is not None:
+            h, (own, sds) = self.tables.design_rows[0], self.by_level
+            counts = np.maximum(self.tables.counts, 1.0)
+            fit = np.clip(h @ self.fitted.theta, -1.0, 1.0)
+            private = self.tables.sum_variance + fit**2 * self.tables.count_variance
+            shape = np.diag(self.variance * counts)
+            units = half * self.fitted.inverse @ h.T
+            return ScoreNoise(units, np.diag(private), np.diag(own), np.diag(sds), shape, size, records)
+        meat, sd, units = self.scores
+        back = np.linalg.solve(self.fitted.inverse, units)
+        forth = np.linalg.inv(back)
+        private, shape = forth @ self.fitted.noise @ forth.T, self.variance * forth @ self.fitted.gram @ forth.T
+        meat = meat + self._beyond(self.reach[1])[0] * forth @ self.fitted.gram @ forth.T
+        return ScoreNoise(half * units, private, meat, np.full(meat.shape, sd), shape, size, records)
 
     def _law(self, half: float) -> JointLaw:
         """What the tables say of the errors of all coefficients together, in the units of the data.
@@ -324,10 +370,15 @@ class _Reading:
         about = gram - np.outer(mean, mean) * float(constant @ gram @ constant)
         theta, moved = self.fitted.theta, covariance @ about
         slope = about @ theta
-        return (
-            float(theta @ slope) - float(np.trace(moved)),
-            sqrt(max(4 * float(slope @ covariance @ slope) + 2 * float(np.trace(moved @ moved)), 0.0)),
-        )
+        explained = float(theta @ slope) - float(np.trace(moved))
+        # which levels are drawn: squares of the line about its mean differ between records as much as a normal variable's
+        drawn = 2 * max(explained, 0.0) ** 2 / self.records
+        if self.levels.saturated:
+            counts = np.maximum(self.tables.counts, 0.0)
+            squares = (self.tables.design_rows[0] @ theta - float(mean @ theta)) ** 2
+            drawn = max(float(counts @ squares**2) - max(explained, 0.0) ** 2 / self.records, 0.0)
+        variance = 4 * float(slope @ covariance @ slope) + 2 * float(np.trace(moved @ moved)) + drawn
+        return explained, sqrt(max(variance, 0.0))
 
     def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         if "clipping" not in self.release.statistics:

@@ -19,12 +19,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from confide.errors import PlanError
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
 from confide.regression.least_squares_reading import LeastSquaresReading
 from confide.regression.linear import kept
+from confide.regression.reference import least_squares
 from confide.regression.score_sums import PASSES, ScoreSums
 from confide.regression.shared_estimates import SharedEstimates
 from confide.schema import Categorical, Design, Schema
@@ -83,14 +82,8 @@ class LeastSquares:
         return LeastSquaresReading(release, question, self.design, kept(self.design, question)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Least squares on the complete rows of a public frame, features and response clipped to their bounds."""
-        matrix, response = np.array(self.design.matrix(frame)), self.design.response
-        for column, term in enumerate(self.design.terms, start=1):
-            matrix[:, column] = np.clip(matrix[:, column], term.low, term.high)
-        y = np.clip(self.design.response_of(frame), response.low, response.high)
-        complete = np.isfinite(matrix).all(axis=1) & np.isfinite(y)
-        line = np.linalg.lstsq(matrix[complete], y[complete], rcond=None)[0]
-        return dict(zip(self.design.names, map(float, line), strict=True))
+        """Least squares without privacy, of practice records as the schema reads them."""
+        return least_squares(frame, self.design)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records at opposite corners of the box with the response at either end: scores of opposite sign. None with derived terms."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.mechanisms.limits import TAIL_EDGES, Tail
 from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
@@ -135,8 +136,8 @@ class LeastSquaresReading:
     @property
     def _tied(self) -> Array:
         """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
-        counts, sd = self.release["tail"].decode(), sqrt(self.release["tail"].variance)
-        unfinished = float(counts[-1]) > 2 * sd
+        tail = Tail(self.release["tail"].decode(), np.array(TAIL_EDGES), sqrt(self.release["tail"].variance))
+        unfinished = tail.index(np.inf) < np.inf
         return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
 
     def _too_wide(self, j: int) -> str:

@@ -334,6 +334,13 @@ class PosteriorMethod(Method):
             target=f"the ridge line of these records, {found.target}",
         )
 
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """None: an interval covers the ridge line of a release's own records, at the penalty that the release chose."""
+        raise PlanError(
+            "intervals of target='ridge' cover the ridge line of the very records of a release, at the penalty that it chose: there "
+            f"is no reference without it; write SSP2({self.formula!r}) for the population's line"
+        )
+
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners of the box, the longest rows with the largest responses. None with derived or categorical terms."""
         return () if schema is None else corner_pairs(self._design(schema), schema)

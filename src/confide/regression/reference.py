@@ -26,6 +26,7 @@ _STEPS = 100
 def least_squares(frame: Any, design: Design) -> dict[str, float]:
     """The least-squares coefficients of the clipped response on the clipped terms, by name, in the units of the data.
 
+    frame: practice records, or a frame of them, which the design's schema then reads.
     Raises `PlanError` where the records do not determine them: an empty level, or fewer records than coefficients.
 
     >>> import confide as cf
@@ -34,7 +35,7 @@ def least_squares(frame: Any, design: Design) -> dict[str, float]:
     >>> {name: round(value, 3) + 0.0 for name, value in least_squares(records, Design.of("y ~ x", schema)).items()}
     {'Intercept': 0.0, 'x': 1.0}
     """
-    x, y = Practice.checked(frame).rows(design)
+    x, y = (frame if isinstance(frame, Practice) else Practice.of(frame, design.schema)).rows(design)
     # columns of very different units are brought to one size, which changes no coefficient but for rounding
     size = np.sqrt((x * x).mean(axis=0)) if len(x) else np.zeros(x.shape[1])
     if not (size > 0).all():

@@ -25,7 +25,7 @@ _LEAST_DF = 3.0
 # The sampling variance is at least this part of the classical one: noise may leave almost nothing of a meat in some direction.
 _FLOOR = 0.7
 # The noise of A may move a coefficient in second order by at most this part of what moves it in first order.
-_USABLE = 0.4
+_USABLE = 0.33
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,8 @@ class Sandwich:
         """The sampling variance of each coefficient, (k,): robust, and at least a part of the classical one."""
         k, n = self.spread, self.count
         robust = np.einsum("ij,jk,ik->i", k, self.meat, k) * n / max(n - len(self.cross), 1.0)
-        return np.asarray(np.maximum(robust, _FLOOR * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)))
+        classical = self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
+        return np.asarray(np.maximum(robust, _FLOOR * classical))
 
     @property
     def variances(self) -> Array:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram, multipliers
 from confide.mechanisms.limits import (
-    CERTAIN,
     LEVERAGE_EDGES,
     TAIL_EDGES,
     Levels,
@@ -238,8 +237,7 @@ class _Draw:
         tails = {}
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):
             counts = self.meter.draw(name, total).decode()
-            believed = {"believed": CERTAIN} if name == "leverage" else {}
-            tails[name] = Tail(counts, np.array(edges[name]), self._sd(name), **believed)
+            tails[name] = Tail(counts, np.array(edges[name]), self._sd(name))
         levels = Levels(
             BOUND / self._sd(branch + "gram"),
             (1 << BITS) / self._sd(branch + "cross"),

@@ -100,7 +100,7 @@ class SSP2(Method):
     def about(self, schema: Any) -> LinePath:
         """The way to the line, from public facts."""
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        design = self._design(whole)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         label = f"{self.name} {self.version}"
         if self.objective == "prediction" or self.target == "robust":
@@ -109,6 +109,11 @@ class SSP2(Method):
             )
         factors = FactorMeans.of(label, whole, design, self.clipping_check)
         return factors or LeastSquares(whole, design, self.limit, self.clipping_check)
+
+    def _design(self, schema: Any) -> Design:
+        """The terms of the formula; a private score among several methods asks for it too."""
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
