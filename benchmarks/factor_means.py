@@ -22,6 +22,7 @@ from scipy import stats
 
 import confide as cf
 from benchmarks.coverage import interval
+from benchmarks.runs import table
 from confide.regression import SSP2
 
 Array = NDArray[np.float64]

@@ -19,8 +19,8 @@ from confide.protocol import Release
 from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
-from confide.results.levels import LevelCount, level_legend, level_remarks
 from confide.results.joint_law import JointLaw, NoisyMeat
+from confide.results.levels import LevelCount, level_legend, level_remarks
 from confide.results.table import DASH
 from confide.schema import Design
 
