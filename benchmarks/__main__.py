@@ -27,6 +27,7 @@ NAMES = (
     "binagg",
     "binagg_errata",
     "synthetic",
+    "joint_tests",
     "shared",
     "ptr",
     "logistic",

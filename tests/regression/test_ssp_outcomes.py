@@ -136,7 +136,7 @@ def test_the_moments_are_the_exact_sums_and_their_changes(formula: str, products
 def test_a_worst_record_attains_the_bound() -> None:
     for products in (False, True):
         statistic, _ = _maps(TWO, products, None)
-        record = pd.DataFrame([[0.5 + 2.5 * sqrt(2 / 3), 5.0, 30.0, 30.0, 0.0]], columns=list(SCHEMA.names))
+        record = pd.DataFrame([[3.0, 10.0, 30.0, 30.0, 0.0]], columns=list(SCHEMA.names))
         row = statistic.map(codes_of(cf.read(record, SCHEMA), statistic.map)).astype(np.int64).astype(object)
         moved = moved_squared(statistic, np.zeros(len(row), dtype=object), row)[0]
         assert float(Fraction(moved) / statistic.sensitivity_squared("add-remove")) == pytest.approx(1, abs=2e-4)
@@ -242,7 +242,6 @@ def test_without_noise_each_table_is_ols(right: str, products: bool) -> None:
         assert np.abs((table.params.to_numpy() - ols.params) / ols.bse).max() < 1e-2
         np.testing.assert_allclose(table.bse, ols.get_robustcov_results("HC0").bse, rtol=2e-2)
         assert result.params[f"{name}: a"] == table.params["a"]
-        assert 0 < table.rsquared < 1
 
 
 def test_with_products_the_covariance_across_is_that_of_seemingly_unrelated_regressions() -> None:
@@ -272,10 +271,10 @@ def test_a_test_across_responses_needs_more_room_without_products() -> None:
 def test_three_responses_and_a_test_of_two_of_them() -> None:
     result = cf.infer(release(method("y1 + y2 + y3 ~ a + b", cov="classical"), records(5_000, 7), mu=3.0))
     assert list(result.tables) == ["y1", "y2", "y3"]
-    assert np.linalg.eigvalsh(result.joint_covariance).min() > -1e-12
+    assert result.joint is not None and np.linalg.eigvalsh(result.joint.covariance(np.eye(9))).min() > -1e-12
     two = result.wald_test("y1: a = y2: a")
     by_hand = np.array([0, 1, 0, 0, -1, 0, 0, 0, 0.0])
-    own = result.covariance + result.loose[0]
+    own = result.covariance + result.loose
     assert two.statistic == pytest.approx(float((by_hand @ result.estimates) ** 2 / (by_hand @ own @ by_hand)))
 
 

@@ -12,10 +12,12 @@ import statsmodels.api as sm
 from benchmarks.coverage import consistent
 
 import confide as cf
+from confide.mechanisms.rows import Box
+from confide.mechanisms.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, leaves
 from confide.protocol.events import paths
-from confide.testing import ZeroNoise
+from confide.testing import ZeroNoise, codes_of
 
 LOOSE = cf.Schema({"a": cf.Numeric(-20, 30), "b": cf.Numeric(0, 100), "k": cf.Integer(0, 1), "y": cf.Numeric(-20, 30)})
 FORMULA = "y ~ a + b + k"
@@ -89,12 +91,16 @@ def test_without_noise_the_line_in_any_box_is_ols(formula: str) -> None:
 
 
 def test_it_pays_where_bounds_are_loose_and_covers() -> None:
+    """Bounds five times as wide as the features."""
+    loose = cf.Schema({"a": cf.Numeric(-12, 13), "b": cf.Numeric(20, 70), "k": cf.Integer(0, 1), "y": LOOSE["y"]})
     wide, near, hits = [], [], []
     truth = np.array([20, 2, -0.5, 3])
     for r in range(60):
-        frame = records(1_500, 50 + r)
-        one = cf.infer(release(cf.regression.SSP(FORMULA, recenter=False), frame, noise=SimulatedNoise(r)))
-        two = cf.infer(release(method(), frame, noise=SimulatedNoise(r)))
+        data = cf.read(records(1_500, 50 + r), loose)
+        one, two = (
+            cf.infer(cf.release(own, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(r)))
+            for own in (cf.regression.SSP(FORMULA, recenter=False), method())
+        )
         wide.append(abs(one.params["a"] - 2))
         near.append(abs(two.params["a"] - 2))
         if two.status == "ok":
@@ -102,6 +108,77 @@ def test_it_pays_where_bounds_are_loose_and_covers() -> None:
             hits.append((limits[:, 0] <= truth) & (truth <= limits[:, 1]))
     assert np.median(near) < 0.5 * np.median(wide)
     assert len(hits) >= 50 and consistent(np.array(hits), 0.93, 0.99)
+
+
+def heavy(n: int, seed: int) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    x = np.minimum(g.exponential(1.0, n), 15.0)
+    return pd.DataFrame({"x": x, "y": np.clip(3 * np.log1p(x) + 0.5 * g.standard_normal(n), -2, 12)})
+
+
+CURVED = cf.Schema({"x": cf.Numeric(0, 15), "y": cf.Numeric(-2, 12)})
+
+
+def test_a_curved_mean_over_a_long_tail_is_covered_as_least_squares_or_not_answered() -> None:
+    """A cap of 1 + d/3 covers the slope of this line in none of the runs: its weights take the tail away, and with it the bend."""
+    frame = heavy(400_000, 1)
+    truth = np.polyfit(frame["x"], frame["y"], 1)[0]
+    found: dict[object, list[bool]] = {None: [], 4 / 3: []}
+    for r in range(40):
+        data = cf.read(heavy(10_000, 100 + r), CURVED)
+        for cap, hits in found.items():
+            own = cf.regression.SSP("y ~ x", leverage_cap=cap)
+            result = cf.infer(cf.release(own, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(r)))
+            if result.status == "ok":
+                low, high = result.conf_int().loc["x"]
+                hits.append(low <= truth <= high)
+            assert ("not the least-squares line" in result.target) == (cap is not None)
+    assert len(found[None]) >= 30 and consistent(np.array(found[None]), 0.9, 1.0)
+    assert np.mean(found[4 / 3]) < 0.3
+
+
+def test_bounds_that_no_count_can_reach_leave_their_feature_unanswered() -> None:
+    g = np.random.default_rng(3)
+    x = np.exp(g.standard_normal(6_000))
+    frame = pd.DataFrame({"x": x, "u": g.uniform(-1, 1, len(x))})
+    frame["y"] = np.log(x) + frame["u"] + 0.5 * g.standard_normal(len(x))
+    far = cf.Schema({"x": cf.Numeric(0, 500), "u": cf.Numeric(-1, 1), "y": cf.Numeric(-6, 8)})
+    for formula, status in (("y ~ x + u", "partial"), ("y ~ x", "weak")):
+        made = cf.release(
+            cf.regression.SSP(formula), cf.read(frame, far), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(2)
+        )
+        result = cf.infer(made)
+        assert result.status == status and "declare it within about [" in result.reason
+        assert np.isnan(result.bse["x"]) and np.isnan(result.bse["Intercept"])
+    named = cf.regression.SSP("y ~ x + u", leverage_cap=float("inf"))
+    result = cf.infer(cf.release(named, cf.read(frame, far), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(2)))
+    assert "not the least-squares line" not in result.target and result.status != "partial"
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_every_cap_keeps_the_integers_within_the_bound_and_the_histogram_moves_by_one(relation: str) -> None:
+    layout = method("y ~ a + b")._layout(LOOSE)
+    box = Box((0.5, 45.0), (2.0, 3.0))
+    corners = pd.DataFrame(
+        [(a, b, 0.0, y) for a in (-20, 0.5, 30) for b in (0, 45, 100) for y in (-20, 30)], columns=list(LOOSE.names)
+    )
+    for cap in (1.0, 2.5, 40.0, 1e4):
+        rows = layout.far(cap).moments_in(box).map
+        integers = rows(codes_of(cf.read(corners, LOOSE), rows)).astype(np.int64)
+        largest = (integers**2).sum(axis=0).max()
+        assert 2**38 < largest <= 2**40 or cap == 1e4
+        assert rows.digest == layout.far().moments.map.digest  # the plan's, whatever the cap
+        for limit in (1.0, 3.7):
+            scores = layout.far(cap).meat(0, np.array([0.3, -2.0, 1.0]), box, limit).map
+            assert (scores(codes_of(cf.read(corners, LOOSE), scores)).astype(np.int64) ** 2).sum(axis=0).max() <= 2**40
+    histogram = layout.leverage.at(Frame.start(box))
+    codes = codes_of(cf.read(corners, LOOSE), histogram.map)
+    moved = [histogram.value(histogram.update(histogram.zero(), codes[:, [j]])) for j in range(len(corners))]
+    assert all(cells.sum() == 1 for cells in moved)
+    worst = max(int(((one - other) ** 2).sum()) for one in moved for other in moved)
+    assert histogram.sensitivity_squared("add-remove") == 1 and worst == histogram.sensitivity_squared("substitute")
+    plan = cf.plan(method("y ~ a + b"), LOOSE, cf.GDP(1.0, relation=relation))
+    assert plan.spend("leverage").sensitivity ** 2 >= histogram.sensitivity_squared(relation)
 
 
 def test_clipped_responses_are_counted_against_the_noisy_count() -> None:

@@ -1,7 +1,8 @@
 """Weighted records of several responses on one set of features, measured from a public or a noisy box.
 
-A record is z = (1, x~) and t_1, ..., t_m, each in [-1, 1]; its weight is w = min(1, R2/|z|^2). The box of x~ may come from earlier noisy
-outputs: |z| >= 1 holds in any of them, so w |z|^2 <= R2 and w t_k^2 <= 1 do, too.
+A record is z = (1, x~) and t_1, ..., t_m, each in [-1, 1]; its weight is w = min(1, R2/|z|^2). The box of x~ and R2 may come from earlier
+noisy outputs: |z| >= 1 holds in any box, so w |z|^2 <= R2 and w t_k^2 <= 1 do, too, and the integers are coded for the R2 in use, so that
+|m|^2 <= 2^40 whatever it is. `adaptive`: R2 (and g2) are not known to the plan, and left out of the digest like the box.
 
 Joined: the Gram matrix of sqrt(w) (z, sqrt(g2) t_1, ..., sqrt(g2) t_m) also holds the products t_j t_k; a record's part has Frobenius norm
 w (|z|^2 + g2 |t|^2) <= R2 + m g2, and sqrt(2) times that under substitute, for positive semi-definite matrices have <P, Q> >= 0.
@@ -44,6 +45,11 @@ def together(designs: tuple[Design, ...], formula: str) -> Design:
     return replace(
         first, formula=formula, terms=(*first.terms, *responses[:-1]), response=responses[-1], term_bounds=bounds
     )
+
+
+def _stated(adaptive: bool, *numbers: float) -> list[object]:
+    """What a digest says of R2 and g2."""
+    return ["adaptive"] if adaptive else [pack(number) for number in numbers]
 
 
 def block_numbers(cap: float, g2: float) -> tuple[int, int, int]:
@@ -92,6 +98,7 @@ class JoinedRows(_Outcomes):
 
     g2: float = 1.0
     box: Box | None = None
+    adaptive: bool = False
     l2_squared: int = field(default=BOUND, init=False)
 
     @property
@@ -106,7 +113,7 @@ class JoinedRows(_Outcomes):
     @property
     def digest(self) -> str:
         # the box is left out: the bound holds for any, and the plan does not know it yet
-        return digest(["joined rows", self.design.to_dict(), self.outcomes, pack(self.cap), pack(self.g2)])
+        return digest(["joined rows", self.design.to_dict(), self.outcomes, *_stated(self.adaptive, self.cap, self.g2)])
 
     def at(self, box: Box | None) -> JoinedRows:
         """The map in a box that is computed from earlier noisy outputs."""
@@ -128,6 +135,7 @@ class BlockRows(_Outcomes):
     """One record as sqrt(w) z and sqrt(w) t_k, each in its own integer steps: |m_z|^2 <= 2^40 and every m_k^2 <= 2^40."""
 
     box: Box | None = None
+    adaptive: bool = False
 
     @property
     def l2_squared(self) -> int:
@@ -153,7 +161,7 @@ class BlockRows(_Outcomes):
 
     @property
     def digest(self) -> str:
-        return digest(["block rows", self.design.to_dict(), self.outcomes, pack(self.cap)])
+        return digest(["block rows", self.design.to_dict(), self.outcomes, *_stated(self.adaptive, self.cap)])
 
     def at(self, box: Box | None) -> BlockRows:
         """The map in a box that is computed from earlier noisy outputs."""
@@ -258,14 +266,16 @@ def least(a2: Fraction, b2: Fraction, c2: Fraction, m: int) -> Fraction:
 
 @dataclass(frozen=True)
 class OutcomeResiduals(_Outcomes):
-    """One record as w r_k z in integer steps, r_k = clip(t_k - z'theta, -1, 1): its Gram matrix is the meat of response k.
+    """One record as w r_k z in integer steps, r_k = clip((t_k - z'theta)/limit, -1, 1): its Gram matrix is the meat of response k.
 
-    |w z| <= sqrt(R2) and |r_k| <= 1 for any theta and any box, so the bound holds for those of earlier noisy outputs.
+    |w z| <= sqrt(R2) and |r_k| <= 1 for any theta, limit and box, so the bound holds for those of earlier noisy outputs.
     """
 
     outcome: int = 0
     theta: tuple[float, ...] = ()
     box: Box | None = None
+    adaptive: bool = False
+    limit: float = 1.0
     l2_squared: int = field(default=BOUND, init=False)
 
     @property
@@ -279,11 +289,13 @@ class OutcomeResiduals(_Outcomes):
 
     @property
     def digest(self) -> str:
-        return digest(["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, pack(self.cap)])
+        return digest(
+            ["outcome residuals", self.design.to_dict(), self.outcomes, self.outcome, *_stated(self.adaptive, self.cap)]
+        )
 
-    def at(self, theta: NDArray[np.float64], box: Box | None) -> OutcomeResiduals:
-        """The map at a line in a box, both computed from earlier noisy outputs."""
-        return replace(self, theta=tuple(float(v) for v in theta), box=box)
+    def at(self, theta: NDArray[np.float64], box: Box | None, limit: float = 1.0) -> OutcomeResiduals:
+        """The map at a line in a box, with a limit of residuals, all computed from earlier noisy outputs."""
+        return replace(self, theta=tuple(float(v) for v in theta), box=box, limit=float(limit))
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = self._scaled(codes, self.box)
@@ -294,6 +306,8 @@ class OutcomeResiduals(_Outcomes):
             for row, weight in zip(rows[:p], self.theta or (0.0,) * p, strict=True):
                 np.multiply(row, weight, out=product)
                 residual -= product
+            if self.limit != 1.0:
+                residual /= self.limit
             np.clip(residual, -1.0, 1.0, out=residual)
             factor = self._weights(rows, keep)
             factor *= residual

@@ -47,7 +47,7 @@ def unpacked(release: Release, inner: Plan) -> Release:
 #: Fields of tables in which intervals live, and what they become.
 _BLANK: dict[str, Any] = {
     "bias_aware": None,
-    "joint_covariance": None,
+    "joint": None,
     "loose": None,
     "tables": {},
     "rsquared_interval": (nan, nan),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.linalg import block_diag
 
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.factor_levels import FactorLevels
@@ -18,6 +19,7 @@ from confide.protocol import Release
 from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.regression.linear import legend
 from confide.regression.shared_estimates import SharedEstimates
+from confide.results.joint_law import JointLaw, NoisyMeat
 from confide.results.levels import LevelCount, level_legend, level_remarks
 from confide.results.table import DASH
 from confide.schema import Design
@@ -222,6 +224,38 @@ class Reading:
         meat = meat + self._beyond(self.reach[1])[0] * forth @ self.fitted.gram @ forth.T
         return ScoreNoise(half * units, private, meat, np.full(meat.shape, sd), shape, size, records)
 
+    def _law(self, half: float) -> JointLaw:
+        """What the tables say of the errors of all coefficients together, in the units of the data.
+
+        Scores are the sums of residuals in levels (or in the coordinates of the meat), and beside them the noise of the normal equations.
+        """
+        fitted, p = self.fitted, len(self.fitted.theta)
+        total, noise = self.square
+        uncertain = sqrt((noise / max(total, noise)) ** 2 + 2 / max(self.records, 1.0))
+        behind = 1 / np.maximum(np.diag(fitted.inverse), 1e-300)
+        if self.subset:
+            shape, sd, spread = fitted.gram * self.variance, np.zeros((p, p)), fitted.inverse
+            values = shape
+        elif self.by_level is not None:
+            own, sds = self.by_level
+            values, sd, shape = np.diag(own), np.diag(sds), np.diag(self.variance * np.maximum(self.tables.counts, 1.0))
+            spread = fitted.inverse @ self.tables.design_rows[0].T
+            used = self.tables.levels.compared(0)
+            behind = np.where(used, np.maximum(self.tables.counts, 2.0), np.inf).min(axis=1)
+        else:
+            values, one, spread = self.scores
+            back = np.linalg.solve(spread, fitted.inverse)
+            shape, sd = self.variance * back @ fitted.gram @ back.T, np.full_like(values, one)
+        nothing = np.zeros((p, p))
+        values, sd, shape = (block_diag(part, nothing) for part in (values, sd, (shape + shape.T) / 2))
+        return JointLaw(
+            units=half * np.hstack([spread, fitted.inverse])[self.columns],
+            noise=block_diag(np.zeros((len(values) - p,) * 2), fitted.noise),
+            meats=(NoisyMeat(values, sd, shape, uncertain),),
+            records=behind[self.columns],
+            key=(self.release.sha256, ",".join(map(str, self.columns))),
+        )
+
     # what is told ---------------------------------------------------------------------------------------------------
 
     def table(self) -> SharedEstimates:
@@ -247,6 +281,7 @@ class Reading:
                 "covariance": covariance,
                 "noise_variance": np.where(answered, share, nan),
                 "df": np.where(answered, self.df[own], nan),
+                "joint": self._law(half),
             }
             estimates = np.where(answered, estimates, nan)
             extra, explained = self._explained(half, told=status == "ok")

@@ -196,6 +196,7 @@ class LeastSquaresReading:
             df=df,
             noise_variance=noise,
             bias=bias if self._number("kappa") > 0 else None,
+            joint=s.law((self.release.sha256, self.question.sha256)),
             status="partial" if reasons else "ok",
             reason="; ".join(dict.fromkeys(reasons.values())) + (self._unseen() if reasons else ""),
             covers=f"{self.release.plan.covers}; {self._assumption()}",

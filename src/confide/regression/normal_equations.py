@@ -16,7 +16,20 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fit", "Line", "Meat", "NoisyMoments", "fit", "floored", "identified", "joint", "trusted"]
+from confide.results.joint_law import NoisyMeat
+
+__all__ = [
+    "Fit",
+    "Line",
+    "Meat",
+    "NoisyMoments",
+    "fit",
+    "floored",
+    "identified",
+    "noisy_meat",
+    "records_behind",
+    "trusted",
+]
 
 Array = NDArray[np.float64]
 
@@ -194,11 +207,36 @@ def trusted(fitted: Fit, to_units: Array, meat: Meat | None) -> tuple[Meat | Non
     return meat.raised(_UPPER), fitted.df
 
 
-def joint(fitted: Fit, to_units: Array, meat: Meat | None) -> Array | None:
-    """The covariance for joint tests: some direction of a noisy meat is far too small, so its noise norm is added."""
+def noisy_meat(fitted: Fit, meat: Meat | None, cap: float) -> NoisyMeat:
+    """What a joint test knows of the sampling of scores: the released meat, and s2 A for what it is under equal residual variances.
+
+    Scores are weighted twice, A once: its mean weight is taken off. The size of s2 is uncertain by the noise of the residual sum of
+    squares, whose sd is at most sqrt(sd_q^2 + 4 sd_b^2 |theta|^2 + sd_A^2 |theta|^4), and by its sampling, sqrt(2/df) for normal residuals.
+    """
+    moments, size = fitted.moments, float(fitted.theta @ fitted.theta)
+    weight = fitted.weighted_residuals(cap) / max(fitted.s2 * max(moments.count, 1.0), 1e-300)
+    shape = fitted.s2 * weight * (moments.gram + moments.gram.T) / 2
+    noise = sqrt(moments.sd_square**2 + 4 * moments.sd_cross**2 * size + (moments.sd_gram * size) ** 2)
+    uncertain = sqrt((noise / (fitted.df * fitted.s2)) ** 2 + 2 / fitted.df)
     if meat is None:
-        return None
-    return np.asarray(to_units @ fitted.covariance(meat.raised(sqrt(2 * len(meat.values)))) @ to_units.T)
+        return NoisyMeat(shape, np.zeros_like(shape), shape, min(uncertain, 1.0))
+    return NoisyMeat(meat.values, np.full_like(shape, meat.sd), shape, uncertain)
+
+
+def records_behind(fitted: Fit, to_units: Array, low: Array, high: Array, cap: float) -> Array:
+    """About how many records, at least, the sampling variance of each coefficient comes from: x'Ax / max (x'z)^2, (rows,).
+
+    x is the coefficient's row of `to_units` A^{-1}; the maximum runs over the box of z = (1, x~), `low` and `high` (p - 1,), and is at most
+    cap |x|^2 as longer records are weighed down. A level's coefficient has about its number of records, a uniform feature's a third of all.
+    """
+    rows = to_units @ fitted.bread
+    ends = rows[:, 1:, None] * np.stack([low, high], axis=-1)
+    most = np.maximum(
+        np.abs(rows[:, 0] + ends.max(axis=2).sum(axis=1)), np.abs(rows[:, 0] + ends.min(axis=2).sum(axis=1))
+    )
+    longest = np.minimum(most**2, cap * (rows**2).sum(axis=1))
+    information = np.einsum("ij,jk,ik->i", rows, fitted.moments.gram, rows)
+    return np.asarray(np.clip(information / np.maximum(longest, 1e-300), 1.0, fitted.df))
 
 
 def identified(moments: NoisyMoments, line: Line) -> tuple[str, str]:

@@ -1,40 +1,82 @@
-"""R squared from noisy second moments, and its interval by a parametric bootstrap of the released statistics.
+"""R squared and the residual standard deviation from noisy second moments, with intervals that suppose nothing of tails.
 
-The bootstrap draws second moments of jointly normal records around the released ones (Wishart, with the noisy count as its
-degrees of freedom) and adds the release's own noise, so that the sampling of records and the privacy noise are both in it.
+RSS = q - 2 theta'b + theta'A theta and ESS = v'A v, v the line about its mean. Their errors have three parts: the noise of A, b and q,
+known; the error of theta, which moves ESS by 4 v'A V A v + 2 tr((VA)^2) and RSS in second order only; and the sampling of e^2 and of (f
+- mean)^2, whose fourth moments are at most the largest square that bounds allow times RSS and ESS. R squared is given at both ends of
+1.96 sds of either, and only where that interval is at most .2 wide.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.regression.normal_equations import Line, NoisyMoments
+from confide.regression.normal_equations import Fit, Line
 
-__all__ = ["explained_share", "r_squared", "r_squared_interval"]
+__all__ = ["Explained", "explained", "explained_share"]
 
 Array = NDArray[np.float64]
 _DRAWS = 1000
+_SDS = 1.959963984540054
+# An interval for R squared wider than this says nothing worth printing.
+_WIDEST = 0.2
 
 
-def r_squared(moments: NoisyMoments, line: Line) -> float:
-    """1 - s2 n / total in [0, 1]: total about the mean with an intercept, about y = 0 without (as in statsmodels)."""
-    return float(_statistic(_stack(moments), line, moments)[0].clip(0.0, 1.0))
+@dataclass(frozen=True)
+class Explained:
+    """R squared with its interval, NaN where that is too wide; and the residual standard deviation with its interval, in half-ranges.
 
-
-def r_squared_interval(
-    moments: NoisyMoments, line: Line, generator: np.random.Generator, alpha: float = 0.05
-) -> tuple[float, float]:
-    """Percentile interval for the weighted population's R squared, within [0, 1].
-
-    Percentiles, not the basic bootstrap: the spread of the estimate grows with R squared, so the distribution must not be
-    mirrored (simulated in benchmarks/r_squared.py, where the basic interval falls to .70 and the percentile one stays near .95).
+    The standard deviation is NaN where its interval reaches 0 or what it may be at most, 1.
     """
-    draws = _statistic(_draw(_centre(moments), generator), line, moments)
-    low, high = np.quantile(draws[np.isfinite(draws)], [alpha / 2, 1 - alpha / 2])
-    return float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
+
+    share: float = nan
+    interval: tuple[float, float] = (nan, nan)
+    residual_sd: float = nan
+    sd_interval: tuple[float, float] = (nan, nan)
+
+
+def explained(fitted: Fit, line: Line, covariance: Array, low: Array, high: Array, cap: float) -> Explained:
+    """From a fit and the covariance of theta (p, p); low, high (p - 1,): from where to where x~ goes; cap: the largest |z|^2 that counts
+    in full.
+
+    R squared is about the mean with an intercept, about the line y = 0 without (as in statsmodels).
+    """
+    moments, theta = fitted.moments, fitted.theta
+    count, gram = max(moments.count, 1.0), (moments.gram + moments.gram.T) / 2
+    rss = moments.square - 2 * float(theta @ moments.cross) + float(theta @ gram @ theta)
+    rss += float(np.trace(fitted.bread @ fitted.noise))
+    size = float(theta @ theta)
+    ends = theta[1:, None] * np.stack([low, high], axis=-1)
+    longest = min(max(abs(theta[0] + ends.max(axis=1).sum()), abs(theta[0] + ends.min(axis=1).sum())), sqrt(cap * size))
+    noise = moments.sd_square**2 + 4 * moments.sd_cross**2 * size + (moments.sd_gram * size) ** 2
+    rss_error = _SDS * sqrt(noise + (1 + longest) ** 2 * max(rss, 0.0))
+    middle = gram.copy()
+    v = theta - line.offset
+    if line.basis[0, 0] == 1.0 and not line.basis[1:, 0].any():
+        middle -= np.outer(gram[0], gram[0]) / count
+        v = np.concatenate([[0.0], theta[1:]])
+    reach = min(float(np.abs(np.diff(ends, axis=1)).sum()) + abs(float(v[0])), 2 * sqrt(cap * float(v @ v)))
+    slope = middle @ v
+    ess = float(v @ slope) - float(np.sum(middle * covariance))
+    moved = 4 * float(slope @ covariance @ slope) + 2 * float(np.sum((covariance @ middle) * (covariance @ middle).T))
+    ess_error = _SDS * sqrt(max(moved, 0.0) + (moments.sd_gram * float(v @ v)) ** 2 + reach**2 * max(ess, 0.0))
+    return _bounded((ess, ess_error), (rss, rss_error), count)
+
+
+def _bounded(line: tuple[float, float], rest: tuple[float, float], count: float) -> Explained:
+    (ess, up), (rss, off) = line, rest
+    least, most = max(rss - off, 0.0), max(rss + off, 1e-12)
+    low = max(ess - up, 0.0) / (max(ess - up, 0.0) + most)
+    high = max(ess + up, 0.0) / max(max(ess + up, 0.0) + least, 1e-12)
+    share, interval = max(ess, 0.0) / max(max(ess, 0.0) + max(rss, 0.0), 1e-12), (low, high)
+    if not high - low <= _WIDEST:
+        share, interval = nan, (nan, nan)
+    if least <= 0 or most >= count:
+        return Explained(share, interval)
+    return Explained(share, interval, sqrt(max(rss, 0.0) / count), (sqrt(least / count), sqrt(most / count)))
 
 
 def explained_share(
@@ -56,90 +98,3 @@ def explained_share(
     low, high = np.quantile(shares, [0.025, 0.975])
     parts = max(explained[0], 0.0), max(residual[0], 0.0)
     return parts[0] / max(sum(parts), 1e-12), (float(low), float(high))
-
-
-def _stack(moments: NoisyMoments) -> Array:
-    """[[A, b], [b', q]] as a stack of one, shape (1, p+1, p+1)."""
-    whole = np.empty((1, len(moments.cross) + 1, len(moments.cross) + 1))
-    whole[0, :-1, :-1] = moments.gram
-    whole[0, :-1, -1] = whole[0, -1, :-1] = moments.cross
-    whole[0, -1, -1] = moments.square
-    return whole
-
-
-def _statistic(whole: Array, line: Line, noise: NoisyMoments) -> Array:
-    """R squared of a stack of moments (m, p+1, p+1); `noise` gives the sds for the correction of s2 (normal_equations.fit)."""
-    gram, cross, square = whole[:, :-1, :-1], whole[:, :-1, -1], whole[:, -1, -1]
-    basis, offset = line.basis, line.offset
-    inverse = np.linalg.inv(basis.T @ gram @ basis)
-    theta = offset + (inverse @ ((cross - gram @ offset) @ basis)[..., None])[..., 0] @ basis.T
-    spread = basis @ inverse @ basis.T
-    half = noise.sd_gram**2 / 2
-    trace = (noise.sd_cross**2 + half * (theta**2).sum(axis=1)) * np.trace(spread, axis1=1, axis2=2) + half * _form(
-        spread, theta
-    )
-    count = gram[:, 0, 0]
-    rss = square - 2 * (theta * cross).sum(axis=1) + _form(gram, theta) + trace
-    s2 = rss / np.maximum(count - basis.shape[1], 1.0)
-    # without an intercept the line lies in offset + span(basis), and offset alone is the line y = 0
-    total = (
-        square - cross[:, 0] ** 2 / count
-        if _has_intercept(line)
-        else square - 2 * cross @ offset + _form(gram, np.broadcast_to(offset, theta.shape))
-    )
-    return np.asarray(1 - s2 * count / total)
-
-
-def _form(matrices: Array, vectors: Array) -> Array:
-    return np.asarray((vectors[:, None, :] @ matrices @ vectors[:, :, None])[:, 0, 0])
-
-
-def _has_intercept(line: Line) -> bool:
-    return bool(line.basis[0, 0] == 1.0 and not line.basis[1:, 0].any())
-
-
-def _centre(moments: NoisyMoments) -> NoisyMoments:
-    """The released moments with the covariance of (x~, t) made positive semi-definite: where the bootstrap draws from."""
-    whole = _stack(moments)[0]
-    count = max(whole[0, 0], 2.0)
-    mean = whole[0, 1:] / count
-    covariance = whole[1:, 1:] / count - np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(covariance)
-    covariance = (vectors * np.maximum(values, 1e-12)) @ vectors.T
-    rebuilt = count * (covariance + np.outer(mean, mean))
-    gram = moments.gram.copy()
-    gram[0, 0] = count
-    gram[1:, 1:] = rebuilt[:-1, :-1]
-    return replace(
-        moments, gram=gram, cross=np.append(moments.cross[0], rebuilt[:-1, -1]), square=float(rebuilt[-1, -1])
-    )
-
-
-def _draw(centre: NoisyMoments, generator: np.random.Generator) -> Array:
-    """A stack of bootstrap moments around the centre: normal records, then the release's noise."""
-    whole = _stack(centre)[0]
-    size = len(whole)
-    count = whole[0, 0]
-    mean = whole[0, 1:] / count
-    root = np.linalg.cholesky(whole[1:, 1:] / count - np.outer(mean, mean) + 1e-12 * np.eye(size - 1))
-    triangle = np.tril(generator.standard_normal((_DRAWS, size - 1, size - 1)), -1)
-    diagonal = np.arange(size - 1)
-    triangle[:, diagonal, diagonal] = np.sqrt(
-        generator.chisquare(np.maximum(count - 1 - diagonal, 1.0), (_DRAWS, size - 1))
-    )
-    half = root @ triangle
-    means = mean + generator.standard_normal((_DRAWS, size - 1)) @ root.T / np.sqrt(count)
-    drawn = np.empty((_DRAWS, size, size))
-    drawn[:, 0, 0] = count
-    drawn[:, 0, 1:] = drawn[:, 1:, 0] = count * means
-    drawn[:, 1:, 1:] = half @ half.transpose(0, 2, 1) + count * means[:, :, None] * means[:, None, :]
-    return drawn + _noise(centre, size, generator)
-
-
-def _noise(moments: NoisyMoments, size: int, generator: np.random.Generator) -> Array:
-    scale = np.full((size, size), moments.sd_gram / np.sqrt(2))
-    np.fill_diagonal(scale, moments.sd_gram)
-    scale[-1, :] = scale[:, -1] = moments.sd_cross
-    scale[-1, -1] = moments.sd_square
-    upper = np.triu(generator.standard_normal((_DRAWS, size, size)) * scale)
-    return np.asarray(upper + np.triu(upper, 1).transpose(0, 2, 1))

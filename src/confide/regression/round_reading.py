@@ -25,10 +25,22 @@ from confide.protocol import Question, Release
 from confide.regression.bias_aware import BiasAware, bias_aware
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import legend
-from confide.regression.normal_equations import Fit, Line, Meat, NoisyMoments, fit, floored, identified, joint, trusted
+from confide.regression.normal_equations import (
+    Fit,
+    Line,
+    Meat,
+    NoisyMoments,
+    fit,
+    floored,
+    identified,
+    noisy_meat,
+    records_behind,
+    trusted,
+)
 from confide.regression.r_squared import explained_share
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
+from confide.results.joint_law import JointLaw
 from confide.results.table import DASH
 from confide.schema import Design
 
@@ -100,7 +112,7 @@ class RoundReading:
             "covariance": unknown,
             "df": nan,
             "noise_variance": unknown[0],
-            "joint_covariance": None,
+            "joint": None,
         }
         generator = keyed_generator(self.release.sha256, self.question.sha256)
         flags: tuple[str, ...] = ()
@@ -117,7 +129,7 @@ class RoundReading:
                 "covariance": (covariance + covariance.T) / 2,
                 "df": df,
                 "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
-                "joint_covariance": joint(fitted, matrix, meat),
+                "joint": self._law(done, fitted, matrix, meat),
                 "rsquared": explained[0],
                 "rsquared_interval": explained[1],
             }
@@ -133,6 +145,17 @@ class RoundReading:
             else:
                 reason += "; a declared slope_bound gives bias-aware intervals"
         return self._result(done, names, estimates, numbers, status, reason, (*flags, *self._remarks(subset)), meat)
+
+    def _law(self, done: Round, fitted: Fit, matrix: Array, meat: Meat | None) -> JointLaw:
+        """What the release says of the errors of all coefficients together; records are weighed in the coordinates of the last round."""
+        anywhere = np.full(len(done.cross) - 1, 1e100)
+        return JointLaw(
+            units=matrix @ fitted.bread,
+            noise=fitted.noise,
+            meats=(noisy_meat(fitted, meat, done.cap),),
+            records=records_behind(fitted, matrix, -anywhere, anywhere, done.cap),
+            key=(self.release.sha256, self.question.sha256),
+        )
 
     def _meat(self, done: Round) -> Meat:
         """The meat in units of rho^2, with the usual factor for fitted coefficients."""

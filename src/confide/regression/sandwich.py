@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.results.joint_law import JointLaw, NoisyMeat
+
 __all__ = ["Sandwich"]
 
 Array = NDArray[np.float64]
@@ -121,11 +123,23 @@ class Sandwich:
     @property
     def df(self) -> Array:
         """Degrees of freedom of each variance, (k,): by its noise, and by the records that it rests on (Satterthwaite 1946)."""
-        k = self.spread
-        noise = (self.sd_meat * (k**2).sum(axis=1)) ** 2
-        part = k**2 * self.weights
-        rests = part.sum(axis=1) ** 2 / (part**2 / np.maximum(self.count * self.support, 1.0)).sum(axis=1)
-        return np.asarray(np.maximum(2 * self.variances**2 / (noise + 2 * self.sampling**2 / rests), _LEAST_DF))
+        noise = (self.sd_meat * (self.spread**2).sum(axis=1)) ** 2
+        return np.asarray(np.maximum(2 * self.variances**2 / (noise + 2 * self.sampling**2 / self.records), _LEAST_DF))
+
+    @property
+    def records(self) -> Array:
+        """How many records stand behind the sampling variance of each coefficient, (k,)."""
+        part = self.spread**2 * self.weights
+        whole = (part**2 / np.maximum(self.count * self.support, 1.0)).sum(axis=1)
+        return np.asarray(part.sum(axis=1) ** 2 / np.maximum(whole, 1e-300))
+
+    def law(self, key: tuple[str, ...]) -> JointLaw:
+        """What the sums say of the errors of all coefficients together; key: digests of the release and the question."""
+        n, shape = self.count, self.s2 * (self.gram + self.gram.T) / 2
+        stretch = n / max(n - len(self.cross), 1.0)
+        uncertain = float(np.sqrt((self.sd_square / (n * self.s2)) ** 2 + 2 / n))
+        meat = NoisyMeat(self.meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
+        return JointLaw(self.spread, self.noise(self.delta), (meat,), self.records, key)
 
     @property
     def second_order(self) -> Array:

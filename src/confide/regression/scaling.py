@@ -16,7 +16,7 @@ from confide.regression.normal_equations import Line, NoisyMoments
 from confide.schema import Design, Schema
 from confide.schema.term import Indicator, Term
 
-__all__ = ["PRIOR", "coefficient_names", "factor_name", "forecast", "forecast_table", "line_of", "to_units"]
+__all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "forecast", "forecast_table", "line_of", "to_units"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +49,13 @@ def to_units(design: Design, keep: list[int], box: Box | None = None) -> tuple[A
     shift[0] = _middle(design.response)
     rows = [*([0] if design.intercept else []), *(1 + j for j in keep)]
     return matrix[rows], shift[rows]
+
+
+def extent(design: Design, box: Box | None = None) -> tuple[Array, Array]:
+    """From where to where each x~ of a box goes within the public bounds, shapes (terms,): -1 to 1 in the public box itself."""
+    middle, half = Box.of(design).arrays
+    own_middle, own_half = (box or Box.of(design)).arrays
+    return (middle - half - own_middle) / own_half, (middle + half - own_middle) / own_half
 
 
 def _check_units(design: Design) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,12 @@ class SharedEstimates(LinearEstimates):
     """Coefficients of one line, or of several responses' lines on the same features, with tests within and across.
 
     `tables`: response -> its own table, empty for a single response; `result["y2"]` is one of them. With several responses the names
-    are "y1: age", R squared is in the tables, and predictions are asked of a table. `loose`: the sampling parts of `covariance` and of
-    `joint_covariance` within responses, where those across are not known; a test that ties m responses counts them m times.
+    are "y1: age", R squared is in the tables, and predictions are asked of a table. `loose`: the sampling part of `covariance` within
+    responses, where those across are not known; a test that ties m responses counts it m times.
     """
 
     tables: Mapping[str, SharedEstimates] = field(default_factory=dict)
-    loose: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    loose: NDArray[np.float64] | None = None
 
     def __getitem__(self, response: str) -> SharedEstimates:
         """The table of one response. Raises `PlanError` for a response that the release does not hold."""
@@ -45,7 +45,8 @@ class SharedEstimates(LinearEstimates):
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance."""
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
-        return wald.test(matrix, value, self.estimates, self._covariance_for(matrix), self.fewest_df)
+        covariance = self.covariance if self.loose is None else self.covariance + self._spare(matrix) * self.loose
+        return wald.test(matrix, value, self.estimates, covariance, self.df, self.joint, self.bias)
 
     def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """The same as `wald_test`: F with (rank, df) degrees of freedom, as statsmodels names it."""
@@ -75,12 +76,9 @@ class SharedEstimates(LinearEstimates):
             matrix, value = wald.restrictions(self.names, r_matrix, r_value)
             named = labels(r_matrix, len(matrix))
         made = combine(self, matrix, names=named, null=value)
-        tied = max(len(self._touched(row[None, :])) for row in matrix) if self.tables else 1
-        if tied < 2 or self.joint_covariance is None:
+        if self.loose is None:
             return made
-        each = self.covariance if self.loose is None else self.covariance + (tied - 1) * self.loose[0]
-        joint = matrix @ self._covariance_for(matrix) @ matrix.T if len(matrix) > 1 else None
-        return Combinations(made.names, made.effect, matrix @ each @ matrix.T, made.df, made.null, joint, made.bias)
+        return replace(made, covariance=matrix @ (self.covariance + self._spare(matrix) * self.loose) @ matrix.T)
 
     def wald_test_terms(self) -> pd.DataFrame:
         """A joint test of each term, all levels of a factor together: statistic, df_num, df_denom, pvalue; one row for each term.
@@ -142,23 +140,6 @@ class SharedEstimates(LinearEstimates):
         used = [name for name, column in zip(self.names, np.asarray(matrix).T, strict=True) if np.any(column != 0)]
         return [response for response in self.tables if any(name.startswith(f"{response}: ") for name in used)]
 
-    def _covariance_for(self, matrix: Any) -> Any:
-        """The covariance of a test: that of one response's table within it, across responses the joint one of those that are tied."""
-        if self.joint_covariance is None:
-            return self.covariance
-        if not self.tables:
-            return self.joint_covariance if len(matrix) > 1 else self.covariance
-        touched = self._touched(matrix)
-        if len(touched) > 1:
-            if len(matrix) == 1:
-                return self.covariance if self.loose is None else self.covariance + (len(touched) - 1) * self.loose[0]
-            # the upper bound counts the sampling part once for each response: the others have no part in this test
-            spare = len(self.tables) - len(touched)
-            return self.joint_covariance - (0.0 if self.loose is None else spare * self.loose[1])
-        covariance = np.array(self.covariance)
-        for response in touched if len(matrix) > 1 else ():
-            own = self.tables[response].joint_covariance
-            start = list(self.tables).index(response) * len(self.tables[response].names)
-            if own is not None:
-                covariance[start : start + len(own), start : start + len(own)] = own
-        return covariance
+    def _spare(self, matrix: Any) -> int:
+        """How many times more than once the sampling part counts in a test of these restrictions, one by one."""
+        return max(max(len(self._touched(row[None, :])) for row in np.atleast_2d(matrix)), 1) - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ from confide.mechanisms.outcome_rows import (
 )
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, ranged
 from confide.mechanisms.rows import Box
+from confide.mechanisms.whitened_rows import LeverageCells
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
+from confide.regression.leverage import BoxLeverage
 from confide.regression.normal_equations import Meat, NoisyMoments
 from confide.regression.scaling import PRIOR
 from confide.schema import Design, Schema
@@ -37,11 +39,12 @@ __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 
 Array = NDArray[np.float64]
 
-# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges; of what remains for the
-# moments a robust covariance takes 15 %.
+# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of
+# what remains for the moments a robust covariance takes 15 %.
 _COUNT_SHARE = Fraction(1, 100)
 _CLIPPING_SHARE = Fraction(1, 100)
 _RANGES_SHARE = Fraction(10, 100)
+_LEVERAGE_SHARE = Fraction(4, 100)
 _MEAT_SHARE = Fraction(15, 100)
 #: What the names of the spends of the re-centred branch begin with.
 FAR_BRANCH = "re-centred "
@@ -107,6 +110,9 @@ class Layout:
     recentring: bool
     products: bool
     edges: tuple[bool, ...]
+    chosen: bool = False
+    counting: bool = True
+    adaptive: bool = False
 
     @classmethod
     def of(
@@ -121,7 +127,10 @@ class Layout:
         recenter: Any,
         products: bool,
     ) -> Layout:
-        """Raises `PlanError` for a formula that cannot be planned, or a response that is written twice."""
+        """cap: a number; or inf for weights of 1; or None for weights of 1 in the public box and in a re-centred one a cap by noisy counts.
+
+        Raises `PlanError` for a formula that cannot be planned, or a response that is written twice.
+        """
         texts = responses_of(formula)
         given = dict(term_bounds or {})
         names = [parse_formula(text, schema).response.name for text in texts] if len(texts) > 1 else [""]
@@ -136,21 +145,40 @@ class Layout:
             for text, own in zip(texts, names, strict=True)
         )
         first = designs[0]
+        most = 1.0 + len(first.terms)
         return cls(
             designs=designs,
             whole=first if len(designs) == 1 else together(designs, formula),
-            cap=1 + len(first.terms) / 3 if cap is None else float(cap),
+            cap=most if cap is None or cap == inf else float(cap),
             robust=robust,
             clipping=clipping,
             recentring=recenter == "auto" and bool(ranged(first)),
             products=products and len(designs) > 1,
             edges=tuple(design.response.name in given for design in designs),
+            chosen=cap is not None and cap < inf,
+            counting=cap is None,
         )
+
+    def far(self, cap: float | None = None) -> Layout:
+        """The layout of the re-centred branch, where a cap that was not given follows from a noisy histogram of leverages."""
+        return self if self.chosen else replace(self, adaptive=True, cap=self.cap if cap is None else float(cap))
 
     @property
     def design(self) -> Design:
         """The design of the first response; terms are the same in all."""
         return self.designs[0]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the line is that of a cap of the user's own, below the largest |z|^2 of the public box."""
+        return self.chosen and (self.recentring or self.cap < 1.0 + len(self.design.terms))
+
+    def title(self, responses: str, names: Sequence[str]) -> str:
+        """What is estimated."""
+        line = "linear regression"
+        if self.weighted:
+            line = f"leverage-weighted line (weights min(1, {self.cap:.4g}/|z|^2)), not the least-squares line,"
+        return f"{line} of {responses} on {', '.join(names)}"
 
     @property
     def outcomes(self) -> int:
@@ -195,8 +223,11 @@ class Layout:
         if self.plain:
             return Gram(WeightedRows(self.design, self.cap, self.g2))
         if self.outcomes == 1 or self.products:
-            return Gram(JoinedRows(self.whole, self.outcomes, self.cap, self.g2))
-        return OutcomeGram(BlockRows(self.whole, self.outcomes, self.cap), block_numbers(self.cap, self.g2))
+            return Gram(JoinedRows(self.whole, self.outcomes, self.cap, self.g2, adaptive=self.adaptive))
+        # one sensitivity for whatever cap: the integers between the blocks are those of the public box
+        planned = replace(self, cap=1.0 + len(self.design.terms)) if self.adaptive else self
+        rows = BlockRows(self.whole, self.outcomes, self.cap, adaptive=self.adaptive)
+        return OutcomeGram(rows, block_numbers(planned.cap, planned.g2))
 
     def moments_in(self, box: Box | None) -> Gram | OutcomeGram:
         """The statistic of the moments in a box that is computed from earlier noisy outputs."""
@@ -210,13 +241,13 @@ class Layout:
             return OutcomeGram(rows.at(box), statistic.blocks)
         return Gram(rows.at(box))
 
-    def meat(self, k: int, theta: Array | None = None, box: Box | None = None) -> Gram:
-        """The statistic of the meat of response k at a line in a box."""
+    def meat(self, k: int, theta: Array | None = None, box: Box | None = None, limit: float = 1.0) -> Gram:
+        """The statistic of the meat of response k at a line in a box, residuals limited at so many half-ranges."""
         if self.plain:
             rows = ResidualRows(self.design, self.cap)
             return Gram(rows if theta is None else rows.at(theta))
-        own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k)
-        return Gram(own if theta is None else own.at(theta, box))
+        own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k, adaptive=self.adaptive)
+        return Gram(own if theta is None else own.at(theta, box, limit))
 
     def clipped(self, k: int) -> Total:
         """The statistic of clipped values of response k: weighted like the moments, or of records where their number is released."""
@@ -247,14 +278,24 @@ class Layout:
         shares["count"] = _COUNT_SHARE
         rest -= _COUNT_SHARE
         near, own_near = self._branch(rest, far=False)
-        far, own_far = self._branch(rest - _RANGES_SHARE, far=True)
-        far = {"ranges": RangeCells(CellIndices(self._features)), **far}
-        shares |= own_near | own_far | {"ranges": _RANGES_SHARE}
+        before: dict[str, Statistic] = {"ranges": RangeCells(CellIndices(self._features))}
+        shares["ranges"] = _RANGES_SHARE
+        if self.counting:
+            before["leverage"] = self.leverage
+            shares["leverage"] = _LEVERAGE_SHARE
+        far, own_far = self.far()._branch(rest - sum(shares[name] for name in before), far=True)
+        far = {**before, **far}
+        shares |= own_near | own_far
 
         def paid(part: Mapping[str, Statistic]) -> tuple[Event, ...]:
             return tuple(allowance.spend(name, statistic, shares[name]) for name, statistic in part.items())
 
         return Together((*paid(first), Either((Together(paid(far)), Together(paid(near)))))), {**first, **far, **near}
+
+    @property
+    def leverage(self) -> LeverageCells:
+        """The histogram of |z|^2 that a cap is chosen by."""
+        return LeverageCells(BoxLeverage(self._features))
 
     @property
     def _features(self) -> Design:
@@ -301,9 +342,9 @@ class Layout:
         )
         return Moments(each, values[p:, p:] / units[2] if self.products else None)
 
-    def decoded_meat(self, values: Array, sd: float) -> Meat:
+    def decoded_meat(self, values: Array, sd: float, limit: float = 1.0) -> Meat:
         """From integers in steps to a meat in scaled units."""
         rows = self.meat(0).map
         assert isinstance(rows, (ResidualRows, OutcomeResiduals))
-        unit = float(rows.steps) ** 2
+        unit = float(rows.steps) ** 2 / limit**2
         return Meat(values / unit, sd / unit)

@@ -3,8 +3,8 @@
 Coefficients of two responses have errors that are correlated through the noise of the Gram matrix that they share,
 Cov(N theta_j, N theta_k) = (SA^2/2) (theta_j'theta_k I + theta_k theta_j'), and through the sampling of records. The latter needs the
 products of responses: with them the meat between j and k is rho_jk M_j^(1/2) M_k^(1/2), rho the correlation of residuals. Without them
-tests across responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m s_m')
-for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
+tests that tie m responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m
+s_m') for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
 """
 
 from __future__ import annotations
@@ -17,18 +17,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.linalg import block_diag
 
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
-from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.level_counts import totals_of_gram, unseen_levels
+from confide.regression.leverage import largest, reach, unanswered
 from confide.regression.linear import kept, legend
-from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, joint, trusted
-from confide.regression.r_squared import r_squared, r_squared_interval
-from confide.regression.scaling import coefficient_names, line_of, to_units
+from confide.regression.normal_equations import (
+    Fit,
+    Line,
+    Meat,
+    NoisyMoments,
+    fit,
+    identified,
+    noisy_meat,
+    records_behind,
+    trusted,
+)
+from confide.regression.r_squared import Explained, explained
+from confide.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import FAR_BRANCH, Layout, Moments
+from confide.results.joint_law import JointLaw
 from confide.results.table import DASH
 
 __all__ = ["read"]
@@ -52,7 +64,7 @@ def read(method: Any, layout: Layout, release: Release, question: Question) -> S
 
 @dataclass(frozen=True, eq=False)
 class _One:
-    """One response's table, and from what it follows: the fit and the meats for intervals and for joint tests (None: classical)."""
+    """One response's table, and from what it follows: the fit, the meat that intervals use and the meat as released (None: classical)."""
 
     table: SharedEstimates
     fitted: Fit | None
@@ -71,7 +83,7 @@ class _Reading:
     moments: Moments
     box: Box | None
     state: tuple[str, str]
-    generator: np.random.Generator
+    out: NDArray[np.bool_]
 
     @classmethod
     def of(cls, method: Any, layout: Layout, release: Release, question: Question) -> _Reading:
@@ -82,14 +94,17 @@ class _Reading:
         if far:
             middle, half = np.asarray(release.public["box"], dtype=np.float64)
             box = Box(tuple(map(float, middle)), tuple(map(float, half)))
+            layout = layout.far(float(release.public["cap"][0]) if "cap" in release.public else None)
         noisy = release[layout.names("moments", far=far)[0]]
         moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
-        generator = keyed_generator(release.sha256, question.sha256)
         status, reason = identified(moments.each[0], line_of(design, keep, box))
         totals = totals_of_gram(moments.each[0].gram, moments.each[0].sd_gram)
         unseen = unseen_levels(design, release.plan.schema, totals, box=box, keep=keep, counted="noisy weighted count")
         state = status, reason and reason + unseen
-        return cls(method, layout, release, question, keep, far, moments, box, state, generator)
+        out = _out_of_reach(layout, release, box)
+        if status == "ok" and box is not None and out[keep].any():
+            state = _partly(layout, box, keep, out)
+        return cls(method, layout, release, question, keep, far, moments, box, state, out)
 
     @property
     def subset(self) -> bool:
@@ -115,26 +130,28 @@ class _Reading:
         }
         flags: tuple[str, ...] = ()
         fitted: Fit | None = None
+        known = Explained()
         shown = meat
         with suppress(np.linalg.LinAlgError):
             fitted = fit(moments, line)
         if fitted is not None:
             numbers["estimates"] = matrix @ fitted.theta + shift
-            if self.state[0] == "ok":
+            if self.state[0] in ("ok", "partial"):
                 meat = None if meat is None else meat.unclipped(fitted.weighted_residuals(self.layout.cap))
                 shown, df = trusted(fitted, matrix, meat)
                 numbers |= {
                     "covariance": matrix @ fitted.covariance(shown) @ matrix.T,
-                    "joint_covariance": joint(fitted, matrix, meat),
+                    "joint": self._law((fitted,), (meat,), (matrix,)),
                     "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
                     "df": df,
-                    "rsquared": r_squared(moments, line),
-                    "rsquared_interval": r_squared_interval(moments, line, self.generator),
+                    "rsquared": (known := self._explained(fitted, line, shown)).share,
+                    "rsquared_interval": known.interval,
                 }
                 flags = ("upper_bound",) if shown is not meat else ()
+                if self.state[0] == "partial":
+                    _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
         clipping, clipped = self._clipped(k)
-        ok = self.state[0] == "ok"
-        share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
+        ok = self.state[0] in ("ok", "partial")
         table = SharedEstimates(
             method=f"{self.method.name} {self.method.version}",
             response=design.response.name,
@@ -144,13 +161,15 @@ class _Reading:
             flags=(*clipping, *flags, *self._remarks(moments, meat)),
             requested=self.release.plan.requested,
             guarantee=self.release.charged,
-            target=f"linear regression of {design.response.name} on {', '.join(names)}",
+            target=self.layout.title(design.response.name, names),
             covers=_SUBSET_COVERS if self.subset else self.release.plan.covers,
             release_sha256=self.release.sha256,
             facts=(
                 ("Cov. type", "classical" if meat is None else "robust"),
                 self._count(moments),
-                ("R-squared (weighted)", f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]" if ok else DASH),
+                *_explained_facts(
+                    known, float(design.response.high - design.response.low) / 2, self.layout.weighted, ok=ok
+                ),
                 ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
             legend=legend(self.layout.whole, self.release.plan.schema),
@@ -161,9 +180,15 @@ class _Reading:
         )
         return _One(table, fitted, shown, meat)
 
+    def _explained(self, fitted: Fit, line: Line, meat: Meat | None) -> Explained:
+        """R squared and the residual standard deviation in half-ranges of the response."""
+        design = self.layout.design
+        return explained(fitted, line, fitted.covariance(meat), *extent(design, self.box), self.layout.cap)
+
     def _meat(self, k: int) -> Meat:
         noisy = self.release[self.layout.names("meat", far=self.far)[k]]
-        return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance))
+        limit = float(self.release.public["limits"][k]) if "limits" in self.release.public else 1.0
+        return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance), limit)
 
     def _count(self, moments: NoisyMoments) -> tuple[str, str]:
         return "Weighted count (noisy)", f"{moments.count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"
@@ -195,73 +220,91 @@ class _Reading:
         tables = {part.table.response: part.table for part in parts}
         names = tuple(f"{response}: {name}" for response, table in tables.items() for name in table.names)
         first, q = parts[0].table, len(names)
+        label = "R-squared (weighted)" if self.layout.weighted else "R-squared"
         numbers: dict[str, Any] = {
             "covariance": np.full((q, q), nan),
             "noise_variance": np.full(q, nan),
             "df": 1.0,
         }
-        if first.status == "ok" and all(part.fitted is not None for part in parts):
-            covariance, upper, loose = self._joint(parts)
+        if first.status in ("ok", "partial") and all(part.fitted is not None for part in parts):
+            covariance, law, loose = self._joint(parts)
             numbers = {
                 "covariance": covariance,
                 "noise_variance": np.concatenate([part.table.noise_variance for part in parts]),
                 "df": min(part.table.df for part in parts),
-                "joint_covariance": upper,
+                "joint": law,
                 "loose": loose,
             }
+        if first.status == "partial":
+            out = np.concatenate([np.isnan(part.table.estimates) for part in parts])
+            covariance = np.array(numbers["covariance"])
+            covariance[out] = covariance[:, out] = nan
+            numbers["covariance"] = covariance
         return replace(
             first,
             response=" + ".join(tables),
             names=names,
             estimates=np.concatenate([part.table.estimates for part in parts]),
             flags=tuple(dict.fromkeys(flag for part in parts for flag in part.table.flags)),
-            target=f"linear regressions of {', '.join(tables)} on {', '.join(self.names)}",
+            target=self.layout.title(" and ".join(tables), self.names),
             facts=(
                 *first.facts[:2],
-                *(
-                    (f"R-squared of {name}", dict(table.facts)["R-squared (weighted)"])
-                    for name, table in tables.items()
-                ),
+                *((f"R-squared of {name}", dict(table.facts)[label]) for name, table in tables.items()),
                 *((f"Clipped {name}", dict(table.facts)["Clipped responses"]) for name, table in tables.items()),
             ),
             legend=(*first.legend, ("Across", _WITH if self.layout.products else _WITHOUT)),
             rsquared=nan,
             rsquared_interval=(nan, nan),
             tables=tables,
-            **{"joint_covariance": None, **numbers},
+            **{"joint": None, **numbers},
         )
 
-    def _joint(self, parts: list[_One]) -> tuple[Array, Array, tuple[Array, Array] | None]:
-        """(covariance, covariance for joint tests, their sampling parts that count once for each response that a test ties)."""
-        m = len(parts)
-        fits = [part.fitted for part in parts if part.fitted is not None]
-        units = [
-            to_units(design, self.keep, self.box)[0] @ fitted.bread
-            for design, fitted in zip(self.layout.designs, fits, strict=True)
-        ]
+    def _joint(self, parts: list[_One]) -> tuple[Array, JointLaw, Array | None]:
+        """(covariance, law of joint tests, sampling part that counts once for each response that a single test ties)."""
+        fits = tuple(part.fitted for part in parts if part.fitted is not None)
+        matrices = tuple(to_units(design, self.keep, self.box)[0] for design in self.layout.designs)
+        units = [matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True)]
         shown = [_middle(fitted, part.shown) for fitted, part in zip(fits, parts, strict=True)]
-        raised = [
-            _middle(fitted, None if part.meat is None else part.meat.raised(sqrt(2 * len(part.meat.values))))
-            for fitted, part in zip(fits, parts, strict=True)
-        ]
+        noise = self._noise(fits)
+        correlation = self._correlation(list(fits)) if self.moments.products is not None else None
+        known = np.eye(len(parts)) if correlation is None else correlation
+        covariance = _symmetric(_stacked(units, _tied(shown, known)) + _stacked(units, noise))
+        law = self._law(fits, tuple(part.meat for part in parts), matrices, correlation)
+        loose = None if correlation is not None else _symmetric(_stacked(units, _tied(shown, known)))
+        return covariance, law, loose
+
+    def _law(
+        self,
+        fits: tuple[Fit, ...],
+        meats: tuple[Meat | None, ...],
+        matrices: tuple[Array, ...],
+        correlation: Array | None = None,
+    ) -> JointLaw:
+        """What the release says of the errors of all coefficients together."""
+        cap = self.layout.cap
+        return JointLaw(
+            units=block_diag(*(matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True))),
+            noise=np.block(self._noise(fits)),
+            meats=tuple(noisy_meat(fitted, meat, cap) for fitted, meat in zip(fits, meats, strict=True)),
+            records=np.concatenate(
+                [
+                    records_behind(fitted, matrix, *extent(self.layout.design, self.box), cap)
+                    for fitted, matrix in zip(fits, matrices, strict=True)
+                ]
+            ),
+            key=(self.release.sha256, self.question.sha256),
+            correlation=correlation,
+        )
+
+    def _noise(self, fits: tuple[Fit, ...]) -> list[list[Array]]:
+        """Covariances between the privacy noise in the estimating equations of two responses."""
         half = self.moments.each[0].sd_gram ** 2 / 2
-        noise = [
-            [
-                fits[j].noise
-                if j == k
-                else half
-                * (float(fits[j].theta @ fits[k].theta) * np.eye(len(half_k)) + np.outer(half_k, fits[j].theta))
-                for k, half_k in enumerate(fitted.theta for fitted in fits)
-            ]
-            for j in range(m)
-        ]
-        noisy = _stacked(units, noise)
-        correlation = self._correlation(fits) if self.moments.products is not None else np.eye(m)
-        covariance = _symmetric(_stacked(units, _tied(shown, correlation)) + noisy)
-        if self.moments.products is not None:
-            return covariance, _symmetric(_stacked(units, _tied(raised, correlation)) + noisy), None
-        loose = [_symmetric(_stacked(units, _tied(meats, np.eye(m)))) for meats in (shown, raised)]
-        return covariance, _symmetric(m * loose[1] + noisy), (loose[0], loose[1])
+
+        def between(one: Fit, other: Fit) -> Array:
+            a, b = one.theta, other.theta
+            return np.asarray(half * (float(a @ b) * np.eye(len(a)) + np.outer(b, a)))
+
+        return [[one.noise if one is other else between(one, other) for other in fits] for one in fits]
 
     def _correlation(self, fits: list[Fit]) -> Array:
         """Correlations of the residuals of two responses, made positive semi-definite; (m, m)."""
@@ -292,6 +335,52 @@ _WITHOUT = (
     "covariances between responses hold the privacy noise alone, as the products of responses were not released; tests across responses "
     "use an upper bound of the variance and reject less often than their level (products=True makes them sharp)"
 )
+
+
+def _out_of_reach(layout: Layout, release: Release, box: Box | None) -> NDArray[np.bool_]:
+    """Which terms lie out of reach of private counts, (terms,); none where no record can be weighed, or as the user says."""
+    design = layout.design
+    if box is None or "leverage" not in release.statistics or layout.cap >= largest(design, box):
+        return np.zeros(len(design.terms), dtype=bool)
+    counts, records = release["leverage"], float(release["count"].decode()[0])
+    return unanswered(design, box, layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), records)
+
+
+def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -> tuple[str, str]:
+    """Status "partial", or "weak" where nothing is left, and why."""
+    far, parts = reach(layout.design, box), []
+    left = [j for j in keep if out[j]]
+    for j in left:
+        term, middle, sd = layout.design.terms[j], box.middle[j], box.half[j] / sqrt(3)
+        low, high = max(middle - 10 * sd, float(term.low)), min(middle + 10 * sd, float(term.high))
+        parts.append(
+            f"the bounds of {term.name} reach {far[j]:.0f} standard deviations: a few records out there could move its coefficient and no "
+            f"private count can see them; declare it within about [{low:.3g}, {high:.3g}] (values beyond count at the bound)"
+        )
+    rest = "; the intercept hangs on it; more records help, or leverage_cap=math.inf with wider intervals"
+    return ("weak" if len(left) == len(keep) else "partial"), "; ".join(parts) + rest
+
+
+def _explained_facts(known: Explained, half: float, weighted: bool, *, ok: bool) -> tuple[tuple[str, str], ...]:
+    """Lines of the head: R squared and the residual standard deviation in the units of the response (half: of its range)."""
+    label = "R-squared (weighted)" if weighted else "R-squared"
+    if not ok:
+        return (label, DASH), ("Residual sd", DASH)
+    (low, high), (least, most) = known.interval, known.sd_interval
+    share = DASH + " (not known to +-.1)" if np.isnan(known.share) else f"{known.share:.3f} [{low:.3f}, {high:.3f}]"
+    sd = f"{known.residual_sd * half:.4g} [{least * half:.4g}, {most * half:.4g}]"
+    return (label, share), ("Residual sd", DASH + " (more records needed)" if np.isnan(known.residual_sd) else sd)
+
+
+def _leave_out(numbers: dict[str, Any], out: Array) -> None:
+    """Write NaN for estimates that are not answered, and for all that belongs to them."""
+    covariance = np.array(numbers["covariance"])
+    covariance[out] = covariance[:, out] = nan
+    numbers |= {
+        "estimates": np.where(out, nan, numbers["estimates"]),
+        "covariance": covariance,
+        "noise_variance": np.where(out, nan, numbers["noise_variance"]),
+    }
 
 
 def _middle(fitted: Fit, meat: Meat | None) -> Array:

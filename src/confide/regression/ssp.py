@@ -1,27 +1,29 @@
-"""SSP: linear regression from leverage-weighted sufficient statistics, with noise-aware intervals.
+"""SSP: linear regression from sufficient statistics, with noise-aware intervals.
 
-Estimates the line E[y|x] = intercept + x'beta of one or several responses. Rows are weighted by w = min(1, R2/|z|^2), z = (1, x~) with x~
-scaled by the public bounds (or by noisy ranges); under a linear model weighting costs no bias, and it cuts the sensitivity from 1 + d to
-R2.
+Estimates the population's least-squares line of one or several responses on d terms. z = (1, x~), x~ scaled by the public bounds or by
+noisy ranges; rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is weighed. In a
+re-centred box, whose corners lie far out, R2 follows from a noisy histogram of |z|^2, beyond all records that can be counted
+(`leverage.chosen_cap`). With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
 
 Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
 v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
 For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`mechanisms.outcome_rows`). The
 meat sum w^2 r^2 z z' of a response has |.|_F <= R2, the count of clipped values moves by 1, and so does the count of records; a record
-lies in one cell of each range. All bounds hold in any box, since |z| >= 1. All are Gaussian mechanisms on exact integers with rounded
+lies in one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1, and rows are coded
+for the R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded
 Gaussian noise; they compose adaptively by adding mu^2, and the branches cost the same. Sources: Dwork, Talwar, Thakurta, Zhang 2014
 (noisy Gram matrix); Dong, Roth, Su 2022, Theorem 2 and Corollary 2 (Gaussian mechanism, composition).
 
 Interval: Student t, from a covariance that contains the sampling of records and the privacy noise; covers the coefficients of the
-population's line for responses clipped to the declared bounds. cov="robust" (default) allows unequal residual variances,
-"classical" assumes equal ones. If the line is only an approximation, the target is the w-weighted linear projection.
+population's least-squares line for responses clipped to the declared bounds, whether or not the relation is linear. cov="robust" (default)
+allows unequal residual variances, "classical" assumes equal ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite, nan, sqrt
+from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,8 +33,10 @@ from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.ranges import private_box
 from confide.mechanisms.rows import Box
+from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
+from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.reference import least_squares
 from confide.regression.scaling import forecast, line_of
@@ -57,7 +61,8 @@ class SSP(Method):
     """Linear regression by noisy weighted sufficient statistics: one release answers many questions.
 
     formula: "y ~ a + b", or "y1 + y2 ~ a + b" for several responses on the same features; cov: "robust" or "classical"; leverage_cap:
-    R2 >= 1 (default 1 + d/3 for d terms); clipping_check: pay 1 % of mu^2 for a noisy count of responses outside their bounds; term_bounds:
+    R2 >= 1 of the user's own, which cuts the noise and names the line "leverage-weighted"; math.inf: nothing is weighed, whatever the box;
+    clipping_check: pay 1 % of mu^2 for a noisy count of responses outside their bounds; term_bounds:
     public bounds of derived terms that have none; recenter: False measures features from their public bounds, "auto" from noisy ranges
     where a noisy count says that there are records enough; products: also release the products of responses, which makes tests across
     responses sharp (without them these use an upper bound of the variance).
@@ -78,21 +83,20 @@ class SSP(Method):
     products: bool = False
 
     name: ClassVar[str] = "ssp"
+    version: ClassVar[str] = "2"
     family: ClassVar[str] = "regression"
-    source: ClassVar[str] = (
-        "leverage-weighted noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    source: ClassVar[str] = "noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    intervals: ClassVar[str] = (
+        "coefficients of the population's least-squares line; sampling, privacy noise, unequal variances"
     )
-    intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, unequal variances"
 
     def __post_init__(self) -> None:
         if self.cov not in ("robust", "classical"):
             raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
         cap = self.leverage_cap
-        if cap is not None and not (
-            isinstance(cap, (int, float)) and not isinstance(cap, bool) and isfinite(cap) and cap >= 1
-        ):
+        if cap is not None and not (isinstance(cap, (int, float)) and not isinstance(cap, bool) and cap >= 1):
             raise PlanError(
-                f"leverage_cap must be a finite number of at least 1, got {cap!r}; leave it out for 1 + d/3"
+                f"leverage_cap must be a number of at least 1, got {cap!r}; leave it out for the least-squares line"
             )
         for name in ("clipping_check", "products"):
             if not isinstance(getattr(self, name), bool):
@@ -129,9 +133,9 @@ class SSP(Method):
             event,
             statistics,
             n=n,
-            passes=1 + int(self.cov == "robust") + 2 * int(layout.recentring),
+            passes=1 + int(self.cov == "robust") + (2 + int(layout.counting)) * int(layout.recentring),
             constants=constants,
-            target=f"linear regression of {responses} on {', '.join(design.names)}",
+            target=layout.title(responses, design.names),
             covers=self._covers(layout),
             forecast=forecast(design, schema, layout.cap, noise, n),
             warnings=(
@@ -165,17 +169,23 @@ class SSP(Method):
         variances = "unequal residual variances allowed" if self.cov == "robust" else "equal residual variances assumed"
         names = " and ".join(design.response.name for design in layout.designs)
         bounds = "its declared bounds" if layout.outcomes == 1 else "their declared bounds"
+        line = "leverage-weighted line" if layout.weighted else "least-squares line"
+        counted = (
+            "; assumed: records too few to be counted lie hardly further out than those that can be (leverage_cap=math.inf assumes nothing)"
+            if layout.recentring and layout.counting
+            else ""
+        )
         return (
-            f"coefficients of the population's line for {names} clipped to {bounds}; "
-            f"sampling of records and privacy noise, {variances}, independent records; "
-            "if the relation is not linear, the leverage-weighted linear projection; R squared: of the weighted records, "
-            "its interval for features and errors not far from normal"
+            f"coefficients of the population's {line} for {names} clipped to {bounds}, whether or not the relation is linear; "
+            f"sampling of records and privacy noise, {variances}, independent records{counted}"
         )
 
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Noisy moments in one pass, for a robust covariance a second one at the noisy lines; before them count and ranges, if planned."""
+        """Noisy moments in one pass, for a robust covariance one at the noisy lines; before them count, ranges and leverages, if
+        planned.
+        """
         layout = self._layout(source.schema)
         public: dict[str, Array] = {}
         box, far = None, False
@@ -188,6 +198,8 @@ class SSP(Method):
                 cells = meter.drawn("ranges")
                 box = private_box(layout.design, cells.decode(), sqrt(cells.variance))
                 public["box"] = np.array([box.middle, box.half])
+                public |= self._cap(layout, box, source, meter)
+                layout = layout if "cap" not in public else layout.far(float(public["cap"][0]))
             (name,) = layout.names("moments", far=far)
             (total,) = source.aggregate(layout.moments_in(box))
             meter.draw(name, total)
@@ -200,11 +212,32 @@ class SSP(Method):
                 self._starting_line(layout.design, moments, box)
                 for moments in layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
             ]
-            meats = [layout.meat(k, theta, box) for k, theta in enumerate(lines)]
+            limits = [1.0] * len(lines)
+            if layout.adaptive and box is not None:
+                limits = [residual_limit(layout.design, box, layout.cap, theta) for theta in lines]
+                public["limits"] = np.array(limits)
+            meats = [layout.meat(k, theta, box, limits[k]) for k, theta in enumerate(lines)]
             for name, total in zip(layout.names("meat", far=far), source.aggregate(*meats), strict=True):
                 meter.draw(name, total)
             public["theta"] = lines[0] if layout.outcomes == 1 else np.array(lines)
         return public
+
+    @staticmethod
+    def _cap(layout: Layout, box: Box, source: Source, meter: Meter) -> dict[str, Array]:
+        """R2 in a re-centred box: the user's own stays; else from a noisy histogram, or without one the largest |z|^2 of the public
+        bounds.
+        """
+        if layout.chosen:
+            return {}
+        cap = largest(layout.design, box)
+        if layout.counting:
+            (found,) = source.aggregate(layout.leverage.at(Frame.start(box)))
+            meter.draw("leverage", found)
+            counts = meter.drawn("leverage")
+            # the corner of a feature that is not answered is no place to pay for
+            cap = largest(layout.design, box, REACH)
+            cap = chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), cap)
+        return {"cap": np.array([cap])}
 
     @staticmethod
     def _draw(names: list[str], plan: Plan, source: Source, meter: Meter) -> None:
@@ -262,7 +295,7 @@ class SSP(Method):
         names = [term.plain for term in (*terms, *responses)]
         if None in names:
             return
-        reach = min(sqrt((layout.cap - 1) / max(len(terms), 1)), 1.0)
+        reach = min(sqrt((min(layout.cap, 1.0 + len(terms)) - 1) / max(len(terms), 1)), 1.0)
         pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         for j, name in enumerate(names):
             column = schema[str(name)]

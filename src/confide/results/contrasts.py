@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import PlanError
 from confide.results import student, wald
+from confide.results.joint_law import JointLaw
 
 if TYPE_CHECKING:
     from confide.results.estimates import Estimates
@@ -24,10 +25,9 @@ Vector = NDArray[np.float64]
 class Combinations:
     """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
 
-    names (q,); effect (q,): in the units of the combination; covariance (q, q); joint_covariance: for tests of several at once, where a
-    method has another; df: of Student's t, one number or (q,), inf for the normal distribution; null (q,): the values tested, which
-    effects are compared with; bias (q,): a bound on what an effect may be off beyond its standard error (None: none).
-    All errors are NaN where the estimates have none.
+    names (q,); effect (q,): in the units of the combination; covariance (q, q); df: of Student's t, inf for the normal distribution, one or
+    (q,); null (q,): the values tested, which effects are compared with; joint: the distribution of tests of several at once, where a method
+    knows it; bias (q,): bounds on what effects may be off by beyond their errors. All errors are NaN where the estimates have none.
     """
 
     names: tuple[str, ...]
@@ -35,7 +35,7 @@ class Combinations:
     covariance: Vector
     df: float | Vector
     null: Vector
-    joint_covariance: Vector | None = None
+    joint: JointLaw | None = None
     bias: Vector | None = None
 
     @property
@@ -81,9 +81,9 @@ class Combinations:
 
     def joint_test(self) -> wald.WaldTest:
         """F test of all effects = null together."""
-        several = len(self.names) > 1 and self.joint_covariance is not None
-        covariance = self.joint_covariance if several and self.joint_covariance is not None else self.covariance
-        return wald.test(np.eye(len(self.names)), self.null, self.effect, covariance, float(np.min(self.df)))
+        return wald.test(
+            np.eye(len(self.names)), self.null, self.effect, self.covariance, self.df, self.joint, self.bias
+        )
 
     def pairs(self) -> Combinations:
         """All differences "one - other" of the combinations, for example of adjusted means; not adjusted for their number."""
@@ -94,16 +94,7 @@ class Combinations:
         rows[np.arange(len(first)), first] = 1.0
         rows[np.arange(len(first)), second] -= 1.0
         names = tuple(f"{self.names[i]} - {self.names[j]}" for i, j in zip(first, second, strict=True))
-        joint = None if self.joint_covariance is None else rows @ self.joint_covariance @ rows.T
-        return Combinations(
-            names,
-            rows @ self.effect,
-            rows @ self.covariance @ rows.T,
-            student.fewest(rows, self.df),
-            np.zeros(len(rows)),
-            joint,
-            None if self.bias is None else np.abs(rows) @ self.bias,
-        )
+        return _combined(names, rows, self, np.zeros(len(rows)))
 
     def __str__(self) -> str:
         return str(self.summary_frame().to_string(float_format=lambda v: f"{v:.4g}"))
@@ -114,15 +105,19 @@ def combine(
 ) -> Combinations:
     """Combinations of a table's estimates: rows of `matrix` (q, p), compared with `null` (q,), zero when left out."""
     rows = np.asarray(matrix, dtype=np.float64)
-    joint = result.joint_covariance
+    value = np.zeros(len(rows)) if null is None else np.asarray(null, dtype=np.float64)
+    return _combined(names, rows, result, value)
+
+
+def _combined(names: tuple[str, ...], rows: Vector, of: Estimates | Combinations, null: Vector) -> Combinations:
     return Combinations(
         names,
-        student.weighted(rows, result.estimates),
-        student.spread(rows, result.covariance),
-        student.fewest(rows, result.df),
-        np.zeros(len(rows)) if null is None else np.asarray(null, dtype=np.float64),
-        None if joint is None else rows @ joint @ rows.T,
-        None if result.bias is None else student.weighted(np.abs(rows), result.bias),
+        student.weighted(rows, of.effect if isinstance(of, Combinations) else of.estimates),
+        student.spread(rows, of.covariance),
+        student.fewest(rows, of.df),
+        null,
+        None if of.joint is None else of.joint.of(rows),
+        None if of.bias is None else student.weighted(np.abs(rows), of.bias),
     )
 
 

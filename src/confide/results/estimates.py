@@ -18,6 +18,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES, Release
 from confide.results import student, wald
+from confide.results.joint_law import JointLaw
 from confide.results.table import html, text
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Estimates:
     release_sha256: str
     facts: tuple[tuple[str, str], ...] = ()
     simulated: bool = False
-    joint_covariance: NDArray[np.float64] | None = None
+    joint: JointLaw | None = None
     legend: tuple[tuple[str, str], ...] = ()
     bias: Vector | None = None
 
@@ -209,12 +210,11 @@ class Estimates:
         r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out); or text such as
         "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
         restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
-        Several restrictions are tested with `joint_covariance` where a method gives one. Source: Greene, Econometric Analysis, 5.4.
+        Several restrictions are referred to `joint` where a method gives it (`confide.results.joint_law`). Source: Greene, Econometric
+        Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
-        several = len(matrix) > 1 and self.joint_covariance is not None
-        covariance = self.joint_covariance if several and self.joint_covariance is not None else self.covariance
-        return wald.test(matrix, value, self.estimates, covariance, self.fewest_df)
+        return wald.test(matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
