@@ -51,6 +51,7 @@ from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates, legend
 from confide.regression.normal_equations import Line
 from confide.regression.reference import least_squares
+from confide.regression.remarks import UNCHECKED, clipped_share
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.results.levels import level_legend
 from confide.schema import Categorical, Design, Practice, Schema
@@ -69,7 +70,6 @@ _LEVERAGE = 0.9
 # Residual variance to begin with, and the least: in squared half-ranges of the response.
 _FIRST_VARIANCE = 1 / 16
 _LEAST_VARIANCE = 1e-8
-_TOLERATED_CLIPPING = 0.005
 _TREE_SHARE = Fraction(1, 28)
 # Leaves of PrivTree at most.
 _CELLS = 1024
@@ -255,13 +255,9 @@ class BinAgg(Method):
     def _clipping(self, release: Release, count: float) -> tuple[tuple[str, ...], str]:
         """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
         if not self.clipping_check:
-            return ("clipping_unchecked",), "not checked (clipping_check=False)"
-        noisy = release["clipping"]
-        share = float(noisy.decode()[0]) / ClippedResponse.unit / max(count, 1.0)
-        error = sqrt(noisy.variance) / ClippedResponse.unit / max(count, 1.0)
-        flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
-        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
-        return (("y_clipping",) if flagged else ()), text
+            return ("clipping_unchecked",), UNCHECKED
+        seen, text = clipped_share(release["clipping"], count, ClippedResponse.unit)
+        return ("y_clipping",) if seen else (), text
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""

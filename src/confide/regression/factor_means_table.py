@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import block_diag
 
-from confide.mechanisms import ClippedResponse
 from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import LevelRows, LevelScores, SquaredRows
 from confide.protocol import Release
 from confide.regression.factor_means_reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.regression.linear import legend
+from confide.regression.remarks import clipped_responses
 from confide.regression.shared_estimates import SharedEstimates
 from confide.results.joint_law import JointLaw, NoisyMeat
 from confide.results.levels import LevelCount, level_legend, level_remarks
@@ -39,7 +39,6 @@ _SUBSET = (
 )
 # No coefficient's sampling variance is below this share of that of equal variances: noise may leave almost nothing of a meat.
 _LEAST = 0.7
-_TOLERATED_CLIPPING = 0.005
 _NORMAL = float(stats.norm.ppf(0.975))
 # R squared is printed where its interval is at most this wide.
 _WIDEST = 0.2
@@ -380,15 +379,6 @@ class Reading:
         variance = 4 * float(slope @ covariance @ slope) + 2 * float(np.trace(moved @ moved)) + drawn
         return explained, sqrt(max(variance, 0.0))
 
-    def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-        if "clipping" not in self.release.statistics:
-            return ("clipping_unchecked",), (("Clipped responses", "not checked (clipping_check=False)"),)
-        noisy = self.release["clipping"]
-        share = float(noisy.decode()[0]) / ClippedResponse.unit / self.records
-        error = sqrt(noisy.variance) / ClippedResponse.unit / self.records
-        flags = ("y_clipping",) if share - float(stats.norm.ppf(0.95)) * error > _TOLERATED_CLIPPING else ()
-        return flags, (("Clipped responses", f"{max(share, 0.0):.2%} ± {_NORMAL * error:.2%}"),)
-
     def _result(
         self,
         names: tuple[str, ...],
@@ -398,7 +388,7 @@ class Reading:
         reason: str,
         extra: tuple[tuple[str, str], ...],
     ) -> SharedEstimates:
-        flags, clipped = self._clipped()
+        flags, clipped = clipped_responses(self.release, self.records)
         few = ("few_records",) if self.tables.count < 3 * self.tables.count_sd else ()
         small = ("subset_classical",) if self.subset else ()
         response, counts = self.design.response.name, self._counts()

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from confide.mechanisms.limits import TAIL_EDGES, USUAL_INDEX, Tail
-from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
 from confide.mechanisms.score_rows import LimitedScores
@@ -23,7 +21,7 @@ from confide.protocol import Noisy, Question, Release
 from confide.regression.explained import Explained
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import legend
-from confide.regression.round_reading import count_text, few_records
+from confide.regression.remarks import clipped_responses, count_text, few_records
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import coefficient_names, to_units
 from confide.regression.score_sums import decoded_sums, names_of
@@ -34,7 +32,6 @@ __all__ = ["LeastSquaresReading"]
 
 Array = NDArray[np.float64]
 
-_TOLERATED_CLIPPING = 0.005
 # A feature whose bounds lie this many of its sds away may have records there that no private count can see. From the first number on the
 # table says that it takes them for rare; from the second on one record can outweigh a sample of ten thousand, and the coefficient is
 # not answered (docs/methods/ssp2.md has the tables behind both). The third: bounds that would do.
@@ -223,7 +220,7 @@ class LeastSquaresReading:
 
     def _made(self, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> SharedEstimates:
         count = self.release["count"]
-        clipping, clipped = self._clipped()
+        clipping, clipped = clipped_responses(self.release, float(count.decode()[0]))
         return SharedEstimates.of(
             self.release,
             response=self.design.response.name,
@@ -283,17 +280,6 @@ class LeastSquaresReading:
             f"assumed: beyond the last countable point tails fall at least like |s|^-{self._tail.index(USUAL_INDEX):.2g}{lumps}; without "
             f"that (limit='none') intervals are about {whole / own:.2g} times as wide"
         )
-
-    def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """Flag and fact of the paid diagnostic: which share of the responses was clipped."""
-        if "clipping" not in self.release.statistics:
-            return ("clipping_unchecked",), (("Clipped responses", "not checked (clipping_check=False)"),)
-        noisy, records = self.release["clipping"], max(float(self.release["count"].decode()[0]), 1.0)
-        share = float(noisy.decode()[0]) / ClippedResponse.unit / records
-        error = sqrt(noisy.variance) / ClippedResponse.unit / records
-        seen = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
-        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
-        return ("y_clipping",) if seen else (), (("Clipped responses", text),)
 
     def _unseen(self) -> str:
         """What follows in the reason on levels whose noisy count is nothing."""

@@ -31,7 +31,8 @@ from confide.mechanisms.rounds import last_round
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source
 from confide.regression.linear import kept, legend
-from confide.regression.round_reading import TARGET_WORDS, RoundReading, box_of, count_text, few_records, slope_bound
+from confide.regression.remarks import count_text, few_records
+from confide.regression.round_reading import TARGET_WORDS, RoundReading, box_of, slope_bound
 from confide.regression.scaling import coefficient_names, forecast_table, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.schema import Categorical, Design, Schema

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-from confide.mechanisms import ClippedResponse
 from confide.mechanisms.ranges import found_ranges, ranged
 from confide.mechanisms.round_lines import RoundLines, allowed_lines
 from confide.mechanisms.rounds import Round, first_round, last_round
@@ -38,19 +36,19 @@ from confide.regression.normal_equations import (
     trusted,
 )
 from confide.regression.r_squared import explained_share
+from confide.regression.remarks import clipped_responses, clipped_share, count_text, few_records
 from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.results.joint_law import JointLaw
 from confide.results.table import DASH
 from confide.schema import Design
 
-__all__ = ["TARGET_WORDS", "RoundReading", "box_of", "count_text", "few_records", "slope_bound"]
+__all__ = ["TARGET_WORDS", "RoundReading", "box_of", "slope_bound"]
 
 Array = NDArray[np.float64]
 
 # No slope beyond this many half-ranges of the response for one half-width of a feature, once half-widths are private ranges.
 _SLOPE_BOUND = 2.0
-_TOLERATED_CLIPPING = 0.005
 
 
 TARGET_WORDS = "a Huber-type line (leverage-weighted, residuals limited), not the least-squares line"
@@ -60,16 +58,6 @@ def box_of(release: Release) -> Box:
     """Where z was measured from."""
     middle, half = np.asarray(release.public["box"], dtype=np.float64)
     return Box(tuple(map(float, middle)), tuple(map(float, half)))
-
-
-def few_records(count: Any) -> tuple[str, ...]:
-    """The flag of a noisy count within three sds of 0: a hint at records that all dropped."""
-    return ("few_records",) if float(count.decode()[0]) < 3 * sqrt(count.variance) else ()
-
-
-def count_text(count: Any) -> str:
-    """The noisy count with its 95 % margin."""
-    return f"{float(count.decode()[0]):,.0f} ± {stats.norm.ppf(0.975) * sqrt(count.variance):,.0f}"
 
 
 def slope_bound(declared: float | None, design: Design, *, private: bool) -> float | None:
@@ -244,23 +232,12 @@ class RoundReading:
 
     def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Flags and facts of the paid diagnostics: which shares of responses and of residuals were clipped."""
-        if "clipping" not in self.release.statistics:
-            return ("clipping_unchecked",), (("Clipped responses", "not checked (clipping_check=False)"),)
-        flags: list[str] = []
-        facts = []
-        for name, unit, flag in (
-            ("clipping", ClippedResponse.unit, "y_clipping"),
-            ("residuals", 1, "residual_clipping"),
-        ):
-            if name not in self.release.statistics:
-                continue
-            noisy, records = self.release[name], max(float(self.release["count"].decode()[0]), 1.0)
-            share = float(noisy.decode()[0]) / unit / records
-            error = sqrt(noisy.variance) / unit / records
-            flags += [flag] if share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING else []
-            label = "Clipped responses" if name == "clipping" else "Clipped residuals"
-            facts.append((label, f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"))
-        return tuple(flags), tuple(facts)
+        records = float(self.release["count"].decode()[0])
+        flags, facts = clipped_responses(self.release, records)
+        if "residuals" in self.release.statistics:
+            seen, text = clipped_share(self.release["residuals"], records)
+            flags, facts = (*flags, *(("residual_clipping",) if seen else ())), (*facts, ("Clipped residuals", text))
+        return flags, facts
 
     def _result(
         self,

@@ -37,6 +37,7 @@ from confide.regression.normal_equations import (
     trusted,
 )
 from confide.regression.r_squared import Explained, explained
+from confide.regression.remarks import UNCHECKED, clipped_share
 from confide.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import FAR_BRANCH, Layout, Moments
@@ -48,7 +49,6 @@ __all__ = ["read"]
 Array = NDArray[np.float64]
 
 # The y_clipping flag is raised when the lower 95 % bound of the clipped share is above this.
-_TOLERATED_CLIPPING = 0.005
 _SUBSET_COVERS = (
     "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
     "in the smaller model assumed, independent records"
@@ -202,16 +202,13 @@ class _Reading:
     def _clipped(self, k: int) -> tuple[tuple[str, ...], str]:
         """Flag and text of the paid diagnostic: which share of a response's values lay outside its declared bounds."""
         if not self.layout.clipping:
-            return ("clipping_unchecked",), "not checked (clipping_check=False)"
+            return ("clipping_unchecked",), UNCHECKED
         noisy = self.release[self.layout.names("clipping")[k]]
         count = self.moments.each[k].count
         if self.layout.recentring:
             count = float(self.release["count"].decode()[0])
-        share = float(noisy.decode()[0]) / ClippedResponse.unit / max(count, 1.0)
-        error = sqrt(noisy.variance) / ClippedResponse.unit / max(count, 1.0)
-        flagged = share - stats.norm.ppf(0.95) * error > _TOLERATED_CLIPPING
-        text = f"{max(share, 0.0):.2%} ± {stats.norm.ppf(0.975) * error:.2%}"
-        return (("y_clipping",) if flagged else ()), text
+        seen, text = clipped_share(noisy, count, ClippedResponse.unit)
+        return ("y_clipping",) if seen else (), text
 
     # several responses ------------------------------------------------------------------------------------------------
 
