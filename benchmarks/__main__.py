@@ -33,6 +33,7 @@ NAMES = (
     "logistic",
     "truth",
     "least_squares",
+    "forecasts",
 )
 
 

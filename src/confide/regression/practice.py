@@ -1,0 +1,159 @@
+"""Ways in which records may lie within a schema's bounds: what a forecast is simulated on. No record is read.
+
+A shape is drawn from a stated family, which no data set chose:
+
+- 95 % of a column's values lie in an interval: its typical spread where the schema states one; else one of 5 % to 100 % of the width of its
+  box (log-uniform), anywhere inside it. Between these two quantiles values are normal, or (half of the time) skewed away from the nearer
+  bound, as a shifted lognormal of log-sd .75; beyond the bounds they are clipped.
+- A 0/1 column has a share of ones, and a factor a share of each level, that may be rare: log-uniform from 3 % to 50 %, and 1/rank^a with a
+  from 0 to 1.5, in random order.
+- Normal scores of all features share one factor, with loadings of any sign; what is a feature's own is 5 % to 100 % of its variance
+  (log-uniform, for each feature), so that variances are inflated up to twentyfold. A random line in these scores leaves 5 % to 100 % of the
+  response's variance (uniform), independent of the features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.regression.normal_equations import Line
+from confide.regression.scaling import line_of
+from confide.schema import Categorical, Design, Integer, Numeric, Schema
+
+__all__ = ["FAMILY", "Shape", "shapes", "stated"]
+
+Array = NDArray[np.float64]
+
+#: The family in words, for whoever prints a forecast.
+FAMILY = "features and response anywhere in 5 % to 100 % of their bounds"
+
+_SEED = 20261122
+_NARROWEST = 0.05
+_RAREST = 0.03
+_SKEW = 0.75
+# the normal quantile of 97.5 %
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Practice records of one shape: z = (1, x~) in the public box (rows, terms + 1), the response t in half-ranges (rows,), and the
+    lines that the formula allows.
+    """
+
+    scaled: Array
+    response: Array
+    line: Line
+
+    @cached_property
+    def bread(self) -> Array:
+        """The inverse of the second moments of z per record, on the lines that the formula allows."""
+        basis = self.line.basis
+        moments = basis.T @ (self.scaled.T @ self.scaled / len(self.scaled)) @ basis
+        return np.asarray(basis @ np.linalg.pinv(moments) @ basis.T)
+
+    @cached_property
+    def theta(self) -> Array:
+        """The least-squares line."""
+        offset = self.line.offset
+        return np.asarray(
+            offset + self.bread @ (self.scaled.T @ (self.response - self.scaled @ offset)) / len(self.scaled)
+        )
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Residuals (rows,), with the freedom that the line took given back."""
+        rows, p = self.scaled.shape
+        return np.asarray((self.response - self.scaled @ self.theta) * sqrt(rows / max(rows - p, 1)))
+
+    @cached_property
+    def sandwich(self) -> Array:
+        """The covariance of the least-squares line from one record; unequal variances allowed."""
+        scores = self.scaled * self.residuals[:, None]
+        return np.asarray(self.bread @ (scores.T @ scores / len(scores)) @ self.bread)
+
+
+def stated(design: Design, schema: Schema) -> bool:
+    """Whether each column of numbers that the design needs has a typical spread, columns of two values aside."""
+    columns = (schema[name] for name in design.columns)
+    return all(isinstance(c, Categorical) or c.steps == 2 or c.spread is not None for c in columns)
+
+
+def shapes(design: Design, schema: Schema, count: int) -> Iterator[Shape]:
+    """The first `count` shapes; the same for the same schema and formula."""
+    rows = max(400, 10 * (len(design.terms) + 1))
+    line = line_of(design)
+    features = [name for name in design.columns if name not in design.response.columns]
+    for k in range(count):
+        generator = np.random.Generator(np.random.PCG64([_SEED, k]))
+        scores = _scores(generator, rows, len(features))
+        signal = scores @ generator.normal(size=len(features)) if features else np.zeros(rows)
+        spread = float(signal.std())
+        explained = 1 - generator.uniform(_NARROWEST, 1.0) if spread > 0 else 0.0
+        noise = generator.normal(size=rows)
+        outcome = sqrt(explained) * (signal - signal.mean()) / (spread or 1.0) + sqrt(1 - explained) * noise
+        given = dict(zip(features, scores.T, strict=True))
+        codes = np.array([_codes(schema[name], given.get(name, outcome), generator) for name in design.columns])
+        yield _shape(design, codes, line)
+
+
+def _scores(generator: np.random.Generator, rows: int, width: int) -> Array:
+    """Normal scores (rows, width) that share one factor."""
+    own = np.exp(generator.uniform(log(_NARROWEST), 0.0, size=width))
+    signs = generator.choice([-1.0, 1.0], size=width)
+    common = generator.normal(size=(rows, 1))
+    return np.asarray(np.sqrt(1 - own) * common * signs + np.sqrt(own) * generator.normal(size=(rows, width)))
+
+
+def _shape(design: Design, column_codes: Array, line: Line) -> Shape:
+    """Records coded by the design itself, so that clipping, derived terms and missing values are as in a release."""
+    codes, keep = design.codes(column_codes)
+    used = codes if keep is None else codes[:, keep]
+    steps = np.array([term.steps - 1.0 for term in (*design.terms, design.response)])
+    places = 2 * used.T / steps - 1
+    return Shape(np.column_stack([np.ones(len(places)), places[:, :-1]]), places[:, -1], line)
+
+
+def _codes(column: Numeric | Integer | Categorical, scores: Array, generator: np.random.Generator) -> Array:
+    """Codes of a column whose order is that of normal scores."""
+    if isinstance(column, Categorical):
+        weights = np.arange(1.0, column.steps + 1) ** -generator.uniform(0, 1.5)
+        return _levels(generator.permutation(weights / weights.sum()), scores)
+    if column.steps == 2:
+        share = exp(generator.uniform(log(_RAREST), log(0.5)))
+        return _levels(generator.permutation([share, 1 - share]), scores)
+    return column.code(_values(column, scores, generator))
+
+
+def _levels(shares: Array, scores: Array) -> Array:
+    """Positions of levels with given shares, in the order of the scores."""
+    edges = np.quantile(scores, np.minimum(np.cumsum(shares)[:-1], 1.0))
+    return np.searchsorted(edges, scores).astype(np.float64)
+
+
+def _values(column: Numeric | Integer, scores: Array, generator: np.random.Generator) -> Array:
+    low, high = _interval(column, generator)
+    middle = (low + high) / 2
+    if generator.random() < 0.5:
+        return np.asarray(middle + (high - low) / 2 * scores / _Z)
+    toward = 1.0 if middle - column.low <= column.high - middle else -1.0
+    least, most = exp(-_SKEW * _Z), exp(_SKEW * _Z)
+    place = (np.exp(_SKEW * toward * scores) - least) / (most - least)
+    return np.asarray(low + (high - low) * place if toward > 0 else high - (high - low) * place)
+
+
+def _interval(column: Numeric | Integer, generator: np.random.Generator) -> tuple[float, float]:
+    """Where 95 % of the values lie."""
+    # drawn in any case, so that what one column states changes no other column
+    share, place = exp(generator.uniform(log(_NARROWEST), 0.0)), generator.random()
+    if column.spread is not None:
+        return column.spread.low, column.spread.high
+    width = share * (column.high - column.low)
+    low = column.low + place * (column.high - column.low - width)
+    return low, low + width
