@@ -23,25 +23,54 @@ from numpy.typing import NDArray
 import confide as cf
 from confide.lab.datasets import SETS, Table, available
 from confide.lab.datasets import table as table_of
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Design, Schema
 
 Array = NDArray[np.float64]
 
-METHODS: Mapping[str, Any] = {"ssp": cf.regression.SSP, "ssp2": cf.regression.SSP2}
+
+def _default(formula: str) -> Any:
+    return cf.regression.SSP2(formula, target="ols")
+
+
+METHODS: Mapping[str, Any] = {"ssp": cf.regression.SSP, "ssp2": _default}
 LEVELS = (0.3, 1.0, 3.0)
 SIZES = (2_000, 10_000, None)
 RELEASES = 3
+OWN = False
 
 
-def with_typical(found: Table) -> Schema:
-    """The schema with typical spreads, as a steward would state them."""
-    columns = {}
+def with_typical(found: Table, *, own: bool = False) -> Schema:
+    """The schema with typical spreads, as a steward would state them; own: and with own shares, to one digit."""
+    columns, shares = {}, _own_shares(found) if own else {}
     for name, column in found.schema.columns.items():
         columns[name] = column
         if not isinstance(column, Categorical) and column.steps > 2:
             spread = _spread(found.frame[name].to_numpy(dtype=float), column.low, column.high)
-            columns[name] = column if spread is None else replace(column, typical=spread)
+            if spread is not None:
+                columns[name] = replace(column, typical=cf.Typical(*spread, own=shares.get(name)))
+        elif isinstance(column, Categorical) and own:
+            columns[name] = replace(column, typical=_level_shares(found.frame[name], column.levels))
     return Schema(columns, dataset=found.schema.dataset)
+
+
+def _level_shares(labels: pd.Series[Any], levels: tuple[str, ...]) -> list[float]:
+    """To two digits, at least a hundredth of a percent."""
+    shares = [max(float(f"{(labels == level).mean():.2g}"), 1e-4) for level in levels]
+    return [share / sum(shares) for share in shares]
+
+
+def _own_shares(found: Table) -> dict[str, float]:
+    """By column: one over its variance inflation factor, of the response one minus R squared; at least .001."""
+    design = Design.of(found.formula, found.schema)
+    matrix = np.column_stack([design.matrix(found.frame)[:, int(design.intercept) :], design.response_of(found.frame)])
+    matrix = matrix[np.isfinite(matrix).all(axis=1)]
+    scaled = (matrix - matrix.mean(axis=0)) / np.maximum(matrix.std(axis=0), 1e-12)
+    features = scaled[:, :-1]
+    fit = features @ np.linalg.lstsq(features, scaled[:, -1], rcond=None)[0]
+    inflation = np.diag(np.linalg.pinv(features.T @ features / len(features)))
+    shares = {term.name: 1 / max(v, 1.0) for term, v in zip(design.terms, inflation, strict=True)}
+    shares[design.response.name] = float(np.mean((scaled[:, -1] - fit) ** 2))
+    return {name: max(float(f"{share:.1g}"), 1e-3) for name, share in shares.items()}
 
 
 def _spread(values: Array, low: float, high: float) -> tuple[float, float] | None:
@@ -92,7 +121,7 @@ def rows(names: tuple[str, ...] = tuple(METHODS)) -> pd.DataFrame:
     """One row for each slope: realised, predicted number, predicted interval."""
     out = []
     for name, found, n, mu in cells():
-        typical = with_typical(found)
+        typical = with_typical(found, own=OWN)
         for label in names:
             method = METHODS[label](found.formula)
             real, share = realised(method, found, n, mu)

@@ -236,7 +236,7 @@ class EfficientPTR(Method):
             if self.mode == "adaptive":
                 least -= self._margin(event, line)
             level = max(least, line.map.least) if self.mode == "adaptive" else line.lam
-            spread = float(np.mean(shape.residuals**2)) * (y_own / y_half) ** 2
+            spread = shape.variance * (y_own / y_half) ** 2
             variance = spread / level + (line.at(level).alpha * sd) ** 2
             if design.intercept:
                 return np.asarray(variance * np.eye(rows.shape[1]))

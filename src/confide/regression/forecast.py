@@ -24,7 +24,7 @@ __all__ = ["Expected", "Forecast", "bare_errors", "errors_of", "forecast_table",
 
 Array = NDArray[np.float64]
 
-_SHAPES = 40
+_SHAPES = 24
 # So many numbers of all shapes' moments at most: a plan must be quick.
 _WORK = 20_000
 
@@ -50,7 +50,9 @@ class Forecast(Mapping[str, Any]):
     expect: Expect
 
     def __post_init__(self) -> None:
-        to_units(self.design, [])  # refuses bounds in whose units no variance can be computed, now and not when it is printed
+        to_units(
+            self.design, []
+        )  # refuses bounds in whose units no variance can be computed, now and not when it is printed
 
     @cached_property
     def table(self) -> dict[str, Any]:
@@ -145,6 +147,6 @@ def _assumes(known: bool, count: int) -> str:
     family = "the schema's typical spreads" if known else FAMILY
     kind = "the median over" if known else "from the least to the largest over"
     return (
-        f"{kind} {count} shapes of simulated records: {family}; 5 % to 100 % of each feature is its own; "
-        "a line leaves 5 % to 100 % of the response"
+        f"{kind} {count} shapes of simulated records: {family}; 1 % to 100 % of each feature is its own; "
+        "a line leaves 3 % to 100 % of the response, unless stated"
     )

@@ -91,8 +91,7 @@ class RobustLine:
 
         def expect(shape: Shape, count: int) -> Expected:
             p = shape.scaled.shape[1]
-            s2 = float(np.mean(shape.residuals**2))
-            noise = 9 * 2**0.5 * p * (cross / count) ** 2 * s2
+            noise = 9 * 2**0.5 * p * (cross / count) ** 2 * shape.variance
             errors = errors_of(self.design, shape.sandwich / count + noise * shape.bread)
             ok = count >= 60 * p * cross
             return Expected(errors if ok else np.full(len(errors), nan), ok)

@@ -33,7 +33,8 @@ def expected(layout: Layout, event: Event, mu: float, enough: float) -> Expect:
         far = layout.recentring and mu * count >= enough * (len(design.terms) + 1)
         box = _box(layout, spends, shape, count) if far else None
         scaled = shape.scaled if box is None else _moved(layout, shape, box)
-        moments = _moments(layout, spends, scaled, shape.response, count, far=far)
+        each = shape.weights * (count / len(scaled))
+        moments = _moments(layout, spends, scaled, shape.response, each, far=far)
         line = line_of(design, keep, box)
         matrix, _ = to_units(design, keep, box)
         try:
@@ -43,7 +44,7 @@ def expected(layout: Layout, event: Event, mu: float, enough: float) -> Expect:
             status = "not_identified"
         if status != "ok":
             return Expected(np.full(len(matrix), nan), False)
-        meat = _meat(layout, spends, scaled, shape.response - scaled @ fitted.theta, count, far=far)
+        meat = _meat(layout, spends, scaled, shape.response - scaled @ fitted.theta, each, far=far)
         if meat is not None:
             meat = meat.unclipped(fitted.weighted_residuals(layout.cap))
         shown, _ = trusted(fitted, matrix, meat)
@@ -63,7 +64,7 @@ def _box(layout: Layout, spends: Mapping[str, Spend], shape: Shape, count: int) 
     """The box of noisy ranges, from histograms without noise."""
     own = [1 + j for j in ranged(layout.design)]
     cells = np.clip(((shape.scaled[:, own] + 1) / 2 * CELLS).astype(int), 0, CELLS - 1)
-    histograms = np.array([np.bincount(column, minlength=CELLS) for column in cells.T]) * (count / len(cells))
+    histograms = np.array([np.bincount(column, shape.weights * (count / len(cells)), CELLS) for column in cells.T])
     return private_box(layout.design, histograms, _sd(spends, "ranges"))
 
 
@@ -78,11 +79,11 @@ def _weights(layout: Layout, scaled: Array) -> Array:
 
 
 def _moments(
-    layout: Layout, spends: Mapping[str, Spend], scaled: Array, response: Array, count: int, *, far: bool
+    layout: Layout, spends: Mapping[str, Spend], scaled: Array, response: Array, each: Array, *, far: bool
 ) -> NoisyMoments:
     (name,) = layout.names("moments", far=far)
     noise = layout.decoded(np.zeros(spends[name].shape), _sd(spends, name)).each[0]
-    weighted = scaled * (_weights(layout, scaled) * count / len(scaled))[:, None]
+    weighted = scaled * (_weights(layout, scaled) * each)[:, None]
     return NoisyMoments(
         weighted.T @ scaled,
         weighted.T @ response,
@@ -94,7 +95,7 @@ def _moments(
 
 
 def _meat(
-    layout: Layout, spends: Mapping[str, Spend], scaled: Array, residuals: Array, count: int, *, far: bool
+    layout: Layout, spends: Mapping[str, Spend], scaled: Array, residuals: Array, each: Array, *, far: bool
 ) -> Meat | None:
     """The meat of a robust covariance; None for a classical one."""
     if not layout.robust:
@@ -102,4 +103,4 @@ def _meat(
     name = layout.names("meat", far=far)[0]
     scores = scaled * (_weights(layout, scaled) * np.clip(residuals, -1, 1))[:, None]
     noise = layout.decoded_meat(np.zeros(spends[name].shape), _sd(spends, name))
-    return Meat(scores.T @ scores * (count / len(scores)), noise.sd)
+    return Meat((scores * each[:, None]).T @ scores, noise.sd)
