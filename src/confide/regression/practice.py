@@ -14,10 +14,11 @@ A shape is drawn from a stated family, which no data set chose:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from confide.regression.normal_equations import Line
 from confide.regression.scaling import line_of
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
-__all__ = ["FAMILY", "Shape", "shapes", "stated"]
+__all__ = ["FAMILY", "Shape", "frame", "shapes", "stated"]
 
 Array = NDArray[np.float64]
 
@@ -107,19 +108,38 @@ def shapes(design: Design, schema: Schema, count: int) -> Iterator[Shape]:
     line = line_of(design)
     features = [name for name in design.columns if name not in design.response.columns]
     for k in range(count):
-        generator = np.random.Generator(np.random.PCG64([_SEED, k]))
-        scores = _scores(generator, rows, [_own(schema[name]) for name in features])
-        signal = scores @ generator.normal(size=len(features)) if features else np.zeros(rows)
-        spread = float(signal.std())
-        left = _LEAST_LEFT + (1 - _LEAST_LEFT) * generator.random() ** 1.5
-        stated_left = _own(schema[design.response.columns[0]])
-        explained = 1 - (left if stated_left is None else stated_left) if spread > 0 else 0.0
-        noise = generator.normal(size=rows)
-        outcome = sqrt(explained) * (signal - signal.mean()) / (spread or 1.0) + sqrt(1 - explained) * noise
-        given = dict(zip(features, scores.T, strict=True))
-        pairs = [_codes(schema[name], given.get(name, outcome), generator) for name in design.columns]
-        weights = np.prod([weights for _, weights in pairs], axis=0)
-        yield _shape(design, np.array([codes for codes, _ in pairs]), weights, line)
+        pairs = _records(schema, features, design.response.columns, rows, k)
+        weights = np.prod([weights for _, weights in pairs.values()], axis=0)
+        yield _shape(design, np.array([pairs[name][0] for name in design.columns]), weights, line)
+
+
+def frame(schema: Schema, features: Sequence[str], response: str, rows: int, k: int) -> dict[str, Any]:
+    """Records of shape k by column, to run a method on; other columns are even within their bounds."""
+    pairs = _records(schema, list(features), (response,), rows, k)
+    others = schema.sample(rows, seed=_SEED + k)
+    made = {name: schema[name].decode(pairs[name][0]) if name in pairs else others[name].to_numpy() for name in schema.names}
+    # rare levels were given a few records more; drawn again by weight they are as rare as they should be
+    weights = np.prod([weights for _, weights in pairs.values()], axis=0)
+    chosen = np.random.Generator(np.random.PCG64([_SEED, k, 1])).choice(rows, rows, p=weights / weights.sum())
+    return {name: values[chosen] for name, values in made.items()}
+
+
+def _records(
+    schema: Schema, features: list[str], response: tuple[str, ...], rows: int, k: int
+) -> dict[str, tuple[Array, Array]]:
+    """Codes and weights of each column in records of shape k."""
+    generator = np.random.Generator(np.random.PCG64([_SEED, k]))
+    scores = _scores(generator, rows, [_own(schema[name]) for name in features])
+    signal = scores @ generator.normal(size=len(features)) if features else np.zeros(rows)
+    spread = float(signal.std())
+    left = _LEAST_LEFT + (1 - _LEAST_LEFT) * generator.random() ** 1.5
+    stated_left = _own(schema[response[0]])
+    explained = 1 - (left if stated_left is None else stated_left) if spread > 0 else 0.0
+    noise = generator.normal(size=rows)
+    outcome = sqrt(explained) * (signal - signal.mean()) / (spread or 1.0) + sqrt(1 - explained) * noise
+    given = dict(zip(features, scores.T, strict=True))
+    names = dict.fromkeys((*features, *response))
+    return {name: _codes(schema[name], given.get(name, outcome), generator) for name in names}
 
 
 def _own(column: Numeric | Integer | Categorical) -> float | None:
