@@ -34,6 +34,7 @@ NAMES = (
     "truth",
     "least_squares",
     "forecasts",
+    "advice",
 )
 
 

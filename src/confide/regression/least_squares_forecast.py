@@ -1,7 +1,7 @@
 """What the sums of scores would say of practice records: the release's own metric, limits and sandwich, of sums without noise.
 
-Left out is what noise does to the way there: the rounds are taken to find the line, so that their remaining error (delta) and the second-order
-effect of A's noise, at most .4 of the first where a coefficient is answered, are not in the number.
+Left out is what noise does to the way there: the rounds are taken to find the line, so that their remaining error (delta) and the
+second-order effect of A's noise, at most .4 of the first where a coefficient is answered, are not in the number.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Sums:
 
     def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:
         counts = np.bincount(np.searchsorted(edges, sizes), self.each, len(edges) + 1)
-        return Tail(counts, np.array(edges), self.noise[name])
+        return Tail(counts.astype(np.float64), np.array(edges), self.noise[name])
 
     def _rarer(self) -> float | None:
         if self.design.response.steps != 2:
@@ -177,7 +177,7 @@ class _Sums:
 
     @property
     def _far(self) -> bool:
-        """Whether the public box of a feature reaches too far, where records are limited at all; what it would be is expected all the same."""
+        """Whether the public box of a feature reaches too far where records are limited at all; its number is expected all the same."""
         weights = self.shape.weights / len(self.shape.weights)
         mean = weights @ self.shape.scaled[:, 1:]
         spread = np.sqrt(np.maximum(weights @ (self.shape.scaled[:, 1:] - mean) ** 2, 0.0))
@@ -196,7 +196,7 @@ def too_wide(design: Design, schema: Schema) -> Iterator[str]:
         if reach > _FAR:
             low, high = max(mean - _NEAR * sd, term.low), min(mean + _NEAR * sd, term.high)
             yield (
-                f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its coefficient "
-                f"and no private count can see them, so that it may go unanswered; declare it within [{low:.2g}, {high:.2g}] (values beyond "
-                "count at the bound), or ask limit='none'"
+                f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its "
+                f"coefficient and no private count can see them, so that it may go unanswered; declare it within [{low:.2g}, {high:.2g}] "
+                "(values beyond count at the bound), or ask limit='none'"
             )

@@ -117,7 +117,9 @@ def frame(schema: Schema, features: Sequence[str], response: str, rows: int, k: 
     """Records of shape k by column, to run a method on; other columns are even within their bounds."""
     pairs = _records(schema, list(features), (response,), rows, k)
     others = schema.sample(rows, seed=_SEED + k)
-    made = {name: schema[name].decode(pairs[name][0]) if name in pairs else others[name].to_numpy() for name in schema.names}
+    made = {
+        name: schema[name].decode(pairs[name][0]) if name in pairs else others[name].to_numpy() for name in schema.names
+    }
     # rare levels were given a few records more; drawn again by weight they are as rare as they should be
     weights = np.prod([weights for _, weights in pairs.values()], axis=0)
     chosen = np.random.Generator(np.random.PCG64([_SEED, k, 1])).choice(rows, rows, p=weights / weights.sum())
@@ -163,9 +165,7 @@ def _shape(design: Design, column_codes: Array, weights: Array, line: Line) -> S
     steps = np.array([term.steps - 1.0 for term in (*design.terms, design.response)])
     places = 2 * used.T / steps - 1
     weights = weights if keep is None else weights[keep]
-    return Shape(
-        np.column_stack([np.ones(len(places)), places[:, :-1]]), places[:, -1], weights / weights.mean(), line
-    )
+    return Shape(np.column_stack([np.ones(len(places)), places[:, :-1]]), places[:, -1], weights / weights.mean(), line)
 
 
 def _codes(
