@@ -306,7 +306,7 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
 
 
 # What a forecast holds beside one table for each number of records.
-_BESIDE = ("assumes", "ok", "price")
+_BESIDE = ("assumes", "ok", "price", "offer")
 
 
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
@@ -321,7 +321,10 @@ def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
     ]
     for key in counts:
         if key in forecast.get("ok", {}):
-            lines.append(f"n = {key}: {_outlook(forecast['ok'][key], forecast['price'][key])}")
+            offer = forecast.get("offer", {}).get(key, "")
+            lines.append(
+                f"n = {key}: {_outlook(forecast['ok'][key], forecast['price'][key])}" + (offer and f"; {offer}")
+            )
     return [*lines, ""]
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from confide.regression.practice import FAMILY, Shape, shapes, stated
 from confide.regression.scaling import coefficient_names, factor_name, to_units
-from confide.schema import Design, Schema
+from confide.schema import Categorical, Design, Schema
+from confide.schema.term import Indicator, Term
 
 __all__ = ["Expected", "Forecast", "bare_errors", "errors_of", "forecast_table", "from_covariance"]
 
@@ -27,6 +28,8 @@ Array = NDArray[np.float64]
 _SHAPES = 24
 # So many numbers of all shapes' moments at most: a plan must be quick.
 _WORK = 20_000
+# Where something else is offered: standard errors so many times those without privacy, or a smaller chance of an answer.
+_DEAR, _CHANCE = 1.5, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +45,16 @@ Expect = Callable[[Shape, int], Expected]
 
 @dataclass(frozen=True, eq=False)
 class Forecast(Mapping[str, Any]):
-    """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read."""
+    """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read.
+
+    offer: what else could be asked, said for numbers of records where this is dear or unlikely to be answered.
+    """
 
     design: Design
     schema: Schema
     n: int | None
     expect: Expect
+    offer: str = ""
 
     def __post_init__(self) -> None:
         to_units(
@@ -56,7 +63,9 @@ class Forecast(Mapping[str, Any]):
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        return forecast_table(self.design, self.schema, self.n, self.expect)
+        found = forecast_table(self.design, self.schema, self.n, self.expect)
+        dear = {key: found["ok"][key] < _CHANCE or not found["price"][key] <= _DEAR for key in found["ok"]}
+        return found | {"offer": {key: self.offer for key in dear if dear[key]} if self.offer else {}}
 
     def __getitem__(self, key: str) -> Any:
         return self.table[key]
@@ -75,12 +84,12 @@ def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
     A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), the least and the
-    largest over the shapes. "-" stands where no shape has an interval. Levels of one factor are interchangeable before the data are
-    seen, and share one number. "price": how many times as large as without privacy noise, over the shapes.
+    largest over the shapes. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
+    interchangeable before the data are seen, and share one number. "price": how many times as large as without privacy noise.
     """
     known = stated(design, schema)
     names = coefficient_names(design, list(range(len(design.terms))))
-    groups = _alike(design)
+    groups = _alike(design, schema)
     drawn = list(shapes(design, schema, _number_of_shapes(len(names))))
     table: dict[str, Any] = {"assumes": _assumes(known, len(drawn)), "ok": {}, "price": {}}
     for count in (n,) if n else (1_000, 10_000, 100_000):
@@ -120,13 +129,19 @@ def _number_of_shapes(p: int) -> int:
     return int(np.clip(_WORK // p**2, 12, _SHAPES))
 
 
-def _alike(design: Design) -> Mapping[str, list[int]]:
-    """By name, the places of the coefficients that differ only in which levels of their factors they belong to."""
-    kinds = [*([""] if design.intercept else []), *(factor_name(term) for term in design.terms)]
+def _alike(design: Design, schema: Schema) -> Mapping[str, list[int]]:
+    """By name, the places of the coefficients that nothing public tells apart: those of levels whose shares are not stated."""
+    names = coefficient_names(design, list(range(len(design.terms))))
+    kinds = [*([""] if design.intercept else []), *(_kind(term, schema) for term in design.terms)]
     return {
-        name: [j for j, other in enumerate(kinds) if other == kind]
-        for name, kind in zip(coefficient_names(design, list(range(len(design.terms)))), kinds, strict=True)
+        name: [j for j, other in enumerate(kinds) if other == kind] for name, kind in zip(names, kinds, strict=True)
     }
+
+
+def _kind(term: Term, schema: Schema) -> str:
+    columns = [schema[part.column] for part in term.parts if isinstance(part, Indicator)]
+    told = all(isinstance(column, Categorical) and column.shares is not None for column in columns)
+    return term.name if told else factor_name(term)
 
 
 def _entry(errors: Array, known: bool) -> Any:

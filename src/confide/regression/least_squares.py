@@ -70,7 +70,11 @@ class LeastSquares:
                 "sampling of records and privacy noise, unequal residual variances and curved means allowed, independent records"
             ),
             "forecast": Forecast(
-                self.design, self.schema, n, expected(self.design, event, unlimited=self.limit == "none")
+                self.design,
+                self.schema,
+                n,
+                expected(self.design, event, unlimited=self.limit == "none"),
+                offer="target='robust' covers another line (Huber-type, not least squares), with narrower intervals",
             ),
             "notes": () if self.limit == "none" else tuple(too_wide(self.design, self.schema)),
             "warnings": ()

@@ -1,6 +1,6 @@
 """Ways in which records may lie within a schema's bounds: what a forecast is simulated on. No record is read.
 
-A shape is drawn from a stated family, which no data set chose:
+A shape is drawn from a stated family:
 
 - 95 % of a column's values lie in an interval: its typical spread where the schema states one; else one of 5 % to 100 % of the width of its
   box (log-uniform), anywhere inside it. Between these two quantiles values are normal, or (half of the time) skewed away from the nearer
@@ -9,7 +9,8 @@ A shape is drawn from a stated family, which no data set chose:
   from 0 to 2.5, in random order, or the shares that the schema states.
 - Normal scores of all features share one factor, with loadings of any sign; a feature's own share of its variance is 100^(-u^2), and a
   random line in these scores leaves .03 + .97 u^1.5 of the response's variance, u uniform: about as in 23 tables of statsmodels and
-  scikit-learn (variance inflation: median 2.6, a tenth of the tables above 18; variance left: a tenth below .03, median .32). Where the schema states a column's own share, that takes their place.
+  scikit-learn (variance inflation: median 2.6, a tenth of the tables above 18; variance left: a tenth below .03, median .32). Where the
+  schema states a column's own share, that takes their place.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["FAMILY", "Shape", "frame", "shapes", "stated"]
 Array = NDArray[np.float64]
 
 #: The family in words, for whoever prints a forecast.
-FAMILY = "features and response anywhere in 5 % to 100 % of their bounds"
+FAMILY = "features and response anywhere in 5 % to 100 % of their bounds where nothing is stated"
 
 _SEED = 20261122
 _NARROWEST = 0.05

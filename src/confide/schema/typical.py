@@ -151,8 +151,8 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
         )
     if own is not None and not (_is_real(own) and 0 < own <= 1):
         raise SchemaError(
-            f"{owner}: own must be a share above 0 and at most 1, got {own!r}: what a line in the other columns would leave of the variance; "
-            f"write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
+            f"{owner}: own must be a share above 0 and at most 1, got {own!r}: what a line in the other columns would leave of the "
+            f"variance; write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
         )
     return Typical(least, most, checked_provenance(f"{owner}: typical", where), own=None if own is None else float(own))
 
