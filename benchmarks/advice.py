@@ -35,11 +35,22 @@ _MOST_TERMS = 30
 
 def tables() -> Iterator[Table]:
     for name in SETS:
-        if available(name) is None and len(table_of(name).frame) >= 2_000 and len(table_of(name).schema) <= _MOST_TERMS:
+        if available(name) is None and _fits(table_of(name)):
             yield table_of(name)
     for name, design in DESIGNS.items():
         frame = pd.DataFrame(design.made(np.random.default_rng(20261122))).iloc[:100_000]
         yield Table(name, "public", frame, design.schema, design.formula, design.formula.split("~")[0].strip())
+
+
+def _fits(found: Table) -> bool:
+    """Enough records, not too many terms, and a line that they determine."""
+    if len(found.frame) < 2_000 or len(found.schema) > _MOST_TERMS:
+        return False
+    try:
+        cf.regression.SSP(found.formula).reference(Practice.of(found.frame, found.schema))
+    except cf.PlanError:
+        return False
+    return True
 
 
 def cells(*, quick: bool = False) -> Iterator[Mapping[str, Any]]:
