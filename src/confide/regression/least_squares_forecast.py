@@ -1,7 +1,7 @@
-"""What the sums of scores would say of practice records: the release's own metric, limits and sandwich, of sums without noise.
+"""What the sums of scores would say of practice records: the release's own metric, limits and sandwich, of simulated sums.
 
-Left out is what noise does to the way there: the rounds are taken to find the line, so that their remaining error (delta) and the
-second-order effect of A's noise, at most .4 of the first where a coefficient is answered, are not in the number.
+Histograms, A and the meat get noise of the planned size (from a fixed seed: it decides where limits lie), so that one shape is one run. The
+rounds before are taken to find the line: their remaining error is not in the number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import CERTAIN, LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Sizes, Tail, public_maxima
 from confide.mechanisms.metric import Layout, Metric
 from confide.mechanisms.ranges import CELLS, private_box, ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 # The count's share of mu^2; and fewer records than so many noise units for each coefficient leave no budget for ranges (`score_sums`).
 _COUNT, _ENOUGH = 0.01, 30
+_SEED = 20261122
 # 95 % of a normal distribution are so many sds wide.
 _WIDE = 3.92
 # As `least_squares_reading` has them.
@@ -126,7 +127,18 @@ class _Sums:
 
     def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:
         counts = np.bincount(np.searchsorted(edges, sizes), self.each, len(edges) + 1)
-        return Tail(counts.astype(np.float64), np.array(edges), self.noise[name])
+        noise = self.noise[name]
+        believed = {"believed": CERTAIN} if name == "leverage" else {}
+        return Tail(counts + noise * self.generator.normal(size=len(counts)), np.array(edges), noise, **believed)
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64([_SEED, self.shape.number]))
+
+    def _symmetric(self, matrix: Array, sd: float) -> Array:
+        """With symmetric noise of this sd on the diagonal."""
+        noise = self.generator.normal(size=matrix.shape) * (sd / sqrt(2))
+        return np.asarray(matrix + (noise + noise.T) / sqrt(2))
 
     def _rarer(self) -> float | None:
         if self.design.response.steps != 2:
@@ -148,15 +160,17 @@ class _Sums:
         matrix, _ = to_units(self.design, list(range(len(self.design.terms))), self.box)
         rows = matrix @ self.metric.matrix.T
         gram = (v * (weights * self.each)[:, None]).T @ v
+        sd_gram = limits.leverage * self.noise[self.branch + "gram"] / BOUND
+        sd_meat = limits.meat**2 * self.noise["meat"] / BOUND
         return Sandwich(
-            gram=gram,
+            gram=self._symmetric(gram, sd_gram),
             cross=np.zeros(len(gram)),
             square=self.count * self.shape.variance,
-            meat=(limited * self.each[:, None]).T @ limited,
-            sd_gram=limits.leverage * self.noise[self.branch + "gram"] / BOUND,
+            meat=self._symmetric((limited * self.each[:, None]).T @ limited, sd_meat),
+            sd_gram=sd_gram,
             sd_cross=limits.score * self.noise[self.branch + "cross"] / (1 << BITS),
             sd_square=limits.square**2 * self.noise["square"] / BOUND,
-            sd_meat=limits.meat**2 * self.noise["meat"] / BOUND,
+            sd_meat=sd_meat,
             rows=rows,
             shift=np.zeros(len(rows)),
             axis=np.linalg.solve(self.metric.matrix.T, np.eye(len(gram))[0]),

@@ -51,13 +51,16 @@ _Z = 1.959963984540054
 @dataclass(frozen=True, eq=False)
 class Shape:
     """Practice records of one shape: z = (1, x~) in the public box (rows, terms + 1), the response t in half-ranges (rows,), for how many
-    records each stands (rows,), on average 1, and the lines that the formula allows. Rare levels have more records of less weight.
+    records each stands (rows,), on average 1, the lines that the formula allows, and the shape's number.
+
+    Rare levels have more records of less weight.
     """
 
     scaled: Array
     response: Array
     weights: Array
     line: Line
+    number: int = 0
 
     @property
     def weighted(self) -> Array:
@@ -111,7 +114,7 @@ def shapes(design: Design, schema: Schema, count: int) -> Iterator[Shape]:
     for k in range(count):
         pairs = _records(schema, features, design.response.columns, rows, k)
         weights = np.prod([weights for _, weights in pairs.values()], axis=0)
-        yield _shape(design, np.array([pairs[name][0] for name in design.columns]), weights, line)
+        yield _shape(design, np.array([pairs[name][0] for name in design.columns]), weights, line, k)
 
 
 def frame(schema: Schema, features: Sequence[str], response: str, rows: int, k: int) -> dict[str, Any]:
@@ -159,14 +162,16 @@ def _scores(generator: np.random.Generator, rows: int, stated: list[float | None
     return np.asarray(np.sqrt(1 - own) * common * signs + np.sqrt(own) * generator.normal(size=(rows, len(own))))
 
 
-def _shape(design: Design, column_codes: Array, weights: Array, line: Line) -> Shape:
+def _shape(design: Design, column_codes: Array, weights: Array, line: Line, number: int) -> Shape:
     """Records coded by the design itself, so that clipping, derived terms and missing values are as in a release."""
     codes, keep = design.codes(column_codes)
     used = codes if keep is None else codes[:, keep]
     steps = np.array([term.steps - 1.0 for term in (*design.terms, design.response)])
     places = 2 * used.T / steps - 1
     weights = weights if keep is None else weights[keep]
-    return Shape(np.column_stack([np.ones(len(places)), places[:, :-1]]), places[:, -1], weights / weights.mean(), line)
+    return Shape(
+        np.column_stack([np.ones(len(places)), places[:, :-1]]), places[:, -1], weights / weights.mean(), line, number
+    )
 
 
 def _codes(
