@@ -3,7 +3,7 @@
 A shape is drawn from a stated family:
 
 - 95 % of a column's values lie in an interval: its typical spread where the schema states one; else one of 5 % to 100 % of the width of its
-  box (log-uniform), anywhere inside it. Between these two quantiles values are normal, or (half of the time) skewed away from the nearer
+  box (uniform), anywhere inside it. Between these two quantiles values are normal, or (half of the time) skewed away from the nearer
   bound, as a shifted lognormal of log-sd .75; beyond the bounds they are clipped.
 - A 0/1 column has a share of ones, and a factor a share of each level, that may be rare: log-uniform from 1 % to 50 %, and 1/rank^a with a
   from 0 to 2.5, in random order, or the shares that the schema states.
@@ -211,7 +211,7 @@ def _values(column: Numeric | Integer, scores: Array, generator: np.random.Gener
 def _interval(column: Numeric | Integer, generator: np.random.Generator) -> tuple[float, float]:
     """Where 95 % of the values lie."""
     # drawn in any case, so that what one column states changes no other column
-    share, place = exp(generator.uniform(log(_NARROWEST), 0.0)), generator.random()
+    share, place = generator.uniform(_NARROWEST, 1.0), generator.random()
     if column.spread is not None:
         return column.spread.low, column.spread.high
     # a column of whole numbers has more than one of them
