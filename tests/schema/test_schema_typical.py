@@ -86,7 +86,7 @@ def test_in_a_file_the_message_names_the_line_to_write() -> None:
         cf.SchemaError, match=r"column 'x': .* write in \[columns.x\] the line typical = \{ low = 2.5, high = 7.5 \}"
     ):
         Schema.from_toml('columns.x = { kind = "numeric", low = 0, high = 10, typical = [5, 20] }')
-    with pytest.raises(cf.SchemaError, match="column 'x': .* a share above 0 for each of the 2 levels"):
+    with pytest.raises(cf.SchemaError, match=r"column 'x': .* a share above 0 for each of the 2 levels"):
         Schema.from_toml('columns.x = { kind = "categorical", levels = ["a", "b"], typical = [5, 20] }')
     damaged = GIVEN.to_dict()
     damaged["columns"][0]["typical"] = {"low": 1.0}
