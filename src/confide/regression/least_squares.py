@@ -28,7 +28,7 @@ from confide.regression.linear import kept
 from confide.regression.reference import least_squares
 from confide.regression.score_sums import PASSES, ScoreSums
 from confide.regression.shared_estimates import SharedEstimates
-from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema import Categorical, Design, Schema
 
 __all__ = ["LeastSquares"]
 
