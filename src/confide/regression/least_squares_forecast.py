@@ -22,6 +22,7 @@ from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
 from confide.regression.forecast import Expect, Expected
+from confide.regression.least_squares_reading import FAR, NEAR, NOTED
 from confide.regression.practice import Shape
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import to_units
@@ -36,8 +37,6 @@ _COUNT, _ENOUGH = 0.01, 30
 _SEED = 20261122
 # 95 % of a normal distribution are so many sds wide.
 _WIDE = 3.92
-# As `least_squares_reading` has them.
-_FAR, _NEAR = 25.0, 10.0
 
 
 def expected(design: Design, event: Event, *, unlimited: bool) -> Expect:
@@ -195,11 +194,11 @@ class _Sums:
         weights = self.shape.weights / len(self.shape.weights)
         mean = weights @ self.shape.scaled[:, 1:]
         spread = np.sqrt(np.maximum(weights @ (self.shape.scaled[:, 1:] - mean) ** 2, 0.0))
-        return not self.unlimited and any(1 + abs(mean[j]) > _FAR * spread[j] for j in ranged(self.design))
+        return not self.unlimited and any(1 + abs(mean[j]) > FAR * spread[j] for j in ranged(self.design))
 
 
 def too_wide(design: Design, schema: Schema) -> Iterator[str]:
-    """What a plan says beforehand of features whose bounds reach so far beyond their typical spread that they would not be answered."""
+    """What a plan says beforehand of features whose bounds reach far beyond their typical spread."""
     for term in design.terms:
         column = schema[term.plain] if term.plain is not None else None
         spread = getattr(column, "spread", None)
@@ -207,10 +206,11 @@ def too_wide(design: Design, schema: Schema) -> Iterator[str]:
             continue
         sd, mean = (spread.high - spread.low) / _WIDE, (spread.low + spread.high) / 2
         reach = max(term.high - mean, mean - term.low) / sd
-        if reach > _FAR:
-            low, high = max(mean - _NEAR * sd, term.low), min(mean + _NEAR * sd, term.high)
+        if reach > NOTED:
+            low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
+            then = "it will go unanswered" if reach > FAR else "the table will say that it takes them for rare"
             yield (
                 f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its "
-                f"coefficient and no private count can see them, so that it may go unanswered; declare it within [{low:.2g}, {high:.2g}] "
+                f"coefficient and no private count can see them, so that {then}; declare it within [{low:.2g}, {high:.2g}] "
                 "(values beyond count at the bound), or ask limit='none'"
             )
