@@ -34,10 +34,9 @@ from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.ranges import private_box
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import Frame
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
-from confide.protocol.events import leaves
-from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
 from confide.regression.forecast import Forecast
+from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.reference import least_squares
 from confide.regression.scaling import line_of
