@@ -33,6 +33,8 @@ NAMES = (
     "logistic",
     "truth",
     "least_squares",
+    "forecasts",
+    "advice",
 )
 
 

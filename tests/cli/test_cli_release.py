@@ -35,7 +35,8 @@ def test_plan_prints_its_table_and_charges_nothing(book):
     assert facts["plan_sha256"] == plan.sha256
     one_branch = [spend for spend in facts["spends"] if not spend["name"].startswith("short")]
     assert sum(spend["guarantee"]["mu"] ** 2 for spend in one_branch) == pytest.approx(1, abs=1e-12)
-    assert facts["forecast"]["2,000"]["age"] > 0
+    low, high = facts["forecast"]["2,000"]["age"]
+    assert 0 < low < high and 0 <= facts["forecast"]["ok"]["2,000"] <= 1
     assert facts["rows_per_unit"] == 1
 
 

@@ -58,14 +58,19 @@ def test_check_shows_every_public_fact_uncut(survey):
 
 
 def test_check_shows_typical_spreads_where_there_are_some(survey):
-    assert "About 95 %" not in good("schema", "check", "schema.toml").out
+    assert "Typical" not in good("schema", "check", "schema.toml").out
     lines = (
         'columns.x = { kind = "numeric", low = 0, high = 10, typical = { low = 2, high = 3, provenance = "yearbook" } }'
     )
     Path("spread.toml").write_text(lines)
     assert "yearbook" in good("schema", "check", "spread.toml").out.split("for forecasts alone")[1]
     (column,) = good("schema", "check", "spread.toml", "--json").json["columns"]
-    assert column["typical"] == {"low": 2.0, "high": 3.0, "provenance": {"kind": "public", "text": "yearbook"}}
+    assert column["typical"] == {
+        "low": 2.0,
+        "high": 3.0,
+        "own": None,
+        "provenance": {"kind": "public", "text": "yearbook"},
+    }
 
 
 def test_check_compares_names_and_types_with_the_data(survey):

@@ -1,9 +1,10 @@
 """Which method to expect most of, from public facts alone.
 
-Every candidate is planned and run, with simulated noise, on practice records: drawn from the schema with a planted relation, or drawn
-again from public records that look like the private ones (`like`). What is predicted is the standard error of each number, sampling and
-privacy noise together, as the root mean square distance from the answer on the whole practice population; beside it the same without
-any privacy noise. No record is read and nothing is charged.
+Every candidate is planned and run, with simulated noise, on practice records: of shapes that the schema and its typical spreads allow, with
+a planted relation, or drawn again from public records that look like the private ones (`like`). What is predicted is the standard error of
+each number, sampling and privacy noise together, as the root mean square distance from the answer on the whole practice population (the
+median over shapes); how wide the intervals are, and how often they hold the method's own `reference`, which is that answer without
+privacy; and the same errors without any privacy noise. No record is read and nothing is charged.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide import gate, registry
-from confide.advice.expectation import Advice, Expectation, mean_ratio
+from confide.advice.expectation import Advice, Expectation, mean_ratio, ranked
 from confide.advice.tasks import TASKS, Task
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, Guarantee
@@ -27,7 +28,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Together
 from confide.protocol.allowance import checked_privacy
 from confide.results.words import WITHOUT_NUMBERS
-from confide.schema import Schema
+from confide.schema import Practice, Schema
 from confide.schema.schema import near_match
 from confide.sources import read
 from confide.testing.practice import ZeroNoise
@@ -40,6 +41,8 @@ Progress = Callable[[int, int, str], None]
 _POPULATION = 100_000
 # With more records than these, privacy noise only weighs less.
 _MOST = 200_000
+_WORLDS = 4
+_QUANTILE = 1.96
 _SEED = 20260103
 
 
@@ -58,8 +61,8 @@ def advise(
 
     task: one of `TASKS`; formula: as the methods take it; n: the number of records, or a guess of it; privacy: what the release may
     cost; its relation is "substitute" when it is left open, but for methods that do not have it. like: public records (a frame, or a path)
-    columns that look like the private ones, of which practice records are drawn with replacement; without them features are even within
-    their bounds and the response follows a planted relation. replications: runs of each method.
+    that look like the private ones, of which practice records are drawn with replacement; without them they are of several shapes that the
+    schema allows, and the more alike the more columns state what is `typical`. replications: runs of each method.
 
     Raises `PlanError` for a task, formula or number that cannot work.
 
@@ -76,17 +79,15 @@ def advise(
             raise PlanError(f"{name} must be a whole number of at least {least}, got {value!r}")
     wanted = checked_privacy(privacy)
     asked = wanted.resolve(wanted.relation or "substitute")
-    # not the stream of the practice records: its numbers would be theirs again
-    kind, generator = TASKS[task], np.random.Generator(np.random.PCG64([_SEED, 1, 1]))
-    population = schema.sample(_POPULATION, _SEED) if like is None else _public(like)
-    if like is None:
-        population = kind.plant(population, formula, schema, generator)
-    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, population, replications, wanted.relation is None)
+    kind = TASKS[task]
+    worlds = tuple(_worlds(kind, formula, schema, like, replications))
+    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, worlds, replications, wanted.relation is None)
     bare_bench = replace(
         bench, privacy=GDP(1.0, relation=asked.relation)
     )  # what noise would cost does not matter without any
-    truth = bare_bench.numbers(bench.reference, population, ZeroNoise())
-    names = tuple(truth)
+    truths = tuple(bare_bench.run(bench.reference, world, ZeroNoise()).numbers for world in worlds)
+    bench, bare_bench = replace(bench, truths=truths), replace(bare_bench, truths=truths)
+    names = bench.names
     known = [(name, settings) for name, settings in bench.candidates if name in registry.known()]
     done, of = 0, (len(known) + 1) * replications
 
@@ -96,31 +97,68 @@ def advise(
         if progress is not None:
             progress(done, of, what)
 
-    bare = bare_bench.error(bench.reference, truth, step, silent=True)[0]
-    found = [bench.expect(name, settings, truth, step) for name, settings in known]
-    best = min(found, key=lambda one: mean_ratio(one.error, bare))
-    ranked = sorted((replace(one, ratio=mean_ratio(one.error, best.error)) for one in found), key=lambda one: one.ratio)
-    records = (
-        "public records given"
-        if like is not None
-        else "records even within the schema's bounds, with a planted relation"
-    )
+    bare = bare_bench.measured(bench.reference, step, silent=True).errors
+    found = [bench.expect(name, settings, bare, step) for name, settings in known]
+    best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
+    rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
+    records = "public records given" if like is not None else kind.records
     assumes = f"simulated {replications} times at n = {bench.n:,} on {records}"
-    return Advice(task, formula, n, asked, names, tuple(bare), tuple(ranked), assumes)
+    return Advice(task, formula, n, asked, names, bare, ranked(rated), assumes)
 
 
-@dataclass
+def _worlds(task: Task, formula: str, schema: Schema, like: Any, replications: int) -> Iterator[pd.DataFrame]:
+    """Practice populations."""
+    if like is not None:
+        yield _public(like)
+    elif task.shaped is not None:
+        for k in range(min(_WORLDS, replications)):
+            yield task.shaped(formula, schema, _POPULATION // _WORLDS, k)
+    else:
+        # not the stream of the practice records: its numbers would be theirs again
+        generator = np.random.Generator(np.random.PCG64([_SEED, 1, 1]))
+        yield task.plant(schema.sample(_POPULATION, _SEED), formula, schema, generator)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Of one run: numbers and limits by name, none where there is no reply or no interval."""
+
+    numbers: Mapping[str, float]
+    limits: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Root mean square errors by number; the shares of runs with numbers and of numbers with intervals; coverage of how many intervals;
+    median half-widths of the intervals by number.
+    """
+
+    errors: tuple[float, ...]
+    replies: float
+    intervals: float
+    coverage: float
+    trials: int
+    halves: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class _Bench:
-    """Practice records of one task, on which methods are run."""
+    """Practice records of one task, on which methods are run. truths: the numbers on each of the worlds."""
 
     task: Task
     formula: str
     schema: Schema
     n: int
     privacy: Guarantee
-    population: pd.DataFrame
+    worlds: tuple[pd.DataFrame, ...]
     replications: int
     open: bool
+    truths: tuple[Mapping[str, float], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is compared."""
+        return tuple(self.truths[0])
 
     @property
     def reference(self) -> Method:
@@ -131,26 +169,23 @@ class _Bench:
     def candidates(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
         return self.task.candidates(self.formula, self.schema, self.n)
 
-    def samples(self) -> Iterator[tuple[int, pd.DataFrame]]:
-        """The same records for every method."""
+    def samples(self) -> Iterator[tuple[int, int, pd.DataFrame]]:
+        """The same records for every method: seed, world, records."""
         for seed in range(self.replications):
             generator = np.random.Generator(np.random.PCG64([_SEED, seed]))
-            yield seed, self.population.iloc[generator.integers(0, len(self.population), self.n)]
+            world = seed % len(self.worlds)
+            population = self.worlds[world]
+            yield seed, world, population.iloc[generator.integers(0, len(population), self.n)]
 
-    def numbers(self, method: Method, frame: pd.DataFrame, noise: Any) -> Mapping[str, float]:
-        """The numbers of one run, none without a reply."""
-        return self.run(method, frame, noise)[0]
-
-    def run(self, method: Method, frame: pd.DataFrame, noise: Any) -> tuple[Mapping[str, float], bool]:
-        """The numbers, and whether they have intervals."""
+    def run(self, method: Method, frame: pd.DataFrame, noise: Any) -> _Run:
         plan = self.plan(method, len(frame))
         done: Release = gate.release(plan, read(frame, self.schema), ledger=None, noise=noise)
         if done.status != "released":
-            return {}, False
+            return _Run({}, {})
         result = method.infer(done)
         if result.status in WITHOUT_NUMBERS:
-            return {}, False
-        return self.task.read(result, self.formula, self.schema), bool(getattr(result, "has_intervals", False))
+            return _Run({}, {})
+        return _Run(self.task.read(result, self.formula, self.schema), _limits(result))
 
     def plan(self, method: Method, n: int) -> Plan:
         """Under the asked relation; where it was left open and the method does not have it, under the method's own."""
@@ -159,29 +194,38 @@ class _Bench:
             asked = replace(asked, relation=method.relations[0])
         return gate.plan(method, self.schema, asked, n=n)
 
-    def error(
-        self, method: Method, truth: Mapping[str, float], step: Callable[[str], None], *, silent: bool = False
-    ) -> tuple[tuple[float, ...], float, float]:
-        """Root mean square errors of each number over the runs with numbers, and the shares of runs with numbers and with intervals."""
-        found, intervals = [], 0
-        for seed, frame in self.samples():
+    def measured(self, method: Method, step: Callable[[str], None], *, silent: bool = False) -> _Measured:
+        """All runs of a method."""
+        references = [{} if silent else _reference(method, world, self.schema) for world in self.worlds]
+        errors: list[Array] = []
+        halves: list[Array] = []
+        held: list[bool] = []
+        of: list[int] = []
+        for seed, world, frame in self.samples():
             noise = ZeroNoise() if silent else SimulatedNoise(_SEED + seed)
-            numbers, has = self.run(method, frame, noise)
-            intervals += has
-            values = np.array([numbers.get(name, nan) for name in truth])
-            if np.isfinite(values).all():
-                found.append(values - np.array(list(truth.values())))
+            run = self.run(method, frame, noise)
+            truth = self.truths[world]
+            errors.append(np.array([run.numbers.get(name, nan) - truth[name] for name in self.names]))
+            halves.append(
+                np.array([(high - low) / 2 for low, high in (run.limits.get(name, (nan, nan)) for name in self.names)])
+            )
+            own = references[world]
+            held += [low <= own[name] <= high for name, (low, high) in run.limits.items() if name in own]
+            of.append(world)
             step(method.name)
-        if not found:
-            return (nan,) * len(truth), 0.0, 0.0
-        return (
-            tuple(np.sqrt((np.array(found) ** 2).mean(axis=0)).tolist()),
-            len(found) / self.replications,
-            intervals / self.replications,
+        numbers, widths, at = np.array(errors), np.array(halves), np.array(of)
+        return _Measured(
+            _typical_size(numbers, at),
+            float(np.isfinite(numbers).any(axis=1).mean()),
+            # a table of another kind than its numbers (a curve at other points) has intervals or none
+            float(np.isfinite(widths).mean()),
+            float(np.mean(held)) if held else nan,
+            len(held),
+            tuple(_median(column) for column in widths.T),
         )
 
     def expect(
-        self, name: str, settings: Mapping[str, Any], truth: Mapping[str, float], step: Callable[[str], None]
+        self, name: str, settings: Mapping[str, Any], bare: tuple[float, ...], step: Callable[[str], None]
     ) -> Expectation:
         method = registry.make(name, formula=self.formula, **settings)
         words = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
@@ -190,11 +234,57 @@ class _Bench:
         except ConfideError as error:
             for _ in range(self.replications):
                 step(name)
-            return Expectation(name, words, (nan,) * len(truth), inf, 0.0, False, 0.0, str(error))
-        errors, replies, intervals = self.error(method, truth, step)
+            return Expectation(name, words, (nan,) * len(self.names), inf, 0.0, False, 0.0, str(error))
+        found = self.measured(method, step)
         if plan.relation != self.privacy.relation:
             words = f"{words}, {plan.relation}" if words else plan.relation
-        return Expectation(name, words, errors, inf, replies, _rests_on_a_test(plan.event), intervals)
+        width = mean_ratio(found.halves, tuple(_QUANTILE * error for error in bare))
+        return Expectation(
+            name,
+            words,
+            found.errors,
+            inf,
+            found.replies,
+            _rests_on_a_test(plan.event),
+            found.intervals,
+            coverage=found.coverage,
+            trials=found.trials,
+            width=width if np.isfinite(width) else nan,
+        )
+
+
+def _reference(method: Method, world: pd.DataFrame, schema: Schema) -> Mapping[str, float]:
+    """What the method's intervals are to hold; nothing where only a release determines it."""
+    try:
+        return method.reference(Practice.of(world, schema))
+    except ConfideError:
+        return {}
+
+
+def _limits(result: Any) -> dict[str, tuple[float, float]]:
+    """The finite intervals of a result, by name."""
+    if not getattr(result, "has_intervals", False) or not hasattr(result, "conf_int"):
+        return {}
+    limits = result.conf_int()
+    rows = zip(limits.index, limits.to_numpy(dtype=float), strict=True)
+    return {str(name): (float(low), float(high)) for name, (low, high) in rows if np.isfinite(low + high)}
+
+
+def _typical_size(errors: Array, worlds: NDArray[Any]) -> tuple[float, ...]:
+    """Root mean squares of the finite errors of each number in a world, and their median over the worlds."""
+    each = []
+    for world in np.unique(worlds):
+        own = errors[worlds == world]
+        known = np.isfinite(own)
+        total = np.where(known, own, 0.0) ** 2
+        with np.errstate(all="ignore"):
+            each.append(np.where(known.any(axis=0), np.sqrt(total.sum(axis=0) / known.sum(axis=0)), nan))
+    return tuple(_median(column) for column in np.array(each).T)
+
+
+def _median(values: Array) -> float:
+    found = values[np.isfinite(values)]
+    return float(np.median(found)) if found.size else nan
 
 
 def _rests_on_a_test(event: Event) -> bool:

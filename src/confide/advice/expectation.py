@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, inf, isfinite, log
+from math import exp, inf, isfinite, isnan, log, nan, sqrt
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
 from confide.guarantees import Guarantee
 
-__all__ = ["Advice", "Expectation", "mean_ratio"]
+__all__ = ["Advice", "Expectation", "mean_ratio", "ranked"]
 
 # A dozen runs know a standard error to about a fifth.
 _TELLS = 1.2
 _MOSTLY = 0.9
+# Intervals are to hold in about so many cases; fewer by less chance than this is a miss.
+_COVERS, _CHANCE = 0.93, 1e-3
 
 
 @dataclass(frozen=True)
 class Expectation:
     """What to expect of one method. error: predicted standard errors, one for each number, in the data's units, all NaN where there
-    are none; ratio: the same over the least, as a geometric mean; replies: the share of runs that gave numbers, intervals: of those that
-    gave intervals, too; tested: whether it rests on a private test or certificate that may fail; problem: why it cannot be asked.
+    are none; ratio: the same over the least, as a geometric mean; replies: the share of runs that gave numbers; intervals: the share of
+    numbers that had an interval; tested: whether it rests on a private test or certificate that may fail; problem: why it cannot be asked;
+    coverage: the share of `trials` intervals that held the method's own reference; width: of the intervals, over that of intervals
+    without privacy noise. NaN where there are none.
     """
 
     method: str
@@ -32,6 +38,25 @@ class Expectation:
     tested: bool
     intervals: float
     problem: str = ""
+    coverage: float = nan
+    trials: int = 0
+    width: float = nan
+
+    @property
+    def misses(self) -> bool:
+        """Whether so many intervals missed that it is no chance: less than one in a thousand, if each held in .93 of the cases."""
+        hits = round(self.coverage * self.trials) if self.trials else 0
+        return bool(self.trials and stats.binom.cdf(hits, self.trials, _COVERS) < _CHANCE)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it may be expected to reply, with intervals that hold what they name."""
+        return not self.problem and self.replies >= _MOSTLY and self.intervals >= _MOSTLY and not self.misses
+
+    @property
+    def score(self) -> float:
+        """Errors and, where there are intervals, their width, as a geometric mean."""
+        return self.ratio if isnan(self.width) else sqrt(self.ratio * self.width)
 
     @property
     def label(self) -> str:
@@ -56,18 +81,13 @@ class Advice:
 
     @property
     def alike(self) -> tuple[Expectation, ...]:
-        """The methods whose ratios the runs cannot tell from the least one."""
-        return tuple(one for one in self.expectations if one.ratio <= _TELLS and not one.problem)
+        """The methods that the runs cannot tell from the best one, itself included."""
+        return _alike(self.expectations)
 
     @property
     def best(self) -> Expectation:
-        """Of the methods that are alike, one that gave intervals and replies, under the asked relation, without a test, if there is one."""
-
-        def doubts(one: Expectation) -> tuple[bool, ...]:
-            other = "add-remove" in one.settings or "substitute" in one.settings
-            return (one.replies < _MOSTLY, one.intervals < _MOSTLY, other, one.tested)
-
-        return min(self.alike or self.expectations, key=lambda one: (sum(doubts(one)), doubts(one), one.ratio))
+        """The first: of the methods whose intervals hold, one with the least errors and widths, as asked, without a test."""
+        return self.expectations[0]
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -78,7 +98,17 @@ class Advice:
         best = self.best
         cost = mean_ratio(best.error, self.without_privacy)
         size = "as large as those without privacy" if cost < 1.1 else f"{cost:.2f} times those without privacy"
-        said = [f"Take {best.label}: standard errors about {size}."]
+        said = [f"Take {best.label}: standard errors about {size}{_intervals(best)}."]
+        sharper = min((one for one in ranked if one is not best), key=lambda one: one.ratio, default=best)
+        if best.valid and sharper.ratio * _TELLS < best.ratio:
+            why = (
+                "its intervals miss"
+                if sharper.misses
+                else f"it gives intervals for {sharper.intervals:.0%} of the numbers"
+            )
+            said.append(
+                f"{sharper.label} has standard errors {sharper.ratio / best.ratio:.2f} times as large, but {why}."
+            )
         others = [one.label for one in self.alike if one is not best]
         if others:
             said.append(f"So many runs cannot tell it from {', '.join(others)}.")
@@ -115,6 +145,8 @@ class Advice:
                 "replies": one.replies,
                 "tested": one.tested,
                 "intervals": one.intervals,
+                "coverage": one.coverage,
+                "width": one.width,
                 **dict(zip(self.names, one.error, strict=True)),
                 "problem": one.problem,
             }
@@ -134,7 +166,11 @@ class Advice:
             "without_privacy": [_plain(v) for v in self.without_privacy],
             "advice": list(self.sentences),
             "methods": [
-                {**vars(one), "error": [_plain(v) for v in one.error], "ratio": _plain(one.ratio)}
+                {
+                    **vars(one),
+                    "error": [_plain(v) for v in one.error],
+                    **{name: _plain(getattr(one, name)) for name in ("ratio", "coverage", "width")},
+                }
                 for one in self.expectations
             ],
         }
@@ -143,20 +179,55 @@ class Advice:
         width = max(len(one.label) for one in self.expectations) + 2
         shown = self.names[:5]
         cells = [max(len(name), 9) + 2 for name in shown]
-        head = f"{'':<{width}}{'ratio':>8}{'replies':>9}{'intervals':>11}" + "".join(
+        head = f"{'':<{width}}{'ratio':>8}{'replies':>9}{'intervals':>11}{'coverage':>10}{'width':>8}" + "".join(
             f"{name:>{cell}}" for name, cell in zip(shown, cells, strict=True)
         )
         lines = [f"{self.task} of {self.formula!r} at {self.privacy}, n = {self.n:,}", *self.sentences, "", head]
         bare = "".join(f"{v:>{cell}.3g}" for v, cell in zip(self.without_privacy, cells, strict=False))
-        lines.append(f"{'without privacy':<{width}}{'':>8}{'':>9}{'':>11}{bare}"[: width + 28 + sum(cells)])
+        lines.append(
+            f"{'without privacy':<{width}}{'':>8}{'':>9}{'':>11}{'':>10}{'':>8}{bare}"[: width + 46 + sum(cells)]
+        )
         for one in self.expectations:
             if one.problem:
                 lines.append(f"{one.label:<{width}}cannot be asked: {one.problem}")
                 continue
             errors = "".join(f"{v:>{cell}.3g}" for v, cell in zip(one.error, cells, strict=False))
-            lines.append(f"{one.label:<{width}}{one.ratio:>8.2f}{one.replies:>9.0%}{one.intervals:>11.0%}{errors}")
+            covers = "-" if isnan(one.coverage) else f"{one.coverage:.0%}"
+            wide = "-" if isnan(one.width) else f"{one.width:.2f}"
+            lines.append(
+                f"{one.label:<{width}}{one.ratio:>8.2f}{one.replies:>9.0%}{one.intervals:>11.0%}{covers:>10}{wide:>8}{errors}"
+            )
         more = f" (the first {len(shown)} of {len(self.names)})" if len(self.names) > len(shown) else ""
         return "\n".join([*lines, "", f"Predicted standard errors{more}; {self.assumes}"])
+
+
+def _intervals(one: Expectation) -> str:
+    """What to expect of the intervals, in words."""
+    if not one.intervals or isnan(one.width):
+        return ""
+    covers = "" if isnan(one.coverage) else f", which held in {one.coverage:.0%} of the cases"
+    return (
+        f", intervals for {one.intervals:.0%} of the numbers, {one.width:.2f} times as wide as without privacy{covers}"
+    )
+
+
+def ranked(found: list[Expectation]) -> tuple[Expectation, ...]:
+    """The one to take first, then the others by their errors."""
+    first = min(_alike(found) or found, key=lambda one: (sum(_doubts(one)), _doubts(one), one.score))
+    return (first, *sorted((one for one in found if one is not first), key=lambda one: one.ratio))
+
+
+def _alike(found: Sequence[Expectation]) -> tuple[Expectation, ...]:
+    """Of the methods that are valid, or of all where none is, those whose scores the runs cannot tell from the least."""
+    asked = [one for one in found if not one.problem and isfinite(one.ratio)]
+    pool = [one for one in asked if one.valid] or asked
+    least = min((one.score for one in pool), default=inf)
+    return tuple(one for one in pool if one.score <= _TELLS * least)
+
+
+def _doubts(one: Expectation) -> tuple[bool, ...]:
+    other = "add-remove" in one.settings or "substitute" in one.settings
+    return (one.replies < _MOSTLY, one.intervals < _MOSTLY, one.misses, other, one.tested)
 
 
 def _plain(value: float) -> float | None:
@@ -164,6 +235,8 @@ def _plain(value: float) -> float | None:
 
 
 def mean_ratio(error: tuple[float, ...], base: tuple[float, ...]) -> float:
-    """The geometric mean of the ratios; infinite where a number has no finite error."""
-    logs = [log(a / b) for a, b in zip(error, base, strict=True) if b > 0 and isfinite(a) and a > 0]
-    return exp(sum(logs) / len(logs)) if len(logs) == len(error) and logs else inf
+    """The geometric mean of the ratios over the numbers that have both; infinite where fewer than half of them do."""
+    pairs = [(a, b) for a, b in zip(error, base, strict=True) if isfinite(a) and isfinite(b) and a > 0 and b > 0]
+    if 2 * len(pairs) < len(error) or not pairs:
+        return inf
+    return exp(sum(log(a / b) for a, b in pairs) / len(pairs))

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.regression.practice import frame
 from confide.schema import Categorical, Schema
 
 __all__ = ["TASKS", "Task"]
@@ -24,13 +25,16 @@ Named = tuple[str, Mapping[str, Any]]
 class Task:
     """One kind of question. candidates: (formula, schema, n) -> registered names with settings; plant: (frame, formula, schema,
     generator) -> practice records with a relation; read: (result, formula, schema) -> the numbers by name; reference: the method whose
-    answer without noise is the target, by default the first candidate.
+    answer without noise is the target, by default the first candidate; shaped: (formula, schema, rows, k) -> records of the k-th of several
+    shapes in place of `plant`; records: in words.
     """
 
     candidates: Callable[[str, Schema, int], Sequence[Named]]
     plant: Callable[[pd.DataFrame, str, Schema, np.random.Generator], pd.DataFrame]
     read: Callable[[Any, str, Schema], Mapping[str, float]]
     reference: Named | None = None
+    shaped: Callable[[str, Schema, int, int], pd.DataFrame] | None = None
+    records: str = "records even within the schema's bounds, with a planted relation"
 
 
 def _params(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
@@ -67,6 +71,14 @@ def _line(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.rando
     response, features = _columns(formula, schema)
     values = (_scores(frame, features, schema) + generator.normal(size=len(frame))) / 2**0.5
     return frame.assign(**{response: _within(schema, response, values / 4)})
+
+
+def _shape(formula: str, schema: Schema, rows: int, k: int) -> pd.DataFrame:
+    """Records of the k-th shape that the schema allows."""
+    response, features = _columns(formula, schema)
+    if isinstance(schema[response], Categorical):
+        raise PlanError(f"{response!r} is categorical, and this task is about a number; its own task is classification")
+    return pd.DataFrame(frame(schema, [name for name in features if name != response], response, rows, k))
 
 
 def _within(schema: Schema, name: str, values: Array) -> Array:
@@ -164,7 +176,12 @@ def _curve(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
 
 TASKS: dict[str, Task] = {
     "linear_regression": Task(
-        _lines, _line, _params, ("ssp", {"leverage_cap": 1e3, "cov": "classical", "recenter": False})
+        _lines,
+        _line,
+        _params,
+        ("ssp", {"leverage_cap": 1e3, "cov": "classical", "recenter": False}),
+        _shape,
+        "records of several shapes that the schema allows, typical where it says so",
     ),
     "logistic_regression": Task(_logistic, _odds, _params, ("logistic", {"mechanism": "output", "ridge": 1.0})),
     "classification": Task(_classifiers, _classes, _params),

@@ -225,7 +225,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "n": plan.n,
         "planned_n": plan.planned_n,
         "rows_per_unit": plan.schema.get("rows_per_unit", 1),
-        "forecast": plan.forecast,
+        "forecast": dict(plan.forecast),
         "warnings": plan.warnings,
         "notes": plan.notes,
     }

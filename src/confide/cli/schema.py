@@ -105,8 +105,10 @@ def check(
     )
     spreads = _spreads(found)
     if spreads:
-        session.say("\nAbout 95 % of the values lie between these, for forecasts alone:")
-        table(session, ("column", "from", "to", "provenance"), spreads, right=("from", "to"))
+        session.say(
+            "\nTypical, for forecasts alone: where about 95 % of the values lie, and about which share has each level:"
+        )
+        table(session, ("column", "typical", "own share", "provenance"), spreads)
     session.say()
     facts(
         session,
@@ -228,8 +230,14 @@ def _spreads(schema: Schema) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name in schema.names:
         given = _column(name, schema[name])["typical"]
-        if given is not None:
-            rows.append((name, f"{given['low']:.12g}", f"{given['high']:.12g}", _source(given["provenance"])))
+        if given is None:
+            continue
+        if "shares" in given:
+            said = ", ".join(f"{level} {share:.4g}" for level, share in given["shares"].items())
+        else:
+            said = f"{given['low']:.12g} to {given['high']:.12g}"
+        own = given.get("own")
+        rows.append((name, said, "" if own is None else f"{own:.4g}", _source(given["provenance"])))
     return rows
 
 
@@ -243,7 +251,6 @@ def _text(rule: str | float) -> str:
 
 def _column(name: str, column: Any) -> dict[str, Any]:
     """The public facts of a column as plain numbers and text."""
-    spread = getattr(column, "spread", None)
     return {
         "name": name,
         "kind": column.kind,
@@ -253,7 +260,15 @@ def _column(name: str, column: Any) -> dict[str, Any]:
         "levels": list(column.levels) if column.kind == "categorical" else None,
         "on_missing": column.on_missing,
         "provenance": column.provenance.to_dict(),
-        "typical": None
-        if spread is None
-        else {"low": spread.low, "high": spread.high, "provenance": spread.provenance.to_dict()},
+        "typical": _typical(column),
     }
+
+
+def _typical(column: Any) -> dict[str, Any] | None:
+    given = column.typical
+    if given is None:
+        return None
+    where = {"provenance": given.provenance.to_dict()}
+    if column.kind == "categorical":
+        return {"shares": dict(zip(column.levels, given.each, strict=True)), **where}
+    return {"low": given.low, "high": given.high, "own": given.own, **where}

@@ -305,13 +305,39 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
     return f"{name:<18}{share:>8}{each:>22}{ratio or 'a choice':>26}{1 if not ratio else size:>9}"
 
 
+# What a forecast holds beside one table for each number of records.
+_BESIDE = ("assumes", "ok", "price", "offer")
+
+
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
-    counts = [key for key in forecast if key != "assumes"]
-    names = list(forecast[counts[0]])
-    width = max(len(name) for name in names) + 2
+    counts = [key for key in forecast if key not in _BESIDE]
+    cells = {name: [_expected(forecast[key][name]) for key in counts] for name in forecast[counts[0]]}
+    width = max(map(len, cells)) + 2
+    wide = max(14, 2 + max(len(cell) for row in cells.values() for cell in row))
     lines = [
         f"predicted standard errors, {forecast['assumes']}",
-        " " * width + "".join(f"{'n = ' + key:>14}" for key in counts),
+        " " * width + "".join(f"{'n = ' + key:>{wide}}" for key in counts),
+        *(f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()),
     ]
-    lines += [f"{name:<{width}}" + "".join(f"{forecast[key][name]:>14.4g}" for key in counts) for name in names]
+    for key in counts:
+        if key in forecast.get("ok", {}):
+            offer = forecast.get("offer", {}).get(key, "")
+            lines.append(
+                f"n = {key}: {_outlook(forecast['ok'][key], forecast['price'][key])}" + (offer and f"; {offer}")
+            )
     return [*lines, ""]
+
+
+def _expected(cell: Any) -> str:
+    """A number, a pair from the least to the largest, or none."""
+    if cell is None:
+        return "-"
+    return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
+
+
+def _outlook(chance: float, price: float) -> str:
+    """The chance of status ok in words, and what privacy costs."""
+    if chance <= 0.2:
+        return f"weak likely: {chance:.0%} of the shapes give intervals"
+    words = "ok likely" if chance >= 0.8 else "ok uncertain"
+    return f"{words}: {chance:.0%} of the shapes give intervals, with standard errors {price:.2g} times those without privacy"

@@ -56,9 +56,11 @@ from confide.protocol import (
     threshold,
 )
 from confide.regression.corners import corner_pairs
+from confide.regression.forecast import Forecast, from_covariance
 from confide.regression.linear import LinearEstimates, legend
+from confide.regression.practice import Shape
 from confide.regression.reference import least_squares
-from confide.regression.scaling import forecast_table, to_units
+from confide.regression.scaling import to_units
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
@@ -217,7 +219,7 @@ class EfficientPTR(Method):
             f"{self.radius:g}"
         )
 
-    def _forecast(self, design: Design, schema: Schema, event: Any, n: int | None) -> dict[str, Any]:
+    def _forecast(self, design: Design, schema: Schema, event: Any, n: int | None) -> Forecast:
         """Standard errors to expect, at the level that the test would certify for practice records."""
         line = self._line(design)
         _, half, _, y_half = chart(design)
@@ -225,21 +227,22 @@ class EfficientPTR(Method):
         y_own = (float(design.response.high) - float(design.response.low)) / 2
         sd = event.then.parts[0].noise_sd / float(1 << 20)
 
-        def covariance(scaled: Array, count: int) -> Array:
-            rows = scaled
+        def covariance(shape: Shape, count: int) -> Array:
+            rows = shape.scaled
             if not design.intercept:
-                rows = (scaled[:, 1:] * own + middle) / half
+                rows = (rows[:, 1:] * own + middle) / half
             weights = np.minimum(1.0, line.map.cap / np.maximum((rows**2).sum(axis=1), 1e-12))
             least = count * float(np.linalg.eigvalsh((rows * weights[:, None]).T @ rows / len(rows))[0])
             if self.mode == "adaptive":
                 least -= self._margin(event, line)
             level = max(least, line.map.least) if self.mode == "adaptive" else line.lam
-            variance = (y_own / y_half / 2) ** 2 / level + (line.at(level).alpha * sd) ** 2
+            spread = shape.variance * (y_own / y_half) ** 2
+            variance = spread / level + (line.at(level).alpha * sd) ** 2
             if design.intercept:
                 return np.asarray(variance * np.eye(rows.shape[1]))
             return np.asarray(np.diag([0.0, *(variance * (own / half * y_half / y_own) ** 2)]))
 
-        return forecast_table(design, schema, n, covariance)
+        return Forecast(design, schema, n, from_covariance(design, covariance))
 
     @staticmethod
     def _margin(test: Test, line: CertifiedLine) -> float:

@@ -39,8 +39,10 @@ from confide.mechanisms.level_sums import (
     SquaredRows,
 )
 from confide.protocol import Allowance, Gram, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.regression.factor_means_forecast import expected
 from confide.regression.factor_means_reading import LevelFit, LevelTables, TailCounts, largest_fit
 from confide.regression.factor_means_table import COVERS, TARGET, read
+from confide.regression.forecast import Forecast
 from confide.regression.linear import kept
 from confide.regression.reference import least_squares
 from confide.regression.shared_estimates import SharedEstimates
@@ -153,26 +155,10 @@ class FactorMeans:
         # rounded, so that the bits of a linear algebra library have no say in a public constant
         return tuple(tuple(tuple(map(float, row)) for row in np.round(h @ root, 12)) for h in tables.design_rows)
 
-    def _forecast(self, sd: float, allowance: Allowance, n: int | None) -> dict[str, Any]:
-        """Equally likely levels, and a residual sd of a quarter of half the response's range."""
-        rows = self.rows(allowance.relation)
-        tables = LevelTables.bare(self.levels, *self._noise(rows, sd))
-        inverse = np.linalg.inv(self.levels.uniform)
-        half = float(self.design.response.high - self.design.response.low) / 2
-        constant = self.levels.constant
-        assert constant is not None
-        # a line half a half-range from the middle, for what the noise of the counts adds
-        middle = tables.cross_noise + tables.gram_noise(constant / 2)
-        table: dict[str, Any] = {
-            "assumes": "order of magnitude: for levels that are equally likely and independent, and a residual sd of an eighth of the "
-            "response's range; the real ones may be several times as small or large"
-        }
-        for count in (n,) if n else (1_000, 10_000, 100_000):
-            variance = np.diag(inverse) / (16 * count) + np.diag(inverse @ middle @ inverse) / count**2
-            table[f"{count:,}"] = {
-                name: float(f"{half * sqrt(v):.2g}") for name, v in zip(self.design.names, variance, strict=True)
-            }
-        return table
+    def _forecast(self, sd: float, allowance: Allowance, n: int | None) -> Forecast:
+        """The sandwich of the tables of practice records, without their noise and with its variance."""
+        tables = LevelTables.bare(self.levels, *self._noise(self.rows(allowance.relation), sd))
+        return Forecast(self.design, self.schema, n, expected(self.design, tables))
 
     def _noise(self, rows: LevelRows, sd: float) -> tuple[Array, Array]:
         """Noise variances of the sums and of the counts, in records."""

@@ -21,6 +21,8 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
+from confide.regression.forecast import Forecast
+from confide.regression.least_squares_forecast import expected, too_wide
 from confide.regression.least_squares_reading import LeastSquaresReading
 from confide.regression.linear import kept
 from confide.regression.reference import least_squares
@@ -67,7 +69,14 @@ class LeastSquares:
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
                 "sampling of records and privacy noise, unequal residual variances and curved means allowed, independent records"
             ),
-            "forecast": {},
+            "forecast": Forecast(
+                self.design,
+                self.schema,
+                n,
+                expected(self.design, event, unlimited=self.limit == "none"),
+                offer="target='robust' covers another line (Huber-type, not least squares), with narrower intervals",
+            ),
+            "notes": () if self.limit == "none" else tuple(too_wide(self.design, self.schema)),
             "warnings": ()
             if self.clipping_check
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),

@@ -28,14 +28,14 @@ from confide.regression.score_sums import decoded_sums, names_of
 from confide.regression.shared_estimates import SharedEstimates
 from confide.schema import Design
 
-__all__ = ["LeastSquaresReading"]
+__all__ = ["FAR", "NEAR", "NOTED", "LeastSquaresReading"]
 
 Array = NDArray[np.float64]
 
-# A feature whose bounds lie this many of its sds away may have records there that no private count can see. From the first number on the
+#: A feature whose bounds lie this many of its sds away may have records there that no private count can see. From the first number on the
 # table says that it takes them for rare; from the second on one record can outweigh a sample of ten thousand, and the coefficient is
 # not answered (docs/methods/ssp2.md has the tables behind both). The third: bounds that would do.
-_NOTED, _FAR, _NEAR = 25.0, 100.0, 10.0
+NOTED, FAR, NEAR = 25.0, 100.0, 10.0
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.
 _TIED, _CLOSELY = 0.2, 0.1
@@ -117,7 +117,7 @@ class LeastSquaresReading:
         """Why a coefficient is not answered, by its place."""
         names, s = self.design.names, self.sandwich
         reasons = {}
-        far = [] if self.unlimited else [1 + j for j, reach in self.reach.items() if reach > _FAR]
+        far = [] if self.unlimited else [1 + j for j, reach in self.reach.items() if reach > FAR]
         tied = np.abs(s.correlation()[:, far]) > self._tied[:, None]
         count = float(self.release["count"].decode()[0])
         for place, (name, demand) in enumerate(zip(names, s.demand, strict=True)):
@@ -148,10 +148,10 @@ class LeastSquaresReading:
         term = self.design.terms[j]
         middle, half = self.box.middle[j], self.box.half[j]
         mean, sd = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
-        low, high = max(mean - _NEAR * sd, term.low), min(mean + _NEAR * sd, term.high)
+        low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
         return (
             f"the bounds of {term.name} reach {self.reach[j]:.0f} standard deviations: a few records out there could move this coefficient "
-            f"and no private count can see them; declare it within [{low:.2g}, {high:.2g}] (about {_NEAR:.0f} of them; values beyond count "
+            f"and no private count can see them; declare it within [{low:.2g}, {high:.2g}] (about {NEAR:.0f} of them; values beyond count "
             "at the bound), or ask limit='none'"
         )
 
@@ -269,7 +269,7 @@ class LeastSquaresReading:
             for limit in (self._number("score_limit"), float(self._public("largest")[0]))
         )
         noted = [
-            f"{self.design.terms[j].name} ({reach:.0f})" for j, reach in self.reach.items() if _NOTED < reach <= _FAR
+            f"{self.design.terms[j].name} ({reach:.0f})" for j, reach in self.reach.items() if NOTED < reach <= FAR
         ]
         lumps = (
             f"; that next to no record lies far out in the bounds of {', '.join(noted)}, in brackets their reach in standard deviations"

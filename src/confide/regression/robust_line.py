@@ -30,10 +30,12 @@ from confide.mechanisms.round_lines import RoundLines
 from confide.mechanisms.rounds import last_round
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source
+from confide.regression.forecast import Expected, Forecast, errors_of
 from confide.regression.linear import kept, legend
+from confide.regression.practice import Shape
 from confide.regression.remarks import count_text, few_records
 from confide.regression.round_reading import TARGET_WORDS, RoundReading, box_of, slope_bound
-from confide.regression.scaling import coefficient_names, forecast_table, line_of, to_units
+from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.schema import Categorical, Design, Schema
 
@@ -71,7 +73,7 @@ class RobustLine:
             else {},
             "target": self._target(self.design.names),
             "covers": self._covers(),
-            "forecast": self._forecast(allowance, event, n) if self.inference else {},
+            "forecast": self._forecast(event, n) if self.inference else {},
             "warnings": ()
             if self.clipping_check or not self.inference
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
@@ -81,25 +83,21 @@ class RobustLine:
         line = TARGET_WORDS if self.inference else "for prediction"
         return f"linear regression of {self.design.response.name} on {', '.join(names)}, {line}"
 
-    def _forecast(self, allowance: Allowance, event: Event, n: int | None) -> dict[str, Any]:
+    def _forecast(self, event: Event, n: int | None) -> Forecast:
         """What the last round of the long branch would give: its noise on residuals clipped at three sds, in whitened coordinates.
 
-        Where the records are too few for it the number is that of a release that cannot be read: half the range of the response for
-        each half-width of the feature.
+        Where the records are too few for it there is no interval to expect.
         """
-        line = line_of(self.design)
         cross = cross_noise(self.design, event)
 
-        def covariance(scaled: Array, count: int) -> Array:
-            p = scaled.shape[1]
-            one = scaled.T @ scaled / len(scaled)
-            spread = line.basis @ np.linalg.pinv(line.basis.T @ one @ line.basis) @ line.basis.T
-            sampling, noise = 1 / (4 * count), 9 * 2**0.5 * p * (cross / count) ** 2 / 4
-            if count < 60 * p * cross:
-                return np.asarray(spread / np.abs(np.diag(spread)).max())
-            return np.asarray((sampling + noise) * spread)
+        def expect(shape: Shape, count: int) -> Expected:
+            p = shape.scaled.shape[1]
+            noise = 9 * 2**0.5 * p * (cross / count) ** 2 * shape.variance
+            errors = errors_of(self.design, shape.sandwich / count + noise * shape.bread)
+            ok = count >= 60 * p * cross
+            return Expected(errors if ok else np.full(len(errors), nan), ok)
 
-        return forecast_table(self.design, self.schema, n, covariance)
+        return Forecast(self.design, self.schema, n, expect)
 
     def _covers(self) -> str:
         if not self.inference:

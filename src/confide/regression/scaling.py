@@ -1,9 +1,7 @@
-"""Between the data's units and the scaled units z = (1, x~), t in which moments are released: names, lines, units, forecasts."""
+"""Between the data's units and the scaled units z = (1, x~), t in which moments are released: names, lines, units."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,11 @@ from numpy.typing import NDArray
 from confide.errors import PlanError
 from confide.mechanisms.round_lines import allowed_lines
 from confide.mechanisms.rows import Box
-from confide.regression.normal_equations import Line, NoisyMoments
-from confide.schema import Design, Schema
+from confide.regression.normal_equations import Line
+from confide.schema import Design
 from confide.schema.term import Indicator, Term
 
-__all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "forecast", "forecast_table", "line_of", "to_units"]
+__all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "line_of", "to_units"]
 
 Array = NDArray[np.float64]
 
@@ -77,60 +75,6 @@ def _half(term: Any) -> float:
     return float((term.high - term.low) / 2)
 
 
-def forecast(design: Design, schema: Schema, cap: float, noise: NoisyMoments, n: int | None) -> dict[str, Any]:
-    """`forecast_table` of one release of weighted moments."""
-    line = line_of(design)
-
-    def covariance(scaled: Array, count: int) -> Array:
-        weights = np.minimum(1.0, cap / (scaled**2).sum(axis=1))
-        one = (scaled * weights[:, None]).T @ scaled / len(scaled)
-        guess = np.full(len(one), sqrt(PRIOR / len(one)))
-        bread = line.basis @ np.linalg.pinv(line.basis.T @ (count * one) @ line.basis) @ line.basis.T
-        return np.asarray(bread @ (count * one / 4 + noise.noise_covariance(guess)) @ bread)
-
-    return forecast_table(design, schema, n, covariance)
-
-
-def forecast_table(
-    design: Design, schema: Schema, n: int | None, covariance: Callable[[Array, int], Array]
-) -> dict[str, Any]:
-    """Standard errors to expect for practice records (independent, uniform) and a residual sd of a quarter of y's range.
-
-    covariance: of theta in scaled units, from z of practice records (rows, p) and a number of records. Rounded to two digits: it is a
-    guess, and a plan's file must not differ between machines in its last bits. Levels of one factor are interchangeable before the data
-    are seen, and share one number: their mean variance over the simulated rows.
-    """
-    scaled = _practice_rows(design, schema)
-    everything = list(range(len(design.terms)))
-    matrix, _ = to_units(design, everything)
-    names = coefficient_names(design, everything)
-    alike = _alike(design)
-    table: dict[str, Any] = {
-        "assumes": "order of magnitude: simulated for features that are independent and uniform within bounds, and a "
-        "residual sd of a quarter of the response's range; the real ones may be several times as small or large"
-    }
-    for count in (n,) if n else (1_000, 10_000, 100_000):
-        errors = np.sqrt(alike @ np.diag(matrix @ covariance(scaled, count) @ matrix.T))
-        table[f"{count:,}"] = {name: float(f"{error:.2g}") for name, error in zip(names, errors, strict=True)}
-    return table
-
-
-def _alike(design: Design) -> Array:
-    """The matrix that averages over the coefficients that differ only in which levels of their factors they belong to."""
-    kinds = [factor_name(term) for term in design.terms]
-    kinds = [*([""] if design.intercept else []), *kinds]
-    same = np.array([[float(one == other) for other in kinds] for one in kinds])
-    return np.asarray(same / same.sum(axis=1, keepdims=True))
-
-
 def factor_name(term: Term) -> str:
     """A term without its levels: "region" for "region[T.S]", "age:region" for "age:region[T.S]", "age" for "age"."""
     return ":".join(part.column if isinstance(part, Indicator) else part.name for part in term.parts)
-
-
-def _practice_rows(design: Design, schema: Schema) -> Array:
-    """z of 2,000 synthetic records, shape (rows, terms + 1); rows with a term that is not finite are left out."""
-    values = design.matrix(schema.sample(2_000, seed=0))[:, int(design.intercept) :]
-    middle, half = Box.of(design).arrays
-    scaled = np.column_stack([np.ones(len(values)), np.clip((values - middle) / half, -1, 1)])
-    return scaled[np.isfinite(scaled).all(axis=1)]

@@ -34,15 +34,16 @@ from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.ranges import private_box
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import Frame
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
-from confide.protocol.events import leaves
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.regression.forecast import Forecast
 from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.reference import least_squares
-from confide.regression.scaling import forecast, line_of
+from confide.regression.scaling import line_of
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import Layout
 from confide.regression.shared_reading import read
+from confide.regression.ssp_forecast import expected
 from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
@@ -119,9 +120,8 @@ class SSP(Method):
         design = layout.design
         allowance = Allowance.of(privacy, self, schema)
         event, statistics = layout.spends(allowance)
-        moments = next(leaf for leaf in leaves(event) if leaf.name.endswith("moments"))
-        assert isinstance(moments, Spend) and moments.noise_sd is not None
-        noise = layout.decoded(np.zeros(moments.shape), moments.noise_sd).each[0]
+        level = allowance.level
+        assert isinstance(level, GDP)
         responses = " and ".join(own.response.name for own in layout.designs)
         constants: dict[str, Any] = {"leverage_cap": layout.cap, "g2": layout.g2}
         if layout.recentring:
@@ -137,7 +137,7 @@ class SSP(Method):
             constants=constants,
             target=layout.title(responses, design.names),
             covers=self._covers(layout),
-            forecast=forecast(design, schema, layout.cap, noise, n),
+            forecast=Forecast(design, schema, n, expected(layout, event, level.mu, _ENOUGH)),
             warnings=(
                 *parse_formula(design.formula, schema).notes,
                 *(

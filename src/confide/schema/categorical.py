@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from confide.errors import SchemaError
 from confide.schema.grid import MAX_STEPS, MISSING, Codes
 from confide.schema.provenance import PUBLIC, Provenance, checked_provenance, is_unicode
+from confide.schema.typical import Shares, shares_of
 
 __all__ = ["Categorical"]
 
@@ -30,8 +31,9 @@ class Categorical:
     """A column of labels from a public list; the first level is the base of treatment coding.
 
     A label that is not in `levels` is missing. `on_missing` is "drop" (the record) or one of the levels. Levels are
-    text; whole numbers and booleans given as levels stand for their text. Raises `SchemaError` for fewer than two
-    levels, repeated or empty ones.
+    text; whole numbers and booleans given as levels stand for their text. `typical={"N": 0.7, "S": 0.3}`: about these shares of the
+    records have each level, from public knowledge; they serve forecasts alone. Raises `SchemaError` for fewer than two levels, repeated
+    or empty ones, and shares that do not fit them.
 
     >>> Categorical(["N", "S"]).code_labels(["S", "N", "W", None]).tolist()
     [1.0, 0.0, -1.0, -1.0]
@@ -40,11 +42,17 @@ class Categorical:
     levels: tuple[str, ...]
     on_missing: str = field(default="drop", kw_only=True)
     provenance: Provenance = field(default=PUBLIC, kw_only=True)
+    typical: Any = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
 
     def __init__(
-        self, levels: Iterable[object], *, on_missing: object = "drop", provenance: Provenance = PUBLIC
+        self,
+        levels: Iterable[object],
+        *,
+        on_missing: object = "drop",
+        provenance: Provenance = PUBLIC,
+        typical: Any = None,
     ) -> None:
         texts = _level_texts(levels)
         rule = on_missing if isinstance(on_missing, str) else _level_text(on_missing)
@@ -56,6 +64,13 @@ class Categorical:
         object.__setattr__(self, "levels", texts)
         object.__setattr__(self, "on_missing", rule)
         object.__setattr__(self, "provenance", checked_provenance("Categorical", provenance))
+        object.__setattr__(self, "typical", shares_of(typical, texts))
+
+    @property
+    def shares(self) -> Shares | None:
+        """`typical`, whatever form it was given in."""
+        assert self.typical is None or isinstance(self.typical, Shares)
+        return self.typical
 
     @property
     def steps(self) -> int:
@@ -164,17 +179,18 @@ class Categorical:
         return np.array([*self.levels, None], dtype=object)[np.where(c < 0, self.steps, c)]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form.
+        """JSON-safe form; `typical` only where it was given.
 
         >>> Categorical(["a", "b"]).to_dict()["levels"]
         ['a', 'b']
         """
-        return {
+        facts = {
             "kind": self.kind,
             "levels": list(self.levels),
             "on_missing": self.on_missing,
             "provenance": self.provenance.to_dict(),
         }
+        return facts if self.shares is None else {**facts, "typical": self.shares.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Categorical:
@@ -183,7 +199,12 @@ class Categorical:
         >>> Categorical.from_dict(Categorical(["a", "b"]).to_dict()).levels
         ('a', 'b')
         """
-        return cls(data["levels"], on_missing=data["on_missing"], provenance=Provenance.from_dict(data["provenance"]))
+        return cls(
+            data["levels"],
+            on_missing=data["on_missing"],
+            provenance=Provenance.from_dict(data["provenance"]),
+            typical=Shares.from_dict(data["typical"]) if "typical" in data else None,
+        )
 
 
 def _number(label: object) -> float | None:

@@ -29,7 +29,8 @@ _HEAD = f"""\
 # single records. Values outside the bounds will count as the nearest bound; labels that are not levels will count as
 # missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
 # A column of numbers may also say where about 95 % of its values lie, which makes the forecasts of a plan sharper and touches
-# no record: typical = {{ low = 5000, high = 90000, provenance = {{ kind = "public", text = "yearbook 2023" }} }}
+# no record: typical = {{ low = 5000, high = 90000, provenance = {{ kind = "public", text = "yearbook 2023" }} }}; one of
+# labels, about which share of the records has each level: typical = {{ north = 0.7, south = 0.3 }}
 
 # the name under which a ledger charges these records, the same in every schema of them
 dataset = "{UNFILLED}"

@@ -180,10 +180,7 @@ class Schema:
         >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
         (True, True)
         """
-        bare = {
-            name: replace(column, typical=None) if isinstance(column, Numeric | Integer) else column
-            for name, column in self.columns.items()
-        }
+        bare = {name: replace(column, typical=None) for name, column in self.columns.items()}
         if bare == dict(self.columns):
             return self
         return Schema(bare, rows_per_unit=self.rows_per_unit, unit=self.unit, dataset=self.dataset)

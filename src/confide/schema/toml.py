@@ -26,7 +26,7 @@ _FACTS = ("columns", "dataset", "rows_per_unit", "unit")
 _ENTRIES = {
     "numeric": ("low", "high", "steps", "on_missing", "provenance", "typical"),
     "integer": ("low", "high", "on_missing", "provenance", "typical"),
-    "categorical": ("levels", "on_missing", "provenance"),
+    "categorical": ("levels", "on_missing", "provenance", "typical"),
 }
 # What a fact of the whole table that was left to fill in should look like.
 _FACT_HOLES = {
@@ -195,9 +195,13 @@ def _lines(column: Column) -> list[str]:
     else:
         facts |= {"low": column.low, "high": column.high, "steps": column.steps}
     facts |= {"on_missing": column.on_missing, "provenance": column.provenance.to_dict()}
-    spread = None if isinstance(column, Categorical) else column.spread
-    if spread is not None:
-        facts["typical"] = {"low": spread.low, "high": spread.high, "provenance": spread.provenance.to_dict()}
+    if isinstance(column, Categorical):
+        if column.shares is not None:
+            facts["typical"] = {"shares": list(column.shares.each), "provenance": column.shares.provenance.to_dict()}
+    elif column.spread is not None:
+        spread = column.spread
+        own = {} if spread.own is None else {"own": spread.own}
+        facts["typical"] = {"low": spread.low, "high": spread.high, **own, "provenance": spread.provenance.to_dict()}
     return [f"{entry} = {value(given)}" for entry, given in facts.items()]
 
 

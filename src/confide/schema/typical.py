@@ -14,16 +14,18 @@ from typing import Any
 from confide.errors import SchemaError
 from confide.schema.provenance import PUBLIC, Provenance, checked_provenance
 
-__all__ = ["Typical", "typical_of"]
+__all__ = ["Shares", "Typical", "shares_of", "typical_of"]
 
-_ENTRIES = ("low", "high", "provenance")
+_ENTRIES = ("low", "high", "own", "provenance")
 
 
 @dataclass(frozen=True)
 class Typical:
     """About 95 % of a column's values lie from `low` to `high`, in the column's unit; provenance says from whom the figures come.
 
-    Of a normal distribution these are the mean minus and plus two standard deviations. From public knowledge (a yearbook, an earlier
+    Of a normal distribution these are the mean minus and plus two standard deviations. own: about which share of its variance a line in
+    the other columns of a formula would leave, above 0 and at most 1 (of a feature one over its variance inflation factor, of a response
+    one minus R squared); None where that is not known. From public knowledge (a yearbook, an earlier
     survey), never from the records: a plan prints what follows from it.
 
     >>> from confide.schema import Numeric
@@ -36,6 +38,7 @@ class Typical:
     low: float
     high: float
     provenance: Provenance = field(default=PUBLIC)
+    own: float | None = field(default=None, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form with floats as `float.hex`.
@@ -43,7 +46,8 @@ class Typical:
         >>> Typical(0.5, 1.0).to_dict()["high"]
         '0x1.0000000000000p+0'
         """
-        return {"low": self.low.hex(), "high": self.high.hex(), "provenance": self.provenance.to_dict()}
+        facts = {"low": self.low.hex(), "high": self.high.hex(), "provenance": self.provenance.to_dict()}
+        return facts if self.own is None else {**facts, "own": self.own.hex()}
 
     @classmethod
     def from_dict(cls, data: Any) -> Typical:
@@ -55,11 +59,76 @@ class Typical:
         try:
             low, high = float.fromhex(data["low"]), float.fromhex(data["high"])
             where = data["provenance"]
+            own = float.fromhex(data["own"]) if "own" in data else None
         except (TypeError, ValueError, KeyError, OverflowError):
             raise SchemaError(
                 "a typical spread has low and high in hexadecimal and a provenance; write the column with to_dict()"
             ) from None
-        return cls(low, high, Provenance.from_dict(where))
+        return cls(low, high, Provenance.from_dict(where), own=own)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """About which share of the records has each level of a categorical column, in the order of the levels, with a provenance.
+
+    >>> from confide.schema import Categorical
+    >>> Categorical(["north", "south"], typical={"north": 0.9, "south": 0.1}).shares.each
+    (0.9, 0.1)
+    """
+
+    each: tuple[float, ...]
+    provenance: Provenance = field(default=PUBLIC)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form with floats as `float.hex`."""
+        return {"shares": [share.hex() for share in self.each], "provenance": self.provenance.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Shares:
+        """The inverse of `to_dict`; `SchemaError` when it is damaged.
+
+        >>> Shares.from_dict(Shares((0.75, 0.25)).to_dict()).each
+        (0.75, 0.25)
+        """
+        try:
+            each, where = tuple(float.fromhex(share) for share in data["shares"]), data["provenance"]
+        except (TypeError, ValueError, KeyError, OverflowError):
+            raise SchemaError(
+                "typical shares are floats in hexadecimal with a provenance; write the column with to_dict()"
+            ) from None
+        return cls(each, Provenance.from_dict(where))
+
+
+# Typical shares are rounded figures: their sum may be off by this much, and is brought to 1.
+_ROUNDING = 0.05
+
+
+def shares_of(given: Any, levels: tuple[str, ...]) -> Shares | None:
+    """What a categorical column was given as `typical`: None, a share for each level by name or in order, or `Shares`.
+
+    Raises `SchemaError` unless there is one share above 0 for each level and they add up to about 1.
+    """
+    if given is None:
+        return None
+    where: Any = PUBLIC
+    if isinstance(given, Shares):
+        given, where = given.each, given.provenance
+    elif isinstance(given, Mapping) and set(given) == {"shares", "provenance"} and set(levels) != set(given):
+        where = given["provenance"]
+        given, where = given["shares"], where if isinstance(where, Provenance) else Provenance.from_dict(where)
+    if isinstance(given, Mapping) and set(given) == set(levels):
+        given = [given[level] for level in levels]
+    fits = isinstance(given, (list, tuple)) and len(given) == len(levels) and all(map(_is_real, given))
+    if not fits or min(given) <= 0 or not abs(sum(given) - 1) <= _ROUNDING:
+        even = {level: round(1 / len(levels), 3) for level in levels[:3]}
+        raise SchemaError(
+            f"Categorical: typical must be a share above 0 for each of the {len(levels)} levels, which add up to 1, got {given!r}; "
+            f"write typical={even if len(levels) <= 3 else '{...}'}, or leave it out"
+        )
+    total = float(sum(given))
+    # shares that add up to 1 but for rounding stay as they are, so that text forms keep every bit
+    each = tuple(float(share) if abs(total - 1) < 1e-9 else float(share) / total for share in given)
+    return Shares(each, checked_provenance("Categorical: typical", where))
 
 
 def typical_of(owner: str, given: Any, low: float, high: float, example: str) -> Typical | None:
@@ -70,9 +139,8 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
     """
     if given is None:
         return None
-    numbers, where = _read(owner, given, example)
-    # bool is a number to Python, and no value of a column
-    if any(isinstance(number, bool) or not isinstance(number, Real) for number in numbers):
+    numbers, own, where = _read(owner, given, example)
+    if not all(map(_is_real, numbers)):
         raise _refused(owner, f"two numbers of the column, got {given!r}", example)
     least, most = (float(number) + 0.0 for number in numbers)
     if not low <= least < most <= high:
@@ -81,18 +149,29 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
             f"a low number below a high one, both within the bounds {low:g} and {high:g}, got {least:g} and {most:g}",
             example,
         )
-    return Typical(least, most, checked_provenance(f"{owner}: typical", where))
+    if own is not None and not (_is_real(own) and 0 < own <= 1):
+        raise SchemaError(
+            f"{owner}: own must be a share above 0 and at most 1, got {own!r}: what a line in the other columns would leave of the "
+            f"variance; write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
+        )
+    return Typical(least, most, checked_provenance(f"{owner}: typical", where), own=None if own is None else float(own))
 
 
-def _read(owner: str, given: Any, example: str) -> tuple[tuple[Any, Any], Any]:
+def _is_real(given: Any) -> bool:
+    """A number; a bool is one to Python, and no value of a column."""
+    return isinstance(given, Real) and not isinstance(given, bool)
+
+
+def _read(owner: str, given: Any, example: str) -> tuple[tuple[Any, Any], Any, Any]:
     if isinstance(given, Typical):
-        return (given.low, given.high), given.provenance
+        return (given.low, given.high), given.own, given.provenance
     if isinstance(given, Mapping) and set(given) <= set(_ENTRIES) and {"low", "high"} <= set(given):
         where = given.get("provenance", PUBLIC)
-        return (given["low"], given["high"]), where if isinstance(where, Provenance) else Provenance.from_dict(where)
+        origin = where if isinstance(where, Provenance) else Provenance.from_dict(where)
+        return (given["low"], given["high"]), given.get("own"), origin
     if isinstance(given, (tuple, list)) and len(given) == 2:
-        return (given[0], given[1]), PUBLIC
-    raise _refused(owner, f"two numbers, or a table with low, high and provenance, got {given!r}", example)
+        return (given[0], given[1]), None, PUBLIC
+    raise _refused(owner, f"two numbers, or a table with low, high, own and provenance, got {given!r}", example)
 
 
 def _refused(owner: str, allowed: str, example: str) -> SchemaError:

@@ -1,0 +1,167 @@
+"""Standard errors to expect, before anything is spent: a number where the schema states typical spreads, else an interval.
+
+Every number is that of practice records of stated shapes (`practice`), from public facts alone. A method says what it expects on the
+records of one shape; here these expectations become a table. Rounded to two digits: it is a guess, and must not differ between machines
+in its last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.regression.practice import FAMILY, Shape, shapes, stated
+from confide.regression.scaling import coefficient_names, factor_name, to_units
+from confide.schema import Categorical, Design, Schema
+from confide.schema.term import Indicator, Term
+
+__all__ = ["Expected", "Forecast", "bare_errors", "errors_of", "forecast_table", "from_covariance"]
+
+Array = NDArray[np.float64]
+
+_SHAPES = 24
+# So many numbers of all shapes' moments at most: a plan must be quick.
+_WORK = 20_000
+# Where something else is offered: standard errors so many times those without privacy, or a smaller chance of an answer.
+_DEAR, _CHANCE = 1.5, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What a method expects on the records of one shape: standard errors in the data's units, NaN where it would give no interval."""
+
+    errors: Array
+    ok: bool
+
+
+Expect = Callable[[Shape, int], Expected]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast(Mapping[str, Any]):
+    """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read.
+
+    offer: what else could be asked, said for numbers of records where this is dear or unlikely to be answered.
+    """
+
+    design: Design
+    schema: Schema
+    n: int | None
+    expect: Expect
+    offer: str = ""
+
+    def __post_init__(self) -> None:
+        to_units(
+            self.design, []
+        )  # refuses bounds in whose units no variance can be computed, now and not when it is printed
+
+    @cached_property
+    def table(self) -> dict[str, Any]:
+        found = forecast_table(self.design, self.schema, self.n, self.expect)
+        dear = {key: found["ok"][key] < _CHANCE or not found["price"][key] <= _DEAR for key in found["ok"]}
+        return found | {"offer": {key: self.offer for key in dear if dear[key]} if self.offer else {}}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.table[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.table,)
+
+
+def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect) -> dict[str, Any]:
+    """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
+
+    A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), the least and the
+    largest over the shapes. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
+    interchangeable before the data are seen, and share one number. "price": how many times as large as without privacy noise.
+    """
+    known = stated(design, schema)
+    names = coefficient_names(design, list(range(len(design.terms))))
+    groups = _alike(design, schema)
+    drawn = list(shapes(design, schema, _number_of_shapes(len(names))))
+    table: dict[str, Any] = {"assumes": _assumes(known, len(drawn)), "ok": {}, "price": {}}
+    for count in (n,) if n else (1_000, 10_000, 100_000):
+        found = [expect(shape, count) for shape in drawn]
+        bare = np.array([bare_errors(design, shape, count) for shape in drawn])
+        errors = np.array([one.errors for one in found])
+        key = f"{count:,}"
+        table[key] = {name: _entry(errors[:, groups[name]], known) for name in names}
+        table["ok"][key] = round(float(np.mean([one.ok for one in found])), 2)
+        with np.errstate(all="ignore"):
+            ratio = np.nanmedian(errors / bare) if np.isfinite(errors).any() else nan
+        table["price"][key] = _rounded(float(ratio))
+    return table
+
+
+def bare_errors(design: Design, shape: Shape, count: int) -> Array:
+    """Standard errors without privacy, in the data's units: least squares, unequal variances allowed."""
+    return errors_of(design, shape.sandwich / count)
+
+
+def from_covariance(design: Design, covariance: Callable[[Shape, int], Array]) -> Expect:
+    """Expectations from a covariance of theta in scaled units; it always has intervals."""
+
+    def expect(shape: Shape, count: int) -> Expected:
+        return Expected(errors_of(design, covariance(shape, count)), True)
+
+    return expect
+
+
+def errors_of(design: Design, covariance: Array) -> Array:
+    """Standard errors in the data's units from a covariance of theta in the public box."""
+    matrix, _ = to_units(design, list(range(len(design.terms))))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0)))
+
+
+def _number_of_shapes(p: int) -> int:
+    return int(np.clip(_WORK // p**2, 12, _SHAPES))
+
+
+def _alike(design: Design, schema: Schema) -> Mapping[str, list[int]]:
+    """By name, the places of the coefficients that nothing public tells apart: those of levels whose shares are not stated."""
+    names = coefficient_names(design, list(range(len(design.terms))))
+    kinds = [*([""] if design.intercept else []), *(_kind(term, schema) for term in design.terms)]
+    return {
+        name: [j for j, other in enumerate(kinds) if other == kind] for name, kind in zip(names, kinds, strict=True)
+    }
+
+
+def _kind(term: Term, schema: Schema) -> str:
+    columns = [schema[part.column] for part in term.parts if isinstance(part, Indicator)]
+    told = all(isinstance(column, Categorical) and column.shares is not None for column in columns)
+    return term.name if told else factor_name(term)
+
+
+def _entry(errors: Array, known: bool) -> Any:
+    """One cell: a number, a pair, or None where no shape has an interval."""
+    found = errors[np.isfinite(errors)]
+    if not found.size:
+        return None
+    if known:
+        return _rounded(float(np.median(found)))
+    return _rounded(float(found.min())), _rounded(float(found.max()))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _assumes(known: bool, count: int) -> str:
+    family = "the schema's typical spreads" if known else FAMILY
+    kind = "the median over" if known else "from the least to the largest over"
+    return (
+        f"{kind} {count} shapes of simulated records: {family}; 1 % to 100 % of each feature is its own; "
+        "a line leaves 3 % to 100 % of the response, unless stated"
+    )

@@ -1,0 +1,164 @@
+"""Forecasts: the shapes that they are simulated on, what they promise, and that realised standard errors bear them out."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.regression.forecast import Forecast
+from confide.regression.practice import frame, shapes, stated
+from confide.schema import Design
+
+TOLD = cf.Schema(
+    {
+        "a": cf.Numeric(0, 100, typical=cf.Typical(20, 60, own=1.0)),
+        "b": cf.Numeric(-5, 5, typical=cf.Typical(-2, 2, own=1.0)),
+        "g": cf.Categorical(["u", "v", "w"], typical=[0.7, 0.25, 0.05]),
+        "h": cf.Categorical(["no", "yes"], typical=[0.5, 0.5]),
+        "y": cf.Numeric(0, 50, typical=cf.Typical(10, 40, own=0.5)),
+    }
+)
+BARE = TOLD.without_typical
+FORMULAS = ("y ~ a + b", "y ~ a + g", "y ~ g", "y ~ g + h", "y ~ 0 + g", "y ~ 1")
+
+
+# shapes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_practice_records_are_as_the_schema_states() -> None:
+    for k in range(4):
+        records = frame(TOLD, ["a", "b", "g"], "y", 40_000, k)
+        for name, (low, high) in {"a": (20, 60), "b": (-2, 2), "y": (10, 40)}.items():
+            inside = (records[name] >= low) & (records[name] <= high)
+            assert abs(inside.mean() - 0.95) < 0.01, name
+        shares = [(records["g"] == level).mean() for level in ("u", "v", "w")]
+        assert shares == pytest.approx([0.7, 0.25, 0.05], abs=0.01)
+
+
+@pytest.mark.parametrize("own", [1.0, 0.5, 0.05])
+def test_own_shares_are_what_the_other_columns_leave(own: float) -> None:
+    columns: dict[str, Any] = {f"x{j}": cf.Numeric(0, 100, typical=cf.Typical(20, 60, own=own)) for j in range(6)}
+    schema = cf.Schema({**columns, "y": cf.Numeric(0, 50, typical=cf.Typical(10, 40, own=0.3))})
+    inflation, left = [], []
+    for k in range(6):
+        records = frame(schema, list(columns), "y", 20_000, k)
+        x = np.column_stack([records[name] for name in columns])
+        inflation.append(np.diag(np.linalg.inv(np.corrcoef(x.T))))
+        x = np.column_stack([np.ones(len(x)), x])
+        residuals = records["y"] - x @ np.linalg.lstsq(x, records["y"], rcond=None)[0]
+        left.append(residuals.var() / records["y"].var())
+    # five others tell the common factor with an error
+    assert own * np.median(inflation) == pytest.approx(1, rel=0.4)
+    # skewed columns bend the line, which leaves somewhat more then
+    assert 0.28 < np.median(left) < 0.45
+
+
+def test_rare_levels_have_records_of_little_weight() -> None:
+    schema = cf.Schema({"g": cf.Categorical(["u", "v", "w"], typical=[0.98, 0.019, 0.001]), "y": cf.Numeric(0, 1)})
+    shape = next(shapes(Design.of("y ~ g", schema), schema, 1))
+    rare = shape.scaled[:, 2] > 0
+    assert rare.sum() >= 8
+    assert shape.weights[rare].sum() / shape.weights.sum() == pytest.approx(0.001, rel=0.2)
+
+
+# tables ---------------------------------------------------------------------------------------------------------------
+
+
+def _forecast(formula: str, schema: cf.Schema, n: int | None = 4_000, **settings: Any) -> Any:
+    return cf.plan(cf.regression.SSP2(formula, **settings), schema, cf.GDP(1.0), n=n).forecast
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_number_where_all_is_stated_else_an_interval_that_is_wider_than_it(formula: str) -> None:
+    design = Design.of(formula, TOLD)
+    assert stated(design, TOLD) and not stated(Design.of(formula, BARE), BARE)
+    point, wide = _forecast(formula, TOLD), _forecast(formula, BARE)
+    assert "median" in point["assumes"] and "least to the largest" in wide["assumes"]
+    assert set(point["4,000"]) == set(design.names)
+    for name, number in point["4,000"].items():
+        low, high = wide["4,000"][name]
+        # the stated response lies in the middle of its bounds, where noise in counts costs least
+        assert isinstance(number, float) and low / 1.25 <= number <= high and high > 3 * low
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_realised_standard_errors_of_records_as_stated_are_the_predicted_ones(formula: str) -> None:
+    method = cf.regression.SSP2(formula)
+    point = _forecast(formula, TOLD)["4,000"]
+    errors = []
+    for k in range(4):
+        records = frame(TOLD, [name for name in ("a", "b", "g", "h") if name in formula], "y", 4_000, k)
+        done = cf.release(
+            method, cf.read(cf_frame(records), TOLD), cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(k)
+        )
+        table = cf.infer(done)
+        assert table.status in ("ok", "partial")
+        errors.append(table.bse.to_numpy())
+    ratio = np.nanmedian(errors, axis=0) / np.array(list(point.values()))
+    assert (ratio > 1 / 1.5).all() and (ratio < 1.5).all(), ratio
+
+
+@pytest.mark.xfail(
+    strict=True, reason="ssp_forecast does not follow the leverage caps that SSP now chooses from counts"
+)
+def test_ssp_realises_what_it_predicts() -> None:
+    method = cf.regression.SSP("y ~ a + b")
+    point = cf.plan(method, TOLD, cf.GDP(1.0), n=4_000).forecast["4,000"]
+    errors = []
+    for k in range(4):
+        source = cf.read(cf_frame(frame(TOLD, ["a", "b"], "y", 4_000, k)), TOLD)
+        errors.append(
+            cf.infer(cf.release(method, source, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(k))).bse
+        )
+    ratio = np.median(errors, axis=0) / np.array(list(point.values()))
+    assert (ratio > 1 / 1.5).all() and (ratio < 1.5).all(), ratio
+
+
+def cf_frame(records: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(records)
+
+
+def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None:
+    table = _forecast("y ~ a + b", TOLD, None)
+    sizes = [table[key]["a"] for key in ("1,000", "10,000", "100,000")]
+    assert sizes[0] > 2.5 * sizes[1] > 5 * sizes[2]
+    assert table["price"]["1,000"] > table["price"]["100,000"] >= 1.0
+    poor = cf.plan(cf.regression.SSP2("y ~ a + b"), BARE, cf.GDP(0.05), n=200).forecast
+    assert poor["ok"]["200"] <= 0.2
+    said = cf.plan(cf.regression.SSP2("y ~ a + b"), BARE, cf.GDP(0.05), n=200).summary()
+    assert "weak likely" in said and "target='robust' covers another line" in said
+    assert "ok likely" in cf.plan(cf.regression.SSP2("y ~ a + b"), TOLD, cf.GDP(1.0), n=20_000).summary()
+
+
+def test_levels_share_one_number_until_their_shares_are_stated() -> None:
+    columns = {**TOLD.columns, "g": BARE["g"]}
+    alike = _forecast("y ~ a + g", cf.Schema(columns))["4,000"]
+    assert alike["g[T.v]"] == alike["g[T.w]"]
+    told = _forecast("y ~ a + g", TOLD)["4,000"]
+    assert told["g[T.w]"] > 1.5 * told["g[T.v]"]
+
+
+def test_a_forecast_is_simulated_when_it_is_looked_at_and_is_a_plain_table_in_a_file() -> None:
+    forecast = _forecast("y ~ a", TOLD)
+    assert isinstance(forecast, Forecast) and "table" not in vars(forecast)
+    kept = pickle.loads(pickle.dumps(forecast))
+    assert type(kept) is dict and kept == dict(forecast)
+
+
+def test_a_plan_warns_of_bounds_far_beyond_what_is_typical() -> None:
+    schema = cf.Schema({"x": cf.Numeric(0, 1e6, typical=(5e3, 9e4)), "y": TOLD["y"]})
+    plan = cf.plan(cf.regression.SSP2("y ~ x"), schema, cf.GDP(1.0), n=4_000)
+    (note,) = [note for note in plan.notes if "typical standard deviations" in note]
+    assert "the bounds of x reach 44" in note and "declare it within [0, 2.6e+05]" in note
+    assert "takes them for rare" in note and note not in plan.to_json()
+    wider = cf.Schema({"x": cf.Numeric(0, 1e7, typical=(5e3, 9e4)), "y": TOLD["y"]})
+    plan = cf.plan(cf.regression.SSP2("y ~ x"), wider, cf.GDP(1.0), n=4_000)
+    assert any("it will go unanswered" in note for note in plan.notes) and plan.forecast["ok"]["4,000"] == 0
+    for quiet in (cf.regression.SSP2("y ~ x", limit="none"), cf.regression.SSP2("y ~ x", target="robust")):
+        assert not any("typical" in note for note in cf.plan(quiet, schema, cf.GDP(1.0)).notes)
