@@ -48,7 +48,7 @@ _FAR_EDGE, _SLOWEST = 7, 2.0
 CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
 # no more noise on b than so many sds of its sampling, and more where it costs more.
-_STEPS = ((1.5, 2.5), (CERTAIN, 6.0), (_BEYOND_DOUBT, inf))
+_STEPS = ((2.25, 2.5), (CERTAIN, 6.0), (_BEYOND_DOUBT, inf))
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
 _BIAS, _UNLIMITED = 0.25, 1.1
 # Public combinations of levels and corners of numeric features that are gone through one by one.
