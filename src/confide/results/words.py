@@ -63,9 +63,9 @@ _FLAG_WORDS = {
     "(95 %), and the intervals are wider than they need to be",
     "residual_clipping": "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
     "skewed or the relation is curved, the line differs from the least-squares one, which target='ols' gives",
-    "tail_assumption": "what lies beyond the last size that can be counted is taken to be rare; the intervals say how, and at what price "
-    "limit='none' does without",
-    "unlimited": "no record within the declared bounds could count for less than it is; nothing is assumed about tails",
+    "tail_assumption": "a record far out may count for less than it is, and records farther out than can be counted are taken to be rare; "
+    "under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
+    "unlimited": "every record within the declared bounds counts in full, so that nothing is assumed about tails",
     "bias_aware": "the intervals hold the privacy noise and the worst bias of a shrunken estimate; they assume that no slope is "
     "beyond the bound stated here, and they are no multiples of a standard error",
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
