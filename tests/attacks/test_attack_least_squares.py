@@ -97,7 +97,8 @@ def test_integers_stay_within_their_bounds_at_frames_that_no_round_gives() -> No
     for frame, limit in product(frames, (1e-300, 1e-6, 1.0, 1e300)):
         codes = _codes(generator, 30)
         maps: tuple[Any, ...] = (LimitedFeatures(DESIGN), LimitedScores(DESIGN), SquareOf(DESIGN))
-        for rows in (one.at(frame, limit) for one in maps):
+        for one in maps:
+            rows: Any = one.at(frame, limit)
             with np.errstate(all="ignore"):
                 found = rows(codes)
                 single = np.concatenate([rows(codes[:, [k]]) for k in range(30)], axis=1)
