@@ -114,7 +114,7 @@ def test_the_exact_way_without_doubles_gives_the_same_integers(monkeypatch: pyte
     frame = Frame.of(Box.of(DESIGN), generator.normal(size=(P, P)) * 1e3, generator.normal(size=P), 1.0)
     codes = _codes(generator, 300)
     codes[0, ::7] = -1
-    maps = (LimitedFeatures(DESIGN).at(frame, 7.0), LimitedScores(DESIGN).at(frame, 3.0))
+    maps: tuple[Any, ...] = (LimitedFeatures(DESIGN).at(frame, 7.0), LimitedScores(DESIGN).at(frame, 3.0))
     own = [rows(codes) for rows in maps]
     monkeypatch.setattr(score_rows, "_products_are_exact", lambda: False)
     for rows, found in zip(maps, own, strict=True):
