@@ -18,6 +18,7 @@ from benchmarks.planted_eptr_ols import EPTR_OLS
 from benchmarks.planted_kernel import KERNEL
 from benchmarks.planted_kinds import Fault
 from benchmarks.planted_lattice import LATTICES
+from benchmarks.planted_least_squares import LEAST_SQUARES
 from benchmarks.planted_logistic import LOGISTIC
 from benchmarks.planted_mechanisms import LAWS, MECHANISMS, METHODS, SAMPLERS
 from benchmarks.planted_models import CLASS_MODELS
@@ -48,6 +49,7 @@ FAMILIES: dict[str, list[Fault]] = {
     "bins": BINS,
     "shared release": SHARED,
     "rounds of residuals": SSP2_FAULTS,
+    "the least-squares line": LEAST_SQUARES,
     "classifiers": CLASSES,
     "certified lines": EPTR_OLS,
     "propose-test-release": PTR,
@@ -68,6 +70,7 @@ FAULTS: list[Fault] = [fault for family in FAMILIES.values() for fault in family
 #: The tests that run the faults of a family, where those of its own method do.
 _TESTS = {
     "rounds of residuals": "tests/audit/test_audit_planted.py (long)",
+    "the least-squares line": "tests/attacks/test_attack_least_squares.py",
     "classifiers": "tests/classification/test_naive_bayes.py",
     "certified lines": "tests/regression/test_efficient_ptr.py",
     "posterior sampling": "tests/regression/test_posterior_sampling.py",

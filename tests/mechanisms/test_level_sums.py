@@ -20,7 +20,9 @@ from confide.mechanisms.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.mechanisms.rows import BOUND
+from confide.mechanisms.rows import BOUND, Box
+from confide.mechanisms.score_rows import SizeIndices
+from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Gram, Total, moved_squared
 from confide.regression.factor_means import FactorMeans
 from confide.schema import Design
@@ -213,3 +215,28 @@ def test_combinations_that_no_term_tells_apart_are_one_level() -> None:
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ f + x", "y ~ f:x", "y ~ 0 + k", "y ~ log1p(x) + f"])
 def test_other_formulas_are_no_factors(formula: str) -> None:
     assert FactorMeans.of("test", SCHEMA, Design.of(formula, SCHEMA)) is None
+
+
+def test_cells_of_any_edges_are_those_of_the_record_alone() -> None:
+    """A search among edges that are not in order begins where the last record was found: one record would move others."""
+    edges = np.array([4.0, np.inf, 0.5, -1.0, np.nan, 1.0, 0.25, 2.0])
+    codes, path = np.tile(every_record(way("y ~ f").levels), 40), way("y ~ f")
+    line = Design.of("y ~ x", SCHEMA)
+    own = np.array([np.arange(400) * 2_621.0, np.arange(400) * 37 % 1025.0])
+    start = Frame.start(Box.of(line))
+    for rows, given in (
+        (ResidualIndices(path.levels).at(((0.0,) * 3,), edges), codes),
+        (SizeIndices(line, scores=True).at(start, tuple(edges)), own),
+        (SizeIndices(line, scores=False).at(start, tuple(edges)), own),
+    ):
+        single = [rows(given[:, [k]]) for k in range(given.shape[1])]
+        assert np.array_equal(np.concatenate(single, axis=1), rows(given))
+
+
+def test_sums_of_squares_do_not_overflow() -> None:
+    """2^33 records of 2^30 each: in 64 bits the sum would jump by 2^64 between neighbours."""
+    statistic = LevelSquares.of(way("y ~ f").levels)
+    one, other = statistic.zero(), statistic.zero()
+    one += 1 << 62
+    other += 1 << 62
+    assert statistic.value(statistic.merge(one, other)).tolist() == [1 << 63] * 3

@@ -223,8 +223,8 @@ class ResidualIndices(_Residuals):
     l2_squared: int = field(default=81, init=False)
 
     def at(self, fits: Fits, edges: Array) -> ResidualIndices:
-        """The map at fits and edges of earlier noisy outputs."""
-        return replace(self, fits=fits, edges=tuple(float(edge) for edge in edges[:8]))
+        """The map at fits and edges of earlier noisy outputs, put in order: a search among others would depend on the batch."""
+        return replace(self, fits=fits, edges=tuple(float(edge) for edge in np.sort(edges[:8])))
 
     @property
     def digest(self) -> str:
@@ -317,7 +317,7 @@ class _SquareRows(_Residuals):
 @dataclass(frozen=True)
 class LevelSquares(_Added):
     """Sums of min(r^2/reach^2, 1) by level of the one block, 2^30 steps each: never negative, so that a substitute moves two levels by
-    2^30 each or one by 2^30.
+    2^30 each or one by 2^30. States are Python integers: 2^33 records would fill 64 bits.
     """
 
     map: _SquareRows
@@ -340,8 +340,11 @@ class LevelSquares(_Added):
     def sensitivity_l1(self, relation: str) -> Fraction:
         return Fraction(self.map.l1 * (2 if relation == "substitute" and self.map.width > 1 else 1))
 
-    def update(self, state: Whole, codes: Codes) -> Whole:
-        state += added(*self.map.entries(codes), self.map.width)
+    def zero(self) -> NDArray[Any]:
+        return np.zeros(self.shape, dtype=object)
+
+    def update(self, state: NDArray[Any], codes: Codes) -> NDArray[Any]:
+        state += added(*self.map.entries(codes), self.map.width).astype(object)
         return state
 
 

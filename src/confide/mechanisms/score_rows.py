@@ -296,8 +296,8 @@ class SizeIndices(_InCoordinates):
         return self.cells**2
 
     def at(self, frame: Frame, edges: tuple[float, ...]) -> SizeIndices:
-        """The map in the coordinates and at the line of a frame."""
-        return replace(self, frame=frame, edges=edges[: self.cells - 1])
+        """The map in the coordinates and at the line of a frame; edges in order, as a search among others would depend on the batch."""
+        return replace(self, frame=frame, edges=tuple(map(float, np.sort(edges[: self.cells - 1]))))
 
     @property
     def digest(self) -> str:
