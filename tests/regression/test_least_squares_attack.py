@@ -166,9 +166,6 @@ def test_the_usual_limit_costs_little() -> None:
     assert np.median(widths(1_600, 1.0, 5, 300.0)) < 1.25
 
 
-@pytest.mark.xfail(
-    strict=True, reason="records are believed far out from 1.5 sds of noise on: one release in eight is far wider"
-)
 def test_false_alarms_of_the_histogram_are_rare() -> None:
     found = widths(1_600, 1.0, 5, 300.0)
     assert (found > 1.5 * np.median(found)).mean() <= 0.05
