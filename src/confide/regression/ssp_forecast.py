@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from math import nan
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,7 @@ from confide.mechanisms.rows import Box
 from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
 from confide.regression.forecast import Expect, Expected
+from confide.regression.leverage import REACH, BoxLeverage, chosen_cap, largest, residual_limit, unanswered
 from confide.regression.normal_equations import Meat, NoisyMoments, fit, identified, trusted
 from confide.regression.practice import Shape
 from confide.regression.scaling import line_of, to_units
@@ -26,81 +30,147 @@ Array = NDArray[np.float64]
 def expected(layout: Layout, event: Event, mu: float, enough: float) -> Expect:
     """What the first response's table would hold. mu: of the release; enough: `ssp` pays for ranges where mu n >= enough x coefficients."""
     spends = {leaf.name: leaf for leaf in leaves(event) if isinstance(leaf, Spend)}
-    design = layout.design
-    keep = list(range(len(design.terms)))
 
     def expect(shape: Shape, count: int) -> Expected:
-        far = layout.recentring and mu * count >= enough * (len(design.terms) + 1)
-        box = _box(layout, spends, shape, count) if far else None
-        scaled = shape.scaled if box is None else _moved(layout, shape, box)
-        each = shape.weights * (count / len(scaled))
-        moments = _moments(layout, spends, scaled, shape.response, each, far=far)
-        line = line_of(design, keep, box)
-        matrix, _ = to_units(design, keep, box)
-        try:
-            status, _ = identified(moments, line)
-            fitted = fit(moments, line)
-        except np.linalg.LinAlgError:
-            status = "not_identified"
-        if status != "ok":
-            return Expected(np.full(len(matrix), nan), False)
-        meat = _meat(layout, spends, scaled, shape.response - scaled @ fitted.theta, each, far=far)
-        if meat is not None:
-            meat = meat.unclipped(fitted.weighted_residuals(layout.cap))
-        shown, _ = trusted(fitted, matrix, meat)
-        variances = np.einsum("ij,jk,ik->i", matrix, fitted.covariance(shown), matrix)
-        return Expected(np.sqrt(np.maximum(variances, 0.0)), True)
+        far = layout.recentring and mu * count >= enough * (len(layout.design.terms) + 1)
+        return (_Far if far else _Near)(layout, spends, shape, count).expected()
 
     return expect
 
 
-def _sd(spends: Mapping[str, Spend], name: str) -> float:
-    sd = spends[name].noise_sd
-    assert sd is not None
-    return sd
+@dataclass(frozen=True, eq=False)
+class _Near:
+    """The sums of n records of one shape, in the public box."""
 
+    planned: Layout
+    spends: Mapping[str, Spend]
+    shape: Shape
+    count: int
 
-def _box(layout: Layout, spends: Mapping[str, Spend], shape: Shape, count: int) -> Box:
-    """The box of noisy ranges, from histograms without noise."""
-    own = [1 + j for j in ranged(layout.design)]
-    cells = np.clip(((shape.scaled[:, own] + 1) / 2 * CELLS).astype(int), 0, CELLS - 1)
-    histograms = np.array([np.bincount(column, shape.weights * (count / len(cells)), CELLS) for column in cells.T])
-    return private_box(layout.design, histograms, _sd(spends, "ranges"))
+    far: ClassVar[bool] = False
 
-
-def _moved(layout: Layout, shape: Shape, box: Box) -> Array:
-    """z in another box than the public one."""
-    (middle, half), (new, width) = Box.of(layout.design).arrays, box.arrays
-    return np.column_stack([np.ones(len(shape.scaled)), (shape.scaled[:, 1:] * half + middle - new) / width])
-
-
-def _weights(layout: Layout, scaled: Array) -> Array:
-    return np.asarray(np.minimum(1.0, layout.cap / (scaled**2).sum(axis=1)))
-
-
-def _moments(
-    layout: Layout, spends: Mapping[str, Spend], scaled: Array, response: Array, each: Array, *, far: bool
-) -> NoisyMoments:
-    (name,) = layout.names("moments", far=far)
-    noise = layout.decoded(np.zeros(spends[name].shape), _sd(spends, name)).each[0]
-    weighted = scaled * (_weights(layout, scaled) * each)[:, None]
-    return NoisyMoments(
-        weighted.T @ scaled,
-        weighted.T @ response,
-        float(weighted[:, 0] @ response**2),
-        noise.sd_gram,
-        noise.sd_cross,
-        noise.sd_square,
-    )
-
-
-def _meat(
-    layout: Layout, spends: Mapping[str, Spend], scaled: Array, residuals: Array, each: Array, *, far: bool
-) -> Meat | None:
-    """The meat of a robust covariance; None for a classical one."""
-    if not layout.robust:
+    @property
+    def box(self) -> Box | None:
         return None
-    name = layout.names("meat", far=far)[0]
-    scores = scaled * (_weights(layout, scaled) * np.clip(residuals, -1, 1))[:, None]
-    noise = layout.decoded_meat(np.zeros(spends[name].shape), _sd(spends, name))
-    return Meat((scores * each[:, None]).T @ scores, noise.sd)
+
+    @property
+    def scaled(self) -> Array:
+        """z in the box."""
+        return self.shape.scaled
+
+    @property
+    def layout(self) -> Layout:
+        return self.planned
+
+    @property
+    def out(self) -> NDArray[np.bool_]:
+        """Which terms are not answered, (terms,)."""
+        return np.zeros(len(self.planned.design.terms), dtype=bool)
+
+    @cached_property
+    def each(self) -> Array:
+        """How many records each practice record stands for."""
+        return np.asarray(self.shape.weights * (self.count / len(self.shape.scaled)))
+
+    @property
+    def weights(self) -> Array:
+        return np.asarray(np.minimum(1.0, self.layout.cap / (self.scaled**2).sum(axis=1)))
+
+    def expected(self) -> Expected:
+        design, moments = self.layout.design, self.moments()
+        keep = list(range(len(design.terms)))
+        line = line_of(design, keep, self.box)
+        matrix, _ = to_units(design, keep, self.box)
+        nothing = Expected(np.full(len(matrix), nan), False)
+        try:
+            status, _ = identified(moments, line)
+            fitted = fit(moments, line)
+        except np.linalg.LinAlgError:
+            return nothing
+        if status != "ok":
+            return nothing
+        meat = self.meat(fitted.theta)
+        if meat is not None:
+            meat = meat.unclipped(fitted.weighted_residuals(self.layout.cap))
+        shown, _ = trusted(fitted, matrix, meat)
+        errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, fitted.covariance(shown), matrix), 0.0))
+        hidden = self.out.any()
+        if hidden:
+            errors[[*([True] if design.intercept else []), *self.out]] = nan
+        return Expected(errors, not hidden)
+
+    def moments(self) -> NoisyMoments:
+        (name,) = self.layout.names("moments", far=self.far)
+        noise = self.layout.decoded(np.zeros(self.spends[name].shape), self.sd(name)).each[0]
+        weighted, response = self.scaled * (self.weights * self.each)[:, None], self.shape.response
+        return NoisyMoments(
+            weighted.T @ self.scaled,
+            weighted.T @ response,
+            float(weighted[:, 0] @ response**2),
+            noise.sd_gram,
+            noise.sd_cross,
+            noise.sd_square,
+        )
+
+    def meat(self, theta: Array) -> Meat | None:
+        """The meat of a robust covariance at a line; None for a classical one."""
+        layout = self.layout
+        if not layout.robust:
+            return None
+        limit = 1.0 if self.box is None else residual_limit(layout.design, self.box, layout.cap, theta)
+        name = layout.names("meat", far=self.far)[0]
+        residuals = np.clip(self.shape.response - self.scaled @ theta, -limit, limit)
+        scores = self.scaled * (self.weights * residuals)[:, None]
+        noise = layout.decoded_meat(np.zeros(self.spends[name].shape), self.sd(name), limit)
+        return Meat((scores * self.each[:, None]).T @ scores, noise.sd)
+
+    def sd(self, name: str) -> float:
+        """Of the noise of a spend."""
+        return float(self.spends[name].noise_sd or nan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Far(_Near):
+    """The same in the box of noisy ranges, with the cap that a noisy histogram of |z|^2 leads to: both from counts without noise."""
+
+    far: ClassVar[bool] = True
+
+    @cached_property
+    def box(self) -> Box:
+        design = self.planned.design
+        own = [1 + j for j in ranged(design)]
+        cells = np.clip(((self.shape.scaled[:, own] + 1) / 2 * CELLS).astype(int), 0, CELLS - 1)
+        histograms = np.array([np.bincount(column, self.each, CELLS) for column in cells.T])
+        return private_box(design, histograms, self.sd("ranges"))
+
+    @cached_property
+    def scaled(self) -> Array:
+        (middle, half), (new, width) = Box.of(self.planned.design).arrays, self.box.arrays
+        return np.column_stack(
+            [np.ones(len(self.shape.scaled)), (self.shape.scaled[:, 1:] * half + middle - new) / width]
+        )
+
+    @cached_property
+    def leverages(self) -> tuple[Array, Array]:
+        """Edges and counts of |z|^2."""
+        rows = self.planned.leverage.map
+        assert isinstance(rows, BoxLeverage)
+        cells = np.searchsorted(rows.edges, (self.scaled**2).sum(axis=1))
+        return rows.edges, np.asarray(np.bincount(cells, self.each, len(rows.edges) + 1), dtype=np.float64)
+
+    @cached_property
+    def layout(self) -> Layout:
+        planned = self.planned
+        if planned.chosen:
+            return planned
+        if not planned.counting:
+            return planned.far(largest(planned.design, self.box))
+        most = largest(planned.design, self.box, REACH)
+        return planned.far(chosen_cap(*self.leverages, self.sd("leverage"), most))
+
+    @cached_property
+    def out(self) -> NDArray[np.bool_]:
+        design = self.planned.design
+        if not self.planned.counting or self.layout.cap >= largest(design, self.box):
+            return super().out
+        return unanswered(design, self.box, *self.leverages, self.sd("leverage"), self.count)
