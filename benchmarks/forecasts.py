@@ -30,6 +30,9 @@ Array = NDArray[np.float64]
 
 
 OUT = Path("out/bench")
+# By method, set, n and mu: what was realised, and the interval that was predicted with nothing stated.
+_REALISED: dict[tuple[str, str, int, float], tuple[Array, float]] = {}
+_WIDE: dict[tuple[str, str, int, float], Mapping[str, Any]] = {}
 METHODS: Mapping[str, Any] = {"ssp": cf.regression.SSP, "ssp2": cf.regression.SSP2}
 LEVELS = (0.3, 1.0, 3.0)
 SIZES = (2_000, 10_000, None)
@@ -120,19 +123,39 @@ def rows(names: tuple[str, ...] = tuple(METHODS), *, own: bool = True) -> pd.Dat
     for name, found, n, mu in cells():
         typical = with_typical(found, own=own)
         for label in names:
-            method = METHODS[label](found.formula)
-            real, share = realised(method, found, n, mu)
-            point, wide = (method.plan(schema, cf.GDP(mu), n=n).forecast for schema in (typical, found.schema))
-            key = f"{n:,}"
+            method, cell = METHODS[label](found.formula), (label, name, n, mu)
+            if cell not in _REALISED:
+                _REALISED[cell] = realised(method, found, n, mu)
+            if cell not in _WIDE:
+                _WIDE[cell] = dict(method.plan(found.schema, cf.GDP(mu), n=n).forecast)
+            (real, share), wide, key = _REALISED[cell], _WIDE[cell], f"{n:,}"
+            point = method.plan(typical, cf.GDP(mu), n=n).forecast
+            near = point["between"].get(key, {})
             for error, coefficient in zip(real, point[key], strict=True):
                 if coefficient == "Intercept":
                     continue
                 number, pair = point[key][coefficient], wide[key][coefficient]
                 low, high = pair if isinstance(pair, tuple) else (pair, pair)
                 plain = number if not isinstance(number, tuple) else np.nan
-                cell = (label, name, n, mu, coefficient, error, plain, low, high, share)
-                out.append((*cell, point["ok"][key], wide["ok"][key]))
-    columns = ["method", "set", "n", "mu", "slope", "realised", "number", "low", "high", "answered", "ok", "ok_wide"]
+                least, most = near.get(coefficient) or (np.nan, np.nan)
+                line = (*cell, coefficient, error, plain, least, most, low, high, share)
+                out.append((*line, point["ok"][key], wide["ok"][key]))
+    columns = [
+        "method",
+        "set",
+        "n",
+        "mu",
+        "slope",
+        "realised",
+        "number",
+        "least",
+        "most",
+        "low",
+        "high",
+        "answered",
+        "ok",
+        "ok_wide",
+    ]
     return pd.DataFrame(out, columns=columns)
 
 
@@ -149,7 +172,9 @@ def run() -> list[dict[str, Any]]:
 
 
 def _lines(label: str, own: pd.DataFrame) -> list[dict[str, Any]]:
-    seen = own[own["realised"].notna()].astype({"number": float, "low": float, "high": float})
+    seen = own[own["realised"].notna()].astype(
+        {"number": float, "least": float, "most": float, "low": float, "high": float}
+    )
     ratio = np.log(seen["realised"] / seen["number"])
     told = ratio.notna()
     # a slope that was answered where no shape had an interval counts as missed
@@ -159,9 +184,13 @@ def _lines(label: str, own: pd.DataFrame) -> list[dict[str, Any]]:
     cellwise = own.drop_duplicates(["set", "n", "mu"])
     right = cellwise["answered"].gt(0.5) == cellwise["ok"].gt(0.5)
     width = np.median((seen["high"] / seen["low"]).dropna())
+    numbers = seen[told]
+    around = numbers["realised"].between(numbers["least"], numbers["most"]).mean()
+    times = np.median((numbers["most"] / numbers["least"]).dropna())
     print(
-        f"{label}: {len(seen)} slopes answered; within 2: {close[stated].mean():.3f}; held: {held.mean():.3f} "
-        f"(median width x{width:.0f}); median factor {np.exp(np.median(np.abs(ratio[told]))):.2f}; "
+        f"{label}: {len(seen)} slopes answered; within 2: {close[stated].mean():.3f} "
+        f"(median factor {np.exp(np.median(np.abs(ratio[told]))):.2f}; interval beside it holds {around:.3f}, x{times:.0f}); "
+        f"held without typical: {held.mean():.3f} (x{width:.0f}); "
         f"ok foretold in {right.mean():.2f} of {len(cellwise)} cells"
     )
     by = seen.assign(close=close.where(stated), held=held, ratio=np.exp(ratio)).groupby("set")

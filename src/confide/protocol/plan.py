@@ -306,12 +306,16 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
 
 
 # What a forecast holds beside one table for each number of records.
-_BESIDE = ("assumes", "ok", "price", "offer")
+_BESIDE = ("assumes", "ok", "price", "between", "offer")
 
 
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
     counts = [key for key in forecast if key not in _BESIDE]
-    cells = {name: [_expected(forecast[key][name]) for key in counts] for name in forecast[counts[0]]}
+    between = forecast.get("between", {})
+    cells = {
+        name: [_expected(forecast[key][name], between.get(key, {}).get(name)) for key in counts]
+        for name in forecast[counts[0]]
+    }
     width = max(map(len, cells)) + 2
     wide = max(14, 2 + max(len(cell) for row in cells.values() for cell in row))
     lines = [
@@ -328,10 +332,12 @@ def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _expected(cell: Any) -> str:
-    """A number, a pair from the least to the largest, or none."""
+def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
+    """A number and between which it lies, a pair from the least to the largest, or none."""
     if cell is None:
         return "-"
+    if between is not None:
+        return f"{cell:.4g} ({_expected(between)})"
     return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
 
 

@@ -85,19 +85,22 @@ def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect
 
     A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), the least and the
     largest over the shapes. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
-    interchangeable before the data are seen, and share one number. "price": how many times as large as without privacy noise.
+    interchangeable before the data are seen, and share one number. "price": how many times as large as without privacy noise. "between":
+    where a number stands, the least and the largest over the shapes.
     """
     known = stated(design, schema)
     names = coefficient_names(design, list(range(len(design.terms))))
     groups = _alike(design, schema)
     drawn = list(shapes(design, schema, _number_of_shapes(len(names))))
-    table: dict[str, Any] = {"assumes": _assumes(known, len(drawn)), "ok": {}, "price": {}}
+    table: dict[str, Any] = {"assumes": _assumes(known, len(drawn)), "ok": {}, "price": {}, "between": {}}
     for count in (n,) if n else (1_000, 10_000, 100_000):
         found = [expect(shape, count) for shape in drawn]
         bare = np.array([bare_errors(design, shape, count) for shape in drawn])
         errors = np.array([one.errors for one in found])
         key = f"{count:,}"
         table[key] = {name: _entry(errors[:, groups[name]], known) for name in names}
+        if known:
+            table["between"][key] = {name: _entry(errors[:, groups[name]], False) for name in names}
         table["ok"][key] = round(float(np.mean([one.ok for one in found])), 2)
         with np.errstate(all="ignore"):
             ratio = np.nanmedian(errors / bare) if np.isfinite(errors).any() else nan
@@ -159,7 +162,7 @@ def _rounded(value: float) -> float:
 
 
 def _assumes(known: bool, count: int) -> str:
-    family = "the schema's typical spreads" if known else FAMILY
+    family = "the schema's typical spreads, tails normal to long" if known else FAMILY
     kind = "the median over" if known else "from the least to the largest over"
     return (
         f"{kind} {count} shapes of simulated records: {family}; 1 % to 100 % of each feature is its own; "

@@ -73,7 +73,7 @@ class LeastSquares:
                 self.design,
                 self.schema,
                 n,
-                expected(self.design, event, unlimited=self.limit == "none"),
+                expected(self.design, event, statistics, unlimited=self.limit == "none"),
                 offer="target='robust' covers another line (Huber-type, not least squares), with narrower intervals",
             ),
             "notes": () if self.limit == "none" else tuple(too_wide(self.design, self.schema)),

@@ -1,12 +1,11 @@
-"""What the sums of scores would say of practice records: the release's own metric, limits and sandwich, of simulated sums.
+"""What the sums of scores would say of practice records: the release's own rounds, metric, limits and sandwich, of simulated sums.
 
-Histograms, A and the meat get noise of the planned size (from a fixed seed: it decides where limits lie), so that one shape is one run. The
-rounds before are taken to find the line: their remaining error is not in the number.
+Every sum gets noise of the planned size (from a fixed seed: it decides where limits lie), so that one shape is one run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
@@ -14,18 +13,21 @@ from math import nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.mechanisms.blocks import BlockGram
 from confide.mechanisms.limits import CERTAIN, LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Sizes, Tail, public_maxima
 from confide.mechanisms.metric import Layout, Metric
 from confide.mechanisms.ranges import CELLS, private_box, ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
 from confide.mechanisms.whitened_rows import Frame
-from confide.protocol import Event, Spend
+from confide.protocol import Event, Spend, Statistic
 from confide.protocol.events import leaves
 from confide.regression.forecast import Expect, Expected
 from confide.regression.least_squares_reading import FAR, NEAR, NOTED
 from confide.regression.practice import Shape
+from confide.regression.round_forecast import Rounds
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import to_units
+from confide.regression.score_sums import Standing
 from confide.schema import Design, Schema
 
 __all__ = ["expected", "too_wide"]
@@ -39,13 +41,15 @@ _SEED = 20261122
 _WIDE = 3.92
 
 
-def expected(design: Design, event: Event, *, unlimited: bool) -> Expect:
+def expected(design: Design, event: Event, statistics: Mapping[str, Statistic], *, unlimited: bool) -> Expect:
     """What the table of a design with an intercept would hold."""
     noise = {leaf.name: float(leaf.noise_sd or nan) for leaf in leaves(event) if isinstance(leaf, Spend)}
     layout = Layout.of(design)
+    moments = statistics["round 1"]
+    assert isinstance(moments, BlockGram)
 
     def expect(shape: Shape, count: int) -> Expected:
-        return _Sums(design, layout, noise, unlimited, shape, count).expected()
+        return _Sums(design, layout, noise, moments, unlimited, shape, count).expected()
 
     return expect
 
@@ -57,6 +61,7 @@ class _Sums:
     design: Design
     layout: Layout
     noise: dict[str, float]
+    moments: BlockGram
     unlimited: bool
     shape: Shape
     count: int
@@ -98,19 +103,31 @@ class _Sums:
         return np.asarray(np.linalg.pinv(weighted.T @ self.scaled) @ (weighted.T @ self.shape.response))
 
     @cached_property
+    def standing(self) -> Standing:
+        """After the rounds."""
+        rounds = Rounds(
+            self.box, self.layout, self.scaled, self.shape.response, self.each, self.theta,
+            self.moments, self.noise, self.mu, self.generator,
+        )  # fmt: skip
+        return rounds.standing(long=not self.branch)
+
+    @property
     def metric(self) -> Metric:
-        moments = (self.scaled * self.shape.weights[:, None]).T @ self.scaled / len(self.scaled)
-        return self.layout.metric(moments, 2 / (self.mu * self.count))
+        return self.standing.metric
+
+    @cached_property
+    def scores(self) -> Array:
+        """v r at the line that the rounds leave, (rows, p)."""
+        return np.asarray(self.v * (self.shape.response - self.scaled @ self.standing.theta)[:, None])
 
     @cached_property
     def limits(self) -> Limits:
-        frame = Frame.of(self.box, self.metric.matrix.T, self.theta, 1.0)
+        frame = Frame.of(self.box, self.metric.matrix.T, self.standing.theta, 1.0)
         maxima = public_maxima(self.design, self.layout, frame)
-        residuals = self.shape.residuals
-        sigma, size = sqrt(self.shape.variance), sqrt(self.metric.size)
+        sigma, size = self.standing.sigma, sqrt(self.metric.size)
         lengths = np.linalg.norm(self.v, axis=1)
         tails = {
-            "tail": self._tail("tail", lengths * np.abs(residuals), [sigma * size * e for e in TAIL_EDGES]),
+            "tail": self._tail("tail", np.linalg.norm(self.scores, axis=1), [sigma * size * e for e in TAIL_EDGES]),
             "leverage": None if self.unlimited else self._tail("leverage", lengths, [size * e for e in LEVERAGE_EDGES]),
         }
         levels = Levels(
@@ -121,7 +138,7 @@ class _Sums:
         )
         tail = tails["tail"]
         assert tail is not None
-        sizes = Sizes(self.metric.weights, sigma, float(self.count), tail, tails["leverage"], maxima, levels)
+        sizes = Sizes(self.metric.weights, sigma, self.standing.count, tail, tails["leverage"], maxima, levels)
         return sizes.limits(self._rarer(), unlimited=self.unlimited)
 
     def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:
@@ -158,13 +175,16 @@ class _Sums:
         limited = scores * np.minimum(1.0, limits.meat / lengths)[:, None]
         matrix, _ = to_units(self.design, list(range(len(self.design.terms))), self.box)
         rows = matrix @ self.metric.matrix.T
-        gram = (v * (weights * self.each)[:, None]).T @ v
+        moved = np.linalg.solve(self.metric.matrix.T, self.theta - self.standing.theta)
+        left = self.shape.response - self.scaled @ self.standing.theta
         sd_gram = limits.leverage * self.noise[self.branch + "gram"] / BOUND
         sd_meat = limits.meat**2 * self.noise["meat"] / BOUND
+        gram = self._symmetric((v * (weights * self.each)[:, None]).T @ v, sd_gram)
+        square = float(self.each @ np.minimum(left**2, limits.square**2))
         return Sandwich(
-            gram=self._symmetric(gram, sd_gram),
-            cross=np.zeros(len(gram)),
-            square=self.count * self.shape.variance,
+            gram=gram,
+            cross=gram @ moved,
+            square=square,
             meat=self._symmetric((limited * self.each[:, None]).T @ limited, sd_meat),
             sd_gram=sd_gram,
             sd_cross=limits.score * self.noise[self.branch + "cross"] / (1 << BITS),
@@ -173,7 +193,7 @@ class _Sums:
             rows=rows,
             shift=np.zeros(len(rows)),
             axis=np.linalg.solve(self.metric.matrix.T, np.eye(len(gram))[0]),
-            s2=self.shape.variance,
+            s2=max(square / self.count, self.standing.sigma**2 / 4),
             weights=self.metric.weights,
             support=self.metric.support,
         )

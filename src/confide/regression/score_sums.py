@@ -40,7 +40,7 @@ from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan,
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["PASSES", "ScoreSums", "decoded_sums", "names_of"]
+__all__ = ["PASSES", "ScoreSums", "Standing", "decoded_sums", "names_of", "second_frame", "standing_after"]
 
 Array = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ class ScoreSums:
 
 
 @dataclass(frozen=True, eq=False)
-class _Standing:
+class Standing:
     """What the rounds know: the line, the residual sd, second moments of z per record, the metric, the count of records."""
 
     theta: Array
@@ -133,6 +133,25 @@ class _Standing:
     moments: Array
     metric: Metric
     count: float
+
+
+def standing_after(done: Round, theta: Array, s2: float, layout: Layout, mu: float) -> Standing:
+    """The metric that follows from a round with this line and residual variance in units of rho^2; mu: of the whole plan for one record."""
+    least = _FLOORED * (_FLOORED_FACTOR if layout.factors else 1.0) * done.gram_noise / done.count
+    moments = floored_moments(done.gram, done.frame.matrix, done.count, least)
+    metric = layout.metric(moments, 2 / (mu * done.count))
+    return Standing(theta, done.frame.rho * sqrt(s2), moments, metric, done.count)
+
+
+def second_frame(standing: Standing, box: Box, blocks: tuple[int, int, int], sd: float) -> tuple[Frame, float]:
+    """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
+    a, b, _ = blocks
+    count, size = standing.count, standing.metric.size
+    mu_gram, mu_cross = a * BOUND / sd, sqrt(2) * b * BOUND / sd
+    enough = min(0.25 * count * mu_gram / sqrt(2 * len(standing.theta)), count * mu_cross**2 / 18)
+    cap = float(np.clip(enough, size, 8 * size))
+    rho = min(2.0, standing.sigma * max(_REACH, 0.5 * mu_cross * sqrt(count / cap)))
+    return Frame.of(box, standing.metric.matrix.T, standing.theta, rho), cap
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +192,7 @@ class _Draw:
         assert found is not None
         return found
 
-    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> _Standing:
+    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> Standing:
         """One round of moments, its shrunken line, and the metric that follows."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
@@ -186,24 +205,15 @@ class _Draw:
         delta, s2 = shrunken(done.system(first_variance(done), free=free), done, generator)
         theta = frame.line + frame.rho * frame.matrix @ delta
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
-        least = _FLOORED * (_FLOORED_FACTOR if layout.factors else 1.0) * done.gram_noise / done.count
-        moments = floored_moments(done.gram, frame.matrix, done.count, least)
-        metric = layout.metric(moments, 2 / (self._mu * done.count))
-        return _Standing(theta, frame.rho * sqrt(s2), moments, metric, done.count)
+        return standing_after(done, theta, s2, layout, self._mu)
 
-    def _second(self, standing: _Standing, box: Box) -> tuple[Frame, float]:
+    def _second(self, standing: Standing, box: Box) -> tuple[Frame, float]:
         """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
         planned = self.plan.statistic("round 2")
         assert isinstance(planned, BlockGram)
-        a, b, _ = planned.blocks
-        sd, count, size = self._sd("round 2"), standing.count, standing.metric.size
-        mu_gram, mu_cross = a * BOUND / sd, sqrt(2) * b * BOUND / sd
-        enough = min(0.25 * count * mu_gram / sqrt(2 * len(standing.theta)), count * mu_cross**2 / 18)
-        cap = float(np.clip(enough, size, 8 * size))
-        rho = min(2.0, standing.sigma * max(_REACH, 0.5 * mu_cross * sqrt(count / cap)))
-        return Frame.of(box, standing.metric.matrix.T, standing.theta, rho), cap
+        return second_frame(standing, box, planned.blocks, self._sd("round 2"))
 
-    def _sums(self, standing: _Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
+    def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         """Histograms, A, b, q and the meat at the line that they give."""
         frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
         maxima = public_maxima(self.of.design, self.of.layout, frame)
@@ -222,7 +232,7 @@ class _Draw:
         self.meter.draw("meat", total)
         return _public(standing, frame, theta, limits, maxima)
 
-    def _limits(self, standing: _Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
+    def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
         edges = {
             "tail": [standing.sigma * size * e for e in TAIL_EDGES],
@@ -278,7 +288,7 @@ def decoded_sums(
     return gram.decode() / features**2, cross.decode() / scores, float(square.decode()[0]) * reach**2 / BOUND
 
 
-def _rarer(design: Design, standing: _Standing) -> float | None:
+def _rarer(design: Design, standing: Standing) -> float | None:
     """The noisy number of records with the rarer of two public values of the response; None for a response with more."""
     if design.response.steps != 2:
         return None
@@ -286,7 +296,7 @@ def _rarer(design: Design, standing: _Standing) -> float | None:
     return standing.count * min(share, 1 - share)
 
 
-def _public(standing: _Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
+def _public(standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
     return {
