@@ -5,7 +5,7 @@ Cells: real sets of at least 2,000 records and synthetic designs, n = 2,000 and 
 own shares and shares of levels to one or two digits; `benchmarks.forecasts`). A cell's figure is the geometric mean over coefficients of
 realised over predicted standard errors; realised: root mean squares over 12 samples of the private records, distances from their own
 least-squares line. Claims: with "like" within a factor of 1.5 in 90 % of the cells; intervals for at least half as many numbers as said.
-Real sets need CONFIDE_DATA.
+`python -m benchmarks advice_short` is the part of it that takes minutes: six sets, mu = 1, "like" alone. Real sets need CONFIDE_DATA.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ from confide.schema import Practice
 
 RUNS = 12
 SIZES, LEVELS = (2_000, 10_000), (1.0, 3.0)
+#: What `advice_short` runs: few terms, or named for long tails.
+SHORT = ("kin8nm", "D4", "california", "plain", "incomes", "long-feature")
 #: More terms than these take hours.
 _MOST_TERMS = 30
 
 
-def tables() -> Iterator[Table]:
+def tables(names: tuple[str, ...]) -> Iterator[Table]:
     for name in SETS:
-        if available(name) is None and _fits(table_of(name)):
+        if name in names and available(name) is None and _fits(table_of(name)):
             yield table_of(name)
     for name, design in DESIGNS.items():
+        if name not in names:
+            continue
         frame = pd.DataFrame(design.made(np.random.default_rng(20261122))).iloc[:100_000]
         yield Table(name, "public", frame, design.schema, design.formula, design.formula.split("~")[0].strip())
 
@@ -54,11 +58,16 @@ def _fits(found: Table) -> bool:
 
 
 def cells(*, quick: bool = False) -> Iterator[Mapping[str, Any]]:
-    for found in tables():
+    for found in tables(SHORT if quick else (*SETS, *DESIGNS)):
         order = np.random.default_rng(20261122).permutation(len(found.frame))
         public, private = (found.frame.iloc[part].reset_index(drop=True) for part in np.array_split(order, 2))
-        known = {"like": (found.schema, public), "typical": (with_typical(found, own=True), None)}
-        for n in SIZES[:1] if quick else SIZES:
+        known: dict[str, tuple[Any, Any]] = {
+            "like": (found.schema, public),
+            "typical": (with_typical(found, own=True), None),
+        }
+        if quick:
+            del known["typical"]
+        for n in SIZES:
             for mu in LEVELS[:1] if quick else LEVELS:
                 for kind, (schema, like) in known.items():
                     yield _cell(found, schema, like, private, kind, n, mu)

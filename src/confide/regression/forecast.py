@@ -165,6 +165,6 @@ def _assumes(known: bool, count: int) -> str:
     family = "the schema's typical spreads, tails normal to long" if known else FAMILY
     kind = "the median over" if known else "from the least to the largest over"
     return (
-        f"{kind} {count} shapes of simulated records: {family}; 1 % to 100 % of each feature is its own; "
+        f"{kind} {count} shapes of simulated records: {family}; 0.1 % to 100 % of each feature is its own; "
         "a line leaves 3 % to 100 % of the response, unless stated"
     )

@@ -8,7 +8,7 @@ A shape is drawn from a stated family:
   index 1.5 to 4. Beyond the bounds they are clipped.
 - A 0/1 column has a share of ones, and a factor a share of each level, that may be rare: log-uniform from 1 % to 50 %, and 1/rank^a with a
   from 0 to 2.5, in random order, or the shares that the schema states.
-- Normal scores of all features share one factor, with loadings of any sign; a feature's own share of its variance is 100^(-u^2), and a
+- Normal scores of all features share one factor, with loadings of any sign; a feature's own share of its variance is 1000^(-u^3), and a
   random line in these scores leaves .03 + .97 u^1.5 of the response's variance, u uniform: about as in 23 tables of statsmodels and
   scikit-learn (variance inflation: median 2.6, a tenth of the tables above 18; variance left: a tenth below .03, median .32). Where the
   schema states a column's own share, that takes their place. What the line leaves, and a stated share, is that of the values themselves:
@@ -50,7 +50,7 @@ _STEEPEST = 2.5
 _SKEW = 0.75
 # One shape of so many has long tails, of indices from 1.5 to 4, outside the interval in which 95 % of the values lie.
 _KINDS, _INDICES, _OUTSIDE = 3, (1.5, 4.0), 0.05
-_LEAST_OWN, _LEAST_LEFT = 0.01, 0.03
+_LEAST_OWN, _LEAST_LEFT = 0.001, 0.03
 # So many practice records of each level at least.
 _FEW = 8
 # the normal quantile of 97.5 %
@@ -216,7 +216,7 @@ def _scores(
     Of a share of the records one of the normal numbers behind them is drawn with twice the sd: rare values are seen more often, with
     less weight.
     """
-    drawn = _LEAST_OWN ** (generator.random(len(stated)) ** 2)
+    drawn = _LEAST_OWN ** (generator.random(len(stated)) ** 3)
     own = np.array([mine if given is None else given for mine, given in zip(drawn, stated, strict=True)])
     signs = generator.choice([-1.0, 1.0], size=len(own))
     numbers = generator.normal(size=(rows, len(own) + 2))
