@@ -30,7 +30,7 @@ from confide.schema import Practice
 RUNS = 12
 SIZES, LEVELS = (2_000, 10_000), (1.0, 3.0)
 #: What `advice_short` runs: few terms, or named for long tails.
-SHORT = ("kin8nm", "D4", "california", "plain", "incomes", "long-feature")
+SHORT = ("kin8nm", "D4", "D6", "bike", "california", "casp", "plain", "incomes", "long-feature", "bent")
 #: More terms than these take hours.
 _MOST_TERMS = 30
 

@@ -38,7 +38,7 @@ from confide.protocol.exact import digest
 from confide.regression import SSP, SSP2
 from confide.regression.factor_means import FactorMeans
 from confide.regression.least_squares import LeastSquares
-from confide.regression.score_sums import ScoreSums, _Draw, _Standing
+from confide.regression.score_sums import ScoreSums, Standing, _Draw
 from confide.schema import Schema
 
 __all__ = ["LEAST_SQUARES", "FaultyLine", "FaultySharing", "unlike"]
@@ -138,11 +138,11 @@ class _Run(_Draw):
 
     of: _Sums
 
-    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> _Standing:
+    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> Standing:
         found = super()._round(name, frame, cap, first=first)
         return replace(found, sigma=found.sigma * (1 + self._count() / 1e6)) if self._is("exact count") else found
 
-    def _limits(self, standing: _Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
+    def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         if self._is("maxima of the records"):
             maxima = replace(maxima, score=sqrt(self._square(LimitedScores(self.of.design).at(frame, 1e3))))
         if self._is("unpaid histogram"):
@@ -159,7 +159,7 @@ class _Run(_Draw):
             return replace(limits, score=limits.score * (2.0 if rare[0] < 6 else 1.0))
         return limits
 
-    def _sums(self, standing: _Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
+    def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
         if self._is("another pass") and self._count() % 2:
             self._count()
