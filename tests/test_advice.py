@@ -60,7 +60,7 @@ def test_public_records_are_drawn_again() -> None:
     even = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, replications=3)
     # a feature that hardly varies within its bounds is hard to learn of
     assert near.without_privacy[1] > 1.5 * even.without_privacy[1] and near.best.error[1] > near.without_privacy[1]
-    assert "public records given" in near.assumes
+    assert "public records given (500, fewer than n" in near.assumes
 
 
 def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> None:

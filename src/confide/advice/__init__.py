@@ -101,7 +101,11 @@ def advise(
     found = [bench.expect(name, settings, bare, step) for name, settings in known]
     best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
     rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
-    records = "public records given" if like is not None else kind.records
+    records = kind.records if like is None else "public records given"
+    if like is not None and len(worlds[0]) < bench.n:
+        records += (
+            f" ({len(worlds[0]):,}, fewer than n: single far-out ones among them weigh more, or less, than they will)"
+        )
     assumes = f"simulated {replications} times at n = {bench.n:,} on {records}"
     return Advice(task, formula, n, asked, names, bare, ranked(rated), assumes)
 
