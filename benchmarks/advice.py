@@ -5,7 +5,7 @@ Cells: real sets of at least 2,000 records and synthetic designs, n = 2,000 and 
 own shares and shares of levels to one or two digits; `benchmarks.forecasts`). A cell's figure is the geometric mean over coefficients of
 realised over predicted standard errors; realised: root mean squares over 12 samples of the private records, distances from their own
 least-squares line. Claims: with "like" within a factor of 1.5 in 90 % of the cells; intervals for at least half as many numbers as said.
-`python -m benchmarks advice_short` is the part of it that takes minutes: six sets, mu = 1, "like" alone. Real sets need CONFIDE_DATA.
+`python -m benchmarks advice_short` is the part of it that takes minutes: ten sets, mu = 1, "like" alone. Real sets need CONFIDE_DATA.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def cells(*, quick: bool = False) -> Iterator[Mapping[str, Any]]:
         for n in SIZES:
             for mu in LEVELS[:1] if quick else LEVELS:
                 for kind, (schema, like) in known.items():
-                    yield _cell(found, schema, like, private, kind, n, mu)
+                    yield {**_cell(found, schema, like, private, kind, n, mu), "public": len(public)}
 
 
 def _cell(
@@ -104,6 +104,11 @@ def realised(found: Table, private: pd.DataFrame, advice: Advice, n: int, mu: fl
     return tuple(each), float(np.mean(answered))
 
 
+def close_to(rows: pd.DataFrame) -> pd.Series[Any]:
+    """Whether what was realised is within a factor of 1.5 of what was predicted."""
+    return np.abs(np.log(rows["ratio"])) <= log(1.5)
+
+
 def run(*, quick: bool = False) -> list[dict[str, Any]]:
     rows = []
     for row in cells(quick=quick):
@@ -115,11 +120,15 @@ def run(*, quick: bool = False) -> list[dict[str, Any]]:
     found = pd.DataFrame(rows)
     checks = []
     for kind, own in found.groupby("known"):
-        close = (np.abs(np.log(own["ratio"])) <= log(1.5)).mean()
+        close = close_to(own).mean()
         kept = (own["answered"] >= own["said"] / 2).mean()
         typical = exp(float(np.abs(np.log(own["ratio"].replace(np.inf, np.nan))).median()))
         print(
             f"{kind}: {len(own)} cells, within 1.5 in {close:.2f}, median factor {typical:.2f}; intervals kept in {kept:.2f}"
+        )
+        enough = own["public"] >= own["n"]
+        print(
+            f"{kind}: with at least n public records within 1.5 in {int((close_to(own) & enough).sum())} of {int(enough.sum())}"
         )
         asked = kind == "like"
         checks.append(

@@ -10,5 +10,5 @@ __all__ = ["run"]
 
 
 def run() -> list[dict[str, Any]]:
-    """Six sets at mu = 1, with public records."""
+    """Ten sets at mu = 1, with public records."""
     return advice.run(quick=True)
