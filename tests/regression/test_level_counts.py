@@ -66,10 +66,14 @@ METHODS = [
 @pytest.mark.parametrize(("method", "privacy"), METHODS, ids=lambda value: getattr(value, "name", None))
 def test_a_level_without_records_is_named_with_its_noisy_count(method: Any, privacy: Any, empty: str) -> None:
     status, said = reason(method, records(3_000, "abcd".replace(empty, "")), privacy)
-    assert status in ("weak", "not_identified")
+    assert status in ("partial", "weak", "not_identified")  # partial: all but the coefficient of that level
     named = re.findall(
-        r"; level '(.)' of (.) has a noisy (?:weighted )?count of (-?\d+) ± (\d+): nothing can be told of it", said
+        r"(?:^|; )level '(.)' of (.) has a noisy (?:weighted )?count of (-?\d+) ± (\d+): nothing can be told of it",
+        said,
     )
+    if status == "partial" and not named:  # noise above its own margin: the level is still the rarest
+        assert f"the rarest level is g[{empty}], about" in said
+        return
     assert [(level, column) for level, column, *_ in named] == [(empty, "g")]
     ((*_, count, margin),) = named
     assert int(count) <= int(margin) and abs(int(count)) < 4 * int(margin)

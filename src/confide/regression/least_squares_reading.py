@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
@@ -19,8 +18,9 @@ from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
 from confide.regression.explained import Explained
-from confide.regression.level_counts import totals_of_gram, unseen_levels
+from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
 from confide.regression.linear import legend
+from confide.regression.needs import Unanswered, bounds_words, demand_words, level_needs, tied_words
 from confide.regression.remarks import clipped_responses, count_text, few_records
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import coefficient_names, to_units
@@ -113,24 +113,20 @@ class LeastSquaresReading:
         score, leverage, _ = self._public("largest")
         return bool(self._number("score_limit") >= score and self._number("leverage_cap") >= leverage)
 
-    def _unanswered(self) -> dict[int, str]:
-        """Why a coefficient is not answered, by its place."""
-        names, s = self.design.names, self.sandwich
-        reasons = {}
-        far = [] if self.unlimited else [1 + j for j, reach in self.reach.items() if reach > FAR]
-        tied = np.abs(s.correlation()[:, far]) > self._tied[:, None]
-        count = float(self.release["count"].decode()[0])
-        for place, (name, demand) in enumerate(zip(names, s.demand, strict=True)):
-            if demand > 1:
-                reasons[place] = (
-                    f"{name} needs about {count * demand:,.0f} records, or a mu {_up(demand)} times as large"
-                )
-            elif place in far:
-                reasons[place] = self._too_wide(place - 1)
-            elif tied[place].any():
-                with_ = names[far[int(np.argmax(np.abs(s.correlation()[place, far])))]]
-                reasons[place] = f"{name} moves with {with_}"
-        return reasons
+    @cached_property
+    def _unanswered(self) -> Unanswered:
+        """Which coefficients are not answered, and why."""
+        s, limited = self.sandwich, not self.unlimited
+        far = [1 + j for j, reach in self.reach.items() if reach > FAR] if limited else []
+        # nearer bounds, and those of features of which nothing is limited, are only a cause of large noise
+        wide = [1 + j for j, reach in self.reach.items() if 1 + j in far or (reach > NOTED and s.demand[1 + j] > 1)]
+        correlation = np.abs(s.correlation()[:, far])
+        tied = np.asarray((correlation > self._tied[:, None]).any(axis=1))
+        return Unanswered(
+            wide=tuple(wide),
+            demanding=tuple(j for j in range(len(tied)) if s.demand[j] > 1 and not tied[j] and j not in wide),
+            tied={j: far[int(np.argmax(correlation[j]))] for j in range(len(tied)) if tied[j] and j not in wide},
+        )
 
     @cached_property
     def _tail(self) -> Tail:
@@ -144,16 +140,48 @@ class LeastSquaresReading:
         unfinished = self._tail.index(np.inf) < np.inf
         return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
 
-    def _too_wide(self, j: int) -> str:
-        term = self.design.terms[j]
-        middle, half = self.box.middle[j], self.box.half[j]
+    def _too_wide(self, place: int, *, hidden: bool) -> str:
+        """The sentence on a feature's bounds. hidden: its coefficient could not be told without limits either."""
+        j = place - 1
+        term, middle, half = self.design.terms[j], self.box.middle[j], self.box.half[j]
         mean, sd = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
-        low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
-        return (
-            f"the bounds of {term.name} reach {self.reach[j]:.0f} standard deviations: a few records out there could move this coefficient "
-            f"and no private count can see them; declare it within [{low:.2g}, {high:.2g}] (about {NEAR:.0f} of them; values beyond count "
-            "at the bound), or ask limit='none'"
+        limits = not self.unlimited and self.reach[j] > FAR
+        why = (
+            "a few records out there could move its coefficient and no private count can see them"
+            if limits
+            else "noise grows with them"
         )
+        enough = mean - NEAR * sd, mean + NEAR * sd
+        said = bounds_words(term.name, self.reach[j], (term.low, term.high), enough, NEAR, why)
+        return f"{said}, or ask limit='none'" if limits and not hidden else said
+
+    def _reasons(self) -> str:
+        """Why coefficients are not answered: bounds, rare levels, demand, what moves with a feature that reaches too far."""
+        names, s, left = self.design.names, self.sandwich, self._unanswered
+        parts = [self._too_wide(place, hidden=bool(s.demand[place] > 1)) for place in left.wide]
+        parts.append(self._levels(demanding=bool(left.demanding)))
+        if left.demanding:
+            demand = [float(s.demand[place]) for place in left.demanding]
+            parts.append(demand_words([names[place] for place in left.demanding], demand, self._records))
+        for far in dict.fromkeys(left.tied.values()):
+            parts.append(tied_words([names[j] for j, with_ in left.tied.items() if with_ == far], names[far]))
+        return "; ".join(part for part in parts if part)
+
+    @property
+    def _records(self) -> float:
+        return float(self.release["count"].decode()[0])
+
+    def _hidden(self) -> str:
+        """The reason where the Gram matrix is not that of any records."""
+        few = few_records(self.release["count"])
+        wide = [] if few else [1 + j for j, reach in self.reach.items() if reach > NOTED]
+        parts = [
+            "noise hides what the data say about some direction (the released Gram matrix is not positive definite)",
+            *(self._too_wide(place, hidden=True) for place in wide),
+            self._levels(demanding=True),
+            "ask for fewer terms, tighter bounds, more records or a larger budget",
+        ]
+        return "; ".join(part for part in parts if part)
 
     # the table ----------------------------------------------------------------------------------------------------------
 
@@ -166,21 +194,16 @@ class LeastSquaresReading:
                 "smaller formula for its intervals",
             )
         if not self.sandwich.positive:
-            return self._points(
-                "not_identified",
-                "the released Gram matrix is not positive definite: noise hides what the data say about some direction; ask for fewer "
-                "terms, tighter bounds, more records or a larger budget" + self._unseen(),
-            )
-        reasons = self._unanswered()
+            return self._points("not_identified", self._hidden())
+        unanswered = self._unanswered.places
         # an intercept stands or falls with the slopes
         usable = self.sandwich.demand <= 1
-        if 2 * usable[1:].sum() < len(usable) - 1 or len(reasons) == len(usable):
-            return self._points("weak", "; ".join(dict.fromkeys(reasons.values())) + self._unseen())
-        return self._intervals(reasons)
+        if 2 * usable[1:].sum() < len(usable) - 1 or len(unanswered) == len(usable):
+            return self._points("weak", self._reasons())
+        return self._intervals(unanswered)
 
-    def _intervals(self, reasons: Mapping[int, str]) -> SharedEstimates:
+    def _intervals(self, hidden: list[int]) -> SharedEstimates:
         s = self.sandwich
-        hidden = list(reasons)
         covariance, noise, df = np.array(s.covariance), np.diag(s.noise_covariance).copy(), np.array(s.df)
         estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta)
         estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
@@ -194,8 +217,8 @@ class LeastSquaresReading:
             noise_variance=noise,
             bias=bias if self._number("kappa") > 0 else None,
             joint=s.law((self.release.sha256, self.question.sha256)),
-            status="partial" if reasons else "ok",
-            reason="; ".join(dict.fromkeys(reasons.values())) + (self._unseen() if reasons else ""),
+            status="partial" if hidden else "ok",
+            reason=self._reasons() if hidden else "",
             covers=f"{self.release.plan.covers}; {self._assumption()}",
             flags=("unlimited" if self.unlimited else "tail_assumption",),
             facts=(self._limited(), *explained.facts),
@@ -281,17 +304,14 @@ class LeastSquaresReading:
             f"that (limit='none') intervals are about {whole / own:.2g} times as wide"
         )
 
-    def _unseen(self) -> str:
-        """What follows in the reason on levels whose noisy count is nothing."""
-        s = self.sandwich
+    def _levels(self, *, demanding: bool) -> str:
+        """What a reason says of rare levels. demanding: whether noise hides coefficients, so that the rarest level matters."""
+        s, schema = self.sandwich, self.release.plan.schema
         totals = totals_of_gram(s.gram, s.sd_gram, self._public("metric").T)
-        return unseen_levels(self.design, self.release.plan.schema, totals, box=self.box, keep=self.keep)
+        counts = counted_levels(self.design, schema, totals, box=self.box, keep=self.keep)
+        return level_needs(counts, base_levels(self.design, schema), self._records, demanding=demanding)
 
 
 def _relative(noisy: Noisy, bound: int) -> float:
     """The noise sd of a part over what one record can have at most."""
     return sqrt(noisy.variance) / bound
-
-
-def _up(demand: float) -> str:
-    return f"{demand + 0.05:.1f}" if demand < 10 else f"{demand:,.0f}"

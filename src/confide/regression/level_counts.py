@@ -19,7 +19,7 @@ from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Categorical, Design, Schema
 from confide.schema.term import Indicator
 
-__all__ = ["totals_of_gram", "unseen_levels"]
+__all__ = ["base_levels", "counted_levels", "totals_of_gram", "unseen_levels"]
 
 Array = NDArray[np.float64]
 
@@ -50,19 +50,46 @@ def unseen_levels(
 ) -> str:
     """The levels whose noisy count does not stand above its noise, as what follows in a reason; "" where there are none.
 
+    counted: what the count is called; the others as in `counted_levels`.
+    """
+    found = counted_levels(design, schema, totals, box=box, keep=keep, laplace=laplace)
+    return level_remarks((one for one in found if not one.seen), counted)
+
+
+def counted_levels(
+    design: Design,
+    schema: Mapping[str, Any],
+    totals: tuple[Array, Array],
+    *,
+    box: Box | None = None,
+    keep: Sequence[int] | None = None,
+    laplace: bool = False,
+) -> list[LevelCount]:
+    """The noisy count of every level that follows from the features.
+
     totals: sum w z (p,) and its noise covariance (p, p), z = (1, x~) measured from `box`, the public bounds when left out. keep: indices
     of the terms in the table, all when left out; a column without a feature among them is not looked at.
     laplace: the totals' noise is Laplace's.
     """
     middle, half = (box or Box.of(design)).arrays
     values, noise = totals
-    unseen = []
-    for column, level, weights in _levels(design, Schema.from_dict(schema), middle, half, keep):
-        found = LevelCount(
-            column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace
-        )
-        unseen += [] if found.seen else [found]
-    return level_remarks(unseen, counted)
+    return [
+        LevelCount(column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace)
+        for column, level, weights in _levels(design, Schema.from_dict(schema), middle, half, keep)
+    ]
+
+
+def base_levels(design: Design, schema: Mapping[str, Any]) -> dict[str, str]:
+    """Column -> the one level of it that has no feature, with which the coefficients of the others compare."""
+    found: dict[str, set[int]] = {}
+    for term in design.terms:
+        if len(term.parts) == 1 and isinstance(part := term.parts[0], Indicator):
+            found.setdefault(part.column, set()).add(part.position)
+    columns = {name: column for name in found if isinstance(column := Schema.from_dict(schema)[name], Categorical)}
+    left = {
+        name: [place for place in range(column.steps) if place not in found[name]] for name, column in columns.items()
+    }
+    return {name: columns[name].levels[places[0]] for name, places in left.items() if len(places) == 1}
 
 
 def _levels(

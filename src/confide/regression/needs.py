@@ -1,0 +1,146 @@
+"""Why coefficients of a least-squares release are not answered, and what would do: bounds, rare levels, demand, what moves with what.
+
+All from the release and the schema. The demand is itself a noisy number: it is said once, for the coefficient that needs most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, isfinite, log10
+
+from confide.results.levels import LevelCount, level_remarks
+
+__all__ = ["Unanswered", "bounds_words", "demand_words", "level_needs", "rounded_up", "tied_words"]
+
+# Coefficients that a sentence names; a factor may have hundreds.
+_NAMED = 4
+# A level with less than this part of all records is named as rare.
+_RARE = 0.1
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """Places of coefficients that are not answered, by the cause.
+
+    wide: features whose bounds reach too far; demanding: those whose noise is too large; tied: place -> the wide one that it moves with.
+    """
+
+    wide: tuple[int, ...]
+    demanding: tuple[int, ...]
+    tied: Mapping[int, int]
+
+    @property
+    def places(self) -> list[int]:
+        """All of them, in order."""
+        return sorted({*self.wide, *self.demanding, *self.tied})
+
+
+def bounds_words(
+    name: str, reach: float, bounds: tuple[float, float], enough: tuple[float, float], near: float, why: str
+) -> str:
+    """The sentence for a feature whose public `bounds` reach `reach` sds; `enough`: bounds that would do, `near` sds about the mean.
+
+    >>> bounds_words("age", 5813, (0, 1e5), (-90, 137.2), 10, "noise hides it")
+    'the bounds of age reach 5,800 standard deviations: noise hides it; declare it within [0, 140] (about 10 standard deviations on either side; values beyond count at the bound)'
+    """  # noqa: E501
+    low, high = (min(max(end, bounds[0]), bounds[1]) for end in enough)
+    width = high - low
+    unit = 10.0 ** (floor(log10(width)) - 1) if width > 0 else 1.0
+    # outwards, and no farther than what is declared
+    low, high = max(floor(low / unit) * unit, bounds[0]), min(ceil(high / unit) * unit, bounds[1])
+    return (
+        f"the bounds of {name} reach {_digits(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
+        f"(about {near:.0f} standard deviations on either side; values beyond count at the bound)"
+    )
+
+
+def demand_words(names: Sequence[str], demand: Sequence[float], records: float) -> str:
+    """One sentence for all coefficients that need more; the largest demand first.
+
+    >>> demand_words(["a", "b"], [1.2, 1.43], 6_000)
+    'b and a need more records: about 8,600, or a mu 1.5 times as large'
+    """
+    order = sorted(range(len(names)), key=lambda place: -demand[place])
+    most = demand[order[0]]
+    larger = f"{ceil(10 * most) / 10:.1f}" if most < 10 else rounded_up(most)
+    return (
+        f"{_listed([names[place] for place in order])} need{'s' if len(names) == 1 else ''} more records: about "
+        f"{rounded_up(max(records, 1.0) * most)}, or a mu {larger} times as large"
+    )
+
+
+def tied_words(names: Sequence[str], with_: str) -> str:
+    """The sentence for coefficients that move with one whose bounds reach too far.
+
+    >>> tied_words(["Intercept", "yrs"], "age")
+    'Intercept and yrs move with age'
+    """
+    return f"{_listed(names)} move{'s' if len(names) == 1 else ''} with {with_}"
+
+
+def level_needs(counts: Sequence[LevelCount], base: Mapping[str, str], records: float, *, demanding: bool) -> str:
+    """The levels whose noisy count is nothing; where noise hides coefficients and all are seen, the rarest. "" for none.
+
+    base: the level of each column with which its coefficients compare.
+
+    >>> level_needs([LevelCount("job", "student", 41.0, 9.0)], {}, 6_000, demanding=True)
+    'the rarest level is job[student], about 41 ± 18 records'
+    """
+    small = [one for one in counts if not one.seen]
+    words = [level_remarks(small).removeprefix("; ")] if small else []
+    rarest = min(counts, key=lambda one: one.count, default=None)
+    if not small and demanding and rarest is not None and rarest.count < _RARE * records:
+        words = [
+            f"the rarest level is {rarest.column}[{rarest.level}], about {_digits(rarest.count)} ± {rarest.margin:,.0f} records"
+        ]
+        small = [rarest]
+    first = dict.fromkeys(one.column for one in small if base.get(one.column) == one.level)
+    if first and demanding:
+        words.append(
+            f"every coefficient of {_joined(list(first))} compares with such a level: let one with "
+            "many records stand first in the schema"
+        )
+    return "; ".join(words)
+
+
+def rounded_up(number: float) -> str:
+    """Two digits, rounded up.
+
+    >>> rounded_up(22_376), rounded_up(7)
+    ('23,000', '7')
+    """
+    if not isfinite(number):
+        return "very many"
+    size = 10 ** max(len(str(ceil(number))) - 2, 0)
+    return f"{ceil(number / size) * size:,}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names as in a sentence, the last ones as a number."""
+    if len(names) > _NAMED:
+        return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} more"
+    return _joined(names)
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _digits(number: float) -> str:
+    """Two digits, without an exponent."""
+    if abs(number) < 10 or not isfinite(number):
+        return f"{number:.2g}"
+    size = 10 ** (floor(log10(abs(number))) - 1)
+    return f"{round(number / size) * size:,}"
+
+
+def _plain(number: float) -> str:
+    """A bound as one types it: no exponent below a million.
+
+    >>> _plain(140.0), _plain(0.1 + 0.2), _plain(2.5e7)
+    ('140', '0.3', '2.5e+07')
+    """
+    if number and not 1e-4 <= abs(number) < 1e6:
+        return f"{number:.3g}"
+    return f"{number:.6f}".rstrip("0").rstrip(".") if number != round(number) else f"{number:.0f}"
