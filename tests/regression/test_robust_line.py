@@ -323,6 +323,21 @@ def test_settings_that_cannot_work(settings: dict[str, Any]) -> None:
         robust(FORMULA, **settings)
 
 
+@pytest.mark.parametrize("settings", [{}, {"objective": "prediction"}])
+def test_a_slope_bound_is_about_the_robust_line_alone(settings: dict[str, Any]) -> None:
+    with pytest.raises(cf.PlanError, match=r'no effect.*target="robust", slope_bound=2.0'):
+        SSP2(FORMULA, slope_bound=2.0, **settings)
+
+
+def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:
+    result = cf.infer(drawn(robust(FORMULA), table(2_000)))
+    said = "a Huber-type line, not least squares"
+    assert said in result.summary().splitlines()[0]
+    assert said in result._repr_html_().split("</p>")[0]
+    assert f"<h1>Private estimates of y: {said}</h1>" in result.report(tmp_path / "r.html").read_text()
+    assert said in result.plot().get_figure().get_suptitle()
+
+
 def test_a_line_alone_may_get_a_part_of_an_allowance() -> None:
     method = robust(FORMULA)
     allowance = Allowance.of(cf.GDP(1.0), method, SSP2_SCHEMA)

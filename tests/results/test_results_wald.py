@@ -14,7 +14,7 @@ from results_examples import NAMES, Maker, build
 from scipy import stats
 
 from confide.errors import PlanError
-from confide.results import WaldTest
+from confide.results import WaldTest, wald
 from confide.results.restrictions import parse
 
 
@@ -140,7 +140,16 @@ def test_units_do_not_matter(powers):
 def test_nothing_restricted_tests_nothing(make: Maker):
     found = make().wald_test(np.zeros((2, 5)))
     assert found.df_num == 0 and isnan(found.statistic) and isnan(found.pvalue)
-    assert "nan" in str(found)
+    assert str(found) == "Wald test: nothing is restricted"
+
+
+@pytest.mark.parametrize("status", ["weak", "not_identified"])
+def test_a_test_that_is_not_available_says_why(status: str) -> None:
+    unknown = np.full((2, 2), np.nan)
+    found = wald.test(np.eye(2), np.zeros(2), np.ones(2), unknown, inf, status=status)
+    assert str(found) == f"Wald test: not available at status {status}"
+    partial = wald.test(np.eye(2), np.zeros(2), np.ones(2), np.diag([1.0, np.nan]), inf, status="partial")
+    assert "not available at status partial: a coefficient" in str(partial)
 
 
 @pytest.mark.parametrize("text", ["age = 0, age = 1", "age = 0, educ = 0, age + educ = 1", "0 = 1"])

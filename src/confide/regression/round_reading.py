@@ -52,6 +52,8 @@ _SLOPE_BOUND = 2.0
 
 
 TARGET_WORDS = "a Huber-type line (leverage-weighted, residuals limited), not the least-squares line"
+#: The same in the title of every rendering.
+HEADING = "a Huber-type line, not least squares"
 
 
 def box_of(release: Release) -> Box:
@@ -259,6 +261,7 @@ class RoundReading:
         if bounds is not None:
             covers += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
         return SharedEstimates(
+            heading=HEADING,
             method=self.label,
             response=self.design.response.name,
             names=names,

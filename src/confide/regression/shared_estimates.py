@@ -46,7 +46,7 @@ class SharedEstimates(LinearEstimates):
         """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance."""
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
         covariance = self.covariance if self.loose is None else self.covariance + self._spare(matrix) * self.loose
-        return wald.test(matrix, value, self.estimates, covariance, self.df, self.joint, self.bias)
+        return wald.test(matrix, value, self.estimates, covariance, self.df, self.joint, self.bias, self.status)
 
     def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """The same as `wald_test`: F with (rank, df) degrees of freedom, as statsmodels names it."""

@@ -94,6 +94,11 @@ class SSP2(Method):
             isinstance(bound, (int, float)) and not isinstance(bound, bool) and isfinite(bound) and bound > 0
         ):
             raise PlanError(f"slope_bound must be a finite number above 0, got {bound!r}; leave it out, or write 2.0")
+        if bound is not None and self.target != "robust":
+            raise PlanError(
+                f"slope_bound={bound!r} is about intervals of the robust line and has no effect on least squares; leave it out, or write "
+                f'SSP2(formula, target="robust", slope_bound={bound!r})'
+            )
         if not isinstance(self.clipping_check, bool):
             raise PlanError(f"clipping_check must be True or False, got {self.clipping_check!r}")
 

@@ -43,7 +43,8 @@ class Estimates:
     the normal distribution; noise_variance (p,): the part of each variance that is privacy noise; bias (p,): a bound on what an estimate
     may be off beyond its standard error, by which half-widths grow (None: none); status and reason ("" when ok); flags; the
     requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals
-    account for; facts: further lines of the head; legend: what they mean, below the table. All units are those of the
+    account for; facts: further lines of the head; legend: what they mean, below the table; heading: what the
+    title adds, where a line is not the usual one. All units are those of the
     data. Arrays are read-only copies.
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
@@ -82,6 +83,7 @@ class Estimates:
     joint: JointLaw | None = None
     legend: tuple[tuple[str, str], ...] = ()
     bias: Vector | None = None
+    heading: str = ""
 
     # what an estimate is counted in, beyond the units of the response; for the axis of the plot
     _per: ClassVar[str] = ""
@@ -214,7 +216,7 @@ class Estimates:
         Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
-        return wald.test(matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias)
+        return wald.test(matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias, self.status)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 

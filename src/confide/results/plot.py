@@ -127,6 +127,7 @@ def _legend(ax: Axes, own: bool) -> None:
 def _title(ax: Axes, own: bool, result: Estimates) -> None:
     """Over the whole width of a figure of ours, where long names leave the axes little of it."""
     what = f"Private estimates of {_short(result.response, 36)}" if result.response else "Private estimates"
+    what = f"{what}\n{clean(result.heading)}" if result.heading else what
     heading = f"{what}\n{SIMULATED if result.simulated else clean(str(result.guarantee))}"
     figure = ax.get_figure(root=True)
     if own and figure is not None:

@@ -33,7 +33,8 @@ class Row:
 
 def title(result: Estimates) -> str:
     """The heading of every rendering."""
-    return clean(f"Private estimates of {result.response}" if result.response else "Private estimates")
+    what = f"Private estimates of {result.response}" if result.response else "Private estimates"
+    return clean(f"{what}: {result.heading}" if result.heading else what)
 
 
 def columns(result: Estimates, alpha: float) -> tuple[str, ...]:
@@ -85,8 +86,13 @@ def _degrees(result: Estimates) -> str:
     """The degrees of freedom: one number, or from the fewest to the most."""
     known = np.atleast_1d(np.asarray(result.df, dtype=np.float64))
     known = known[~np.isnan(known)]
-    texts = ["inf (normal)" if df == inf else f"{df:.1f}" for df in (known.min(), known.max())] if len(known) else []
+    texts = [_df(df) for df in (known.min(), known.max())] if len(known) else []
     return " to ".join(dict.fromkeys(texts))
+
+
+def _df(df: float) -> str:
+    """Degrees of freedom; so many that t is the normal distribution to three digits are not told apart."""
+    return "inf (normal)" if df == inf else "> 1000" if df > 1000 else f"{df:.1f}"
 
 
 def number(value: float, digits: int | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isinf, nan
+from math import inf, isinf, isnan, nan
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ _SAME = 1e-12
 class WaldTest:
     """A joint test: `statistic` is F with `df_num` (the rank) and `df_denom` degrees of freedom; inf: chi-square.
 
+    `why`: the reason of a NaN.
     Where the distribution was simulated, `pvalue` is its own, and F with `df_denom` degrees agrees with it at 5 %.
 
     >>> print(WaldTest(4.2, 2, 120.0, 0.0172))
@@ -42,8 +43,11 @@ class WaldTest:
     df_num: int
     df_denom: float
     pvalue: float
+    why: str = ""
 
     def __str__(self) -> str:
+        if isnan(self.statistic):
+            return f"Wald test: {self.why or 'not available'}"
         tail = "< 1e-16" if self.pvalue < 1e-16 else f"= {self.pvalue:.4g}"
         return f"Wald test: F({self.df_num}, {self.df_denom:.6g}) = {self.statistic:.4g}, p {tail}"
 
@@ -79,11 +83,13 @@ def test(
     df: float | Vector,
     law: JointLaw | None = None,
     bias: Vector | None = None,
+    status: str = "ok",
 ) -> WaldTest:
     """The test of matrix @ b = value; NaN in statistic and p-value when the covariance is, or nothing is restricted.
 
     law: several restrictions are tested with its covariance, and referred to its simulated distribution. df: of each estimate, or one for
     all. bias (p,): bounds on what the estimates may be off by beyond their errors; the most that they can do is taken off the statistic.
+    status: of the estimates, for the reason of a NaN.
     Only what the restrictions name needs to have been estimated. Raises `PlanError` when the restrictions contradict each other.
 
     >>> test(np.eye(2), np.zeros(2), np.array([2.0, 0.0]), np.eye(2), inf).statistic
@@ -97,7 +103,7 @@ def test(
     scale = np.where(error > 0, error, 1.0)
     rows, goal = _independent(matrix * scale, value)
     if not usable or not len(rows):
-        return WaldTest(nan, len(rows), degrees, nan)
+        return WaldTest(nan, len(rows), degrees, nan, "nothing is restricted" if usable else _missing(status))
     deviation = rows @ (estimates / scale) - goal
     spread = covariance / np.outer(scale, scale)
     several = law if len(rows) > 1 else None
@@ -119,6 +125,11 @@ def test(
         return WaldTest(statistic, rank, degrees, _tail(statistic, rank, degrees))
     pvalue, alike = several.tail(unit, length**2)
     return WaldTest(statistic, rank, alike, pvalue)
+
+
+def _missing(status: str) -> str:
+    hidden = ": a coefficient that it names is not answered" if status == "partial" else ""
+    return "not available" if status == "ok" else f"not available at status {status}{hidden}"
 
 
 def _independent(rows: Vector, goal: Vector) -> tuple[Vector, Vector]:
