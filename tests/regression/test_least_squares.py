@@ -167,6 +167,8 @@ def test_a_smaller_model_has_point_estimates_alone() -> None:
     part = cf.infer(release, Question(subset=("a", "b")))
     assert list(part.params.index) == ["Intercept", "a", "b"]
     assert part.status == "weak" and not part.has_intervals and "smaller formula" in part.reason
+    assert "Status:      weak: point estimates" in part.summary() and "subset_points" in part.flags
+    assert "too large beside the signal" not in part.summary()
     known = ols("y ~ a + b").about(OLS_SCHEMA).reference(frame)
     assert part.params.to_numpy() == pytest.approx(list(known.values()), abs=0.15)
 
@@ -247,6 +249,23 @@ def test_the_assumption_on_tails_is_printed_with_its_price() -> None:
     assert "tail_assumption" in result.flags and "times as wide" in result.covers
     unlimited = cf.infer(release_of(ols(limit="none"), frame, schema=wide))
     assert "unlimited" in unlimited.flags or unlimited.status != "ok"
+    assert dict(unlimited.facts)["Limits"] == "not limited"
+
+
+def test_the_head_names_what_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = release_of(ols("y ~ a + b"), records(2_000), mu=3.0)
+    design = Design.of("y ~ a + b", OLS_SCHEMA)
+    reading = LeastSquaresReading(release, Question(), design, [0, 1])
+    numbers, largest = {"score_limit": 2.0, "leverage_cap": 1.0, "sigma": 1.0}, [np.array([4.0, 4.0, 1.0])]
+    public = {"weights": np.ones(1)}
+    monkeypatch.setattr(LeastSquaresReading, "_number", lambda _, name: numbers[name])
+    monkeypatch.setattr(LeastSquaresReading, "_public", lambda _, name: public.get(name, largest[0]))
+    both = reading._limited()[1]
+    assert both == "scores at 2 x typical (public maximum 4 x), leverages at 0.25 of their public maximum"
+    largest[0] = np.array([2.0, 4.0, 1.0])
+    assert reading._limited()[1] == "leverages at 0.25 of their public maximum"
+    largest[0] = np.array([4.0, 1.0, 1.0])
+    assert reading._limited()[1] == "scores at 2 x typical (public maximum 4 x)"
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])

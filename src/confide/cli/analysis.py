@@ -207,7 +207,10 @@ def infer(
     subset: Annotated[
         str | None,
         typer.Option(
-            "--subset", metavar="A,B", help="Keep these coefficients only, by name or by factor; the intercept stays."
+            "--subset",
+            metavar="A,B",
+            help="Keep these coefficients only, by name or by factor; the intercept stays. Beside numeric columns the default "
+            "line's smaller models have no intervals; those of --method ssp have.",
         ),
     ] = None,
     alpha: Alpha = None,

@@ -264,7 +264,7 @@ class Reading:
         unknown = np.full(len(names), nan)
         numbers: dict[str, Any] = {"covariance": np.full((len(names),) * 2, nan), "noise_variance": unknown, "df": nan}
         estimates, answered, reason = unknown, np.zeros(len(names), dtype=np.bool_), _SINGULAR
-        extra: tuple[tuple[str, str], ...] = (("R-squared", DASH),)
+        extra: tuple[tuple[str, str], ...] = (("R-squared", f"{DASH} (no coefficient is answered)"),)
         if self._solved:
             uncertain = self.fitted.uncertain[self.columns]
             answered, reason = uncertain <= USABLE, self._needs(names, uncertain)
@@ -340,10 +340,11 @@ class Reading:
         """
         cut, _, largest = self.reach
         if cut < largest * (1 - 1e-9):
-            why = f"{DASH} (residuals count at most {cut * half:.4g} in their sum of squares)"
+            why = f"{DASH} (squares of far residuals were cut)"
             return (("R-squared", why), ("Residual sd", why)), {}
         if self.subset or not told:
-            return (("R-squared", DASH), ("Residual sd", DASH)), {}
+            why = f"{DASH} ({'a smaller model' if self.subset else 'some coefficients are not answered'})"
+            return (("R-squared", why), ("Residual sd", why)), {}
         total, noise = self.square
         own = self.sampling + self.noise
         residual = total - float(np.trace(self.fitted.inverse @ self.fitted.noise))

@@ -20,7 +20,7 @@ from confide.protocol import Noisy, Question, Release
 from confide.regression.explained import Explained
 from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
 from confide.regression.linear import legend
-from confide.regression.needs import Unanswered, bounds_words, demand_words, level_needs, tied_words
+from confide.regression.needs import Unanswered, bounds_words, demand_words, level_needs, plain, tied_words
 from confide.regression.remarks import clipped_responses, count_text, few_records
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import coefficient_names, to_units
@@ -192,6 +192,7 @@ class LeastSquaresReading:
                 "weak",
                 "a smaller model has point estimates alone, because the released robust covariance belongs to the full one; release the "
                 "smaller formula for its intervals",
+                ("subset_points",),
             )
         if not self.sandwich.positive:
             return self._points("not_identified", self._hidden())
@@ -226,7 +227,7 @@ class LeastSquaresReading:
             rsquared_interval=explained.interval,
         )
 
-    def _points(self, status: str, reason: str) -> SharedEstimates:
+    def _points(self, status: str, reason: str, flags: tuple[str, ...] = ()) -> SharedEstimates:
         names = coefficient_names(self.design, self.keep)
         unknown = np.full((len(names),) * 2, nan)
         return self._made(
@@ -237,7 +238,7 @@ class LeastSquaresReading:
             noise_variance=unknown[0],
             status=status,
             reason=reason,
-            flags=(),
+            flags=flags,
             facts=(self._limited(),),
         )
 
@@ -278,9 +279,17 @@ class LeastSquaresReading:
     # what is said ---------------------------------------------------------------------------------------------------------
 
     def _limited(self) -> tuple[str, str]:
-        limit, top = self._number("score_limit"), float(self._public("largest")[0])
+        """Which of scores and leverages are limited, and where."""
+        limit, cap = self._number("score_limit"), self._number("leverage_cap")
+        top, highest, _ = map(float, self._public("largest"))
         typical = self._number("sigma") * sqrt(float(self._public("weights").sum()))
-        return "Scores limited at", f"{limit / typical:.3g} x typical (public maximum {top / typical:.3g} x)"
+        said = (
+            [f"scores at {plain(limit / typical)} x typical (public maximum {plain(top / typical)} x)"]
+            if limit < top
+            else []
+        )
+        said += [f"leverages at {plain(cap / highest)} of their public maximum"] if cap < highest else []
+        return "Limits", ", ".join(said) or "not limited"
 
     def _assumption(self) -> str:
         if self.unlimited:
@@ -301,8 +310,15 @@ class LeastSquaresReading:
         )
         return (
             f"assumed: beyond the last countable point tails fall at least like |s|^-{self._tail.index(USUAL_INDEX):.2g}{lumps}; without "
-            f"that (limit='none') intervals are about {whole / own:.2g} times as wide"
+            f"that (limit='none') intervals are {self._width(whole / own)}"
         )
+
+    def _width(self, factor: float) -> str:
+        """What intervals without limits would be."""
+        wide = "about the same width" if factor < 1.1 else f"about {plain(factor)} times as wide"
+        demand = self.sandwich.demand[self.sandwich.demand <= 1]
+        growth = float(self._public("largest")[1]) / self._number("leverage_cap")
+        return f"{wide}, and fewer coefficients may be answered" if (demand * growth > 1).any() else wide
 
     def _levels(self, *, demanding: bool) -> str:
         """What a reason says of rare levels. demanding: whether noise hides coefficients, so that the rarest level matters."""

@@ -11,7 +11,7 @@ from math import ceil, floor, isfinite, log10
 
 from confide.results.levels import LevelCount, level_remarks
 
-__all__ = ["Unanswered", "bounds_words", "demand_words", "level_needs", "rounded_up", "tied_words"]
+__all__ = ["Unanswered", "bounds_words", "demand_words", "level_needs", "plain", "rounded_up", "tied_words"]
 
 # Coefficients that a sentence names; a factor may have hundreds.
 _NAMED = 4
@@ -50,7 +50,7 @@ def bounds_words(
     # outwards, and no farther than what is declared
     low, high = max(floor(low / unit) * unit, bounds[0]), min(ceil(high / unit) * unit, bounds[1])
     return (
-        f"the bounds of {name} reach {_digits(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
+        f"the bounds of {name} reach {plain(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
         f"(about {near:.0f} standard deviations on either side; values beyond count at the bound)"
     )
 
@@ -92,7 +92,7 @@ def level_needs(counts: Sequence[LevelCount], base: Mapping[str, str], records: 
     rarest = min(counts, key=lambda one: one.count, default=None)
     if not small and demanding and rarest is not None and rarest.count < _RARE * records:
         words = [
-            f"the rarest level is {rarest.column}[{rarest.level}], about {_digits(rarest.count)} ± {rarest.margin:,.0f} records"
+            f"the rarest level is {rarest.column}[{rarest.level}], about {plain(rarest.count)} ± {rarest.margin:,.0f} records"
         ]
         small = [rarest]
     first = dict.fromkeys(one.column for one in small if base.get(one.column) == one.level)
@@ -127,8 +127,12 @@ def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _digits(number: float) -> str:
-    """Two digits, without an exponent."""
+def plain(number: float) -> str:
+    """Two significant digits, without an exponent.
+
+    >>> plain(5813.0), plain(14.5), plain(0.123)
+    ('5,800', '14', '0.12')
+    """
     if abs(number) < 10 or not isfinite(number):
         return f"{number:.2g}"
     size = 10 ** (floor(log10(abs(number))) - 1)

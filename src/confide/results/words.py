@@ -76,6 +76,8 @@ _FLAG_WORDS = {
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
     "at_the_radius": "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
+    "subset_points": "a smaller model read from this release has point estimates alone; release the smaller formula for its intervals, or "
+    "take SSP, whose releases answer smaller models",
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }
@@ -85,6 +87,8 @@ def status_words(result: Estimates) -> str:
     """What a result's status means, as far as intervals go."""
     if result.status == "ok" and not result.has_intervals:
         return "point estimates, without intervals"
+    if result.status == "weak" and "subset_points" in result.flags:
+        return "point estimates, without intervals: the released robust covariance belongs to the full model"
     if result.status == "weak" and result.has_intervals:
         return (
             "the privacy noise is too large beside the signal for normal intervals; read the estimates as rough, and the "
