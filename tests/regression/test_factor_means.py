@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -174,6 +175,10 @@ def test_a_level_without_records_is_not_told_and_says_what_would_do(formula: str
         assert told.notna().all().all()
         assert result.to_frame().loc["f[T.d]"].isna().all()
         assert "f[T.d]: not told from the noise" in result.reason
+        assert re.match(
+            r"- \((some coefficients are not answered|squares of far residuals were cut)\)",
+            dict(result.facts)["R-squared"],
+        )
         assert "records" in result.reason
         assert "level 'd' of f has a noisy count of" in result.reason
         text = result.summary()

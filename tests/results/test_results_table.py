@@ -16,7 +16,7 @@ from rich.cells import cell_len
 
 from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.protocol import STATUSES
-from confide.results.table import number
+from confide.results.table import facts, number
 from confide.results.words import STATUS_WORDS, approx_words, clean, flag_words, missing_words, notes
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
@@ -268,3 +268,8 @@ def test_what_happens_to_missing_values_is_worded_as_a_rule():
         "y ~ c", c=Categorical(["midpoint", "low"], on_missing="midpoint"), y=y
     )
     assert said("y ~ log(a)", a=unit, y=y).endswith("a derived term without a finite value is treated as missing")
+
+
+def test_so_many_degrees_of_freedom_are_not_told_apart() -> None:
+    assert "> 1000" in dict(facts(build(df=[5234687.6, 6276391.2, 2000.0, 1001.0, 9e9]))).values()
+    assert "50.3 to > 1000" in dict(facts(build(df=[50.3, 6276391.2, 2000.0, 1001.0, 9e9]))).values()
