@@ -459,8 +459,9 @@ def test_an_impossible_shape_or_type_is_told_without_a_word_about_records(change
 
 
 def test_a_column_vector_is_taken_with_scikit_learns_warning() -> None:
-    X, y = records(100)
+    X, y = records(300)
     expected = line(regressor().fit(X, y))
+    assert np.isfinite(expected).all()
     for given in (y.to_numpy()[:, None], y.to_frame(), pl.from_pandas(y.to_frame())):
         with pytest.warns(DataConversionWarning, match="column-vector"):
             assert line(regressor().fit(X, given)) == expected
@@ -599,9 +600,9 @@ def test_labels_and_unused_columns_may_be_text(book: cf.Ledger) -> None:
 
 
 def test_a_status_that_is_not_ok_warns_with_the_words_of_the_result_alone() -> None:
-    X, y = records(30)
+    X, y = records(30)  # this noise leaves the released Gram matrix not positive definite, as 9 of 10 seeds do here
     with pytest.warns(StatusWarning, match="status of this fit is 'not_identified'") as caught:
-        model = regressor(mu=0.05).fit(X, y)
+        model = regressor(mu=0.05, seed=8).fit(X, y)
     (said,) = [str(warning.message) for warning in caught]
     assert model.status_ == "not_identified" and said.endswith(model.result_.reason)
     assert caught[0].filename == __file__
