@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -606,6 +607,11 @@ def test_a_status_that_is_not_ok_warns_with_the_words_of_the_result_alone() -> N
     (said,) = [str(warning.message) for warning in caught]
     assert model.status_ == "not_identified" and said.endswith(model.result_.reason)
     assert caught[0].filename == __file__
+    # numbers that mean nothing are nowhere, neither of the estimator nor of its table
+    assert np.isnan(line(model)).all() and model.result_.params.isna().all()
+    for call in (lambda: model.predict(X), lambda: model.score(X, y), lambda: model.result_.predict(X)):
+        with pytest.raises(cf.NoResult, match=r"'not_identified'.*not positive definite"):
+            call()
     # from a file alone it is the same: nothing private is in it
     assert cf.infer(cf.Release.from_json(model.release_.to_json())).reason in said
     with warnings.catch_warnings():
@@ -739,6 +745,30 @@ def test_without_an_estimate_there_is_no_prediction() -> None:
     assert model.status_ == "no_reply"
     with pytest.raises(cf.NoResult, match=r"no_reply.*the mechanism declined"):
         model.predict(X)
+
+
+def test_a_part_of_a_line_predicts_nothing_and_settings_are_given_with_the_method() -> None:
+    X, y = records()
+    wide = {"X": {"age": (18, 5_000), "income": (0, 100)}, "y": (-10, 30)}
+    with pytest.warns(StatusWarning, match="'partial'") as caught:
+        model = regressor(bounds=wide).fit(X, y)
+    named = """method=cf.regression.SSP2('score ~ age + income', limit="none")"""
+    assert named in str(caught[0].message) and "ask limit" not in str(caught[0].message)
+    assert np.isnan(model.coef_[0]) and np.isfinite(model.coef_[1])
+    with pytest.raises(cf.NoResult, match=r"'partial'.*limit=\"none\""):
+        model.predict(X)
+    with pytest.raises(
+        cf.PlanError, match=r"no parameter target; it has: bounds, .*method=cf.regression.SSP2\(.*, target='robust'\)"
+    ):
+        PrivateRegressor(privacy=cf.GDP(1.0), schema=SCHEMA, ledger=None, target="robust")
+    assert list(inspect.signature(PrivateRegressor).parameters) == [
+        "method",
+        "privacy",
+        "schema",
+        "bounds",
+        "ledger",
+        "noise",
+    ]
 
 
 # with other tools ---------------------------------------------------------------------------------------------------

@@ -139,7 +139,9 @@ class SharedEstimates(LinearEstimates):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """`wald.restrictions`, which names the call that works where a factor stands for its coefficients."""
         if self.design is not None and isinstance(r_matrix, (str, list, tuple)):
-            given = r_matrix.split(",") if isinstance(r_matrix, str) else [part for part in r_matrix if type(part) is str]
+            given = (
+                r_matrix.split(",") if isinstance(r_matrix, str) else [part for part in r_matrix if type(part) is str]
+            )
             words = {part.split("=")[0].strip().strip("`") for part in given}
             terms = {term.name: factor_name(term) for term in self.design.terms}
             for factor in dict.fromkeys(terms.values()):
