@@ -264,7 +264,12 @@ def recentring() -> list[dict[str, Any]]:
 
 
 def redbook() -> list[dict[str, Any]]:
-    """Robust standard errors on the 1974 Redbook survey against classical OLS, median over 100 seeds."""
+    """Robust standard errors of SSP2 on the 1974 Redbook survey against classical OLS, median over 100 seeds.
+
+    The least-squares line that SSP2 has now was measured at mu = 1 with intervals 1.38 times as wide as HC1's at n = 1,600 and 1.21 times
+    at 10,000; at the 6,366 records here 1.3 is what these promise. The robust line that was the default before was held to 1.2, which
+    this one misses: medians of 1.13 to 1.22.
+    """
     import statsmodels.formula.api as smf
     from demo.redbook import FORMULA, SCHEMA, records
 
@@ -278,7 +283,7 @@ def redbook() -> list[dict[str, Any]]:
         ratios.append(cf.infer(release).bse / ols.bse)
     medians = np.median(np.array(ratios), axis=0)
     return [
-        _row(f"fair: robust se over classical OLS se, {name}", float(m), 0.8, 1.2)
+        _row(f"fair: robust se over classical OLS se, {name}", float(m), 0.8, 1.3)
         for name, m in zip(ols.bse.index, medians, strict=True)
     ]
 
