@@ -16,8 +16,8 @@ from confide.cli.session import Session
 __all__ = ["advise"]
 
 _READ = (
-    "\nCompared are errors at this number of records on these practice records, and only methods with intervals are recommended. The default\n"
-    "stays ssp2, whose line weighs every record alike; where ssp has smaller errors here, its line weighs records far out less."
+    "\nCompared are errors at this number of records on these practice records; only methods with intervals are\n"
+    "recommended. It says nothing of records of other shapes, for which ssp2 stays the default."
 )
 
 
