@@ -166,7 +166,12 @@ def spent_is_charged() -> list[dict[str, Any]]:
 
 
 def accuracy() -> list[dict[str, Any]]:
-    """Checks 4 and 5."""
+    """Checks 4 and 5, of SSP version 2 in the public box.
+
+    Version 1 weighed records longer than 1 + d/3 down; version 2 weighs none in the public box (cap 1 + d), so that its target is the
+    least-squares line, and pays with more noise: mean errors of .0970 (d = 5, n = 1,000, intercept) and .0469 (d = 10, n = 5,000), where
+    version 1 had .0836 and .0364 and was held to .069 to .096 and .034 to .046. These two bars are the measured errors and 15 % around.
+    """
 
     plain: dict[str, Any] = {"cov": "classical", "clipping_check": False}
     rows = []
@@ -184,8 +189,8 @@ def accuracy() -> list[dict[str, Any]]:
         _row(
             "4 mean error, d=5 n=1000, intercept",
             float(with_["error"].mean()),
-            0.069,
-            0.096,
+            0.082,
+            0.112,
             ols=float(with_["ols"].mean()),
         )
     )
@@ -194,8 +199,8 @@ def accuracy() -> list[dict[str, Any]]:
         _row(
             "4 mean error, d=10 n=5000, no intercept",
             float(ten["error"].mean()),
-            0.034,
-            0.046,
+            0.040,
+            0.054,
             ols=float(ten["ols"].mean()),
         )
     )
@@ -264,7 +269,12 @@ def recentring() -> list[dict[str, Any]]:
 
 
 def redbook() -> list[dict[str, Any]]:
-    """Robust standard errors on the 1974 Redbook survey against classical OLS, median over 100 seeds."""
+    """Robust standard errors of SSP2 on the 1974 Redbook survey against classical OLS, median over 100 seeds.
+
+    The least-squares line that SSP2 has now was measured at mu = 1 with intervals 1.38 times as wide as HC1's at n = 1,600 and 1.21 times
+    at 10,000; at the 6,366 records here 1.3 is what these promise. The robust line that was the default before was held to 1.2, which
+    this one misses: medians of 1.13 to 1.22.
+    """
     import statsmodels.formula.api as smf
     from demo.redbook import FORMULA, SCHEMA, records
 
@@ -278,7 +288,7 @@ def redbook() -> list[dict[str, Any]]:
         ratios.append(cf.infer(release).bse / ols.bse)
     medians = np.median(np.array(ratios), axis=0)
     return [
-        _row(f"fair: robust se over classical OLS se, {name}", float(m), 0.8, 1.2)
+        _row(f"fair: robust se over classical OLS se, {name}", float(m), 0.8, 1.3)
         for name, m in zip(ols.bse.index, medians, strict=True)
     ]
 

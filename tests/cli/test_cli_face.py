@@ -141,6 +141,11 @@ def test_every_example_works(survey):
     good(*by_path["schema draft"])
 
 
+def test_the_module_is_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "confide", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"confide {__version__}\n"
+
+
 def test_version_and_no_command():
     assert good("--version").out == f"confide {__version__}\n"
     assert good("--version", "--json").json == {"version": __version__}

@@ -47,7 +47,7 @@ def test_check_shows_every_public_fact_uncut(survey):
         "midpoint",
         "1048576",
         "rows per unit",
-        "1 (declared)",
+        "1 (declared, or by default)",
         SCHEMA.digest,
     ):
         assert text in out

@@ -125,7 +125,7 @@ def test_a_plan_says_what_it_assumes_of_rows() -> None:
         cf.Schema({"v": cf.Numeric(0, 1), "w": cf.Numeric(0, 1)}),
         cf.Schema({"v": cf.Numeric(0, 1), "w": cf.Numeric(0, 1)}, unit="person", rows_per_unit=3),
     )
-    assert "one row = one unit (assumed)" in cf.plan(_line(), bare, GDP(1.0)).summary()
+    assert "one row = one unit (declared, or by default)" in cf.plan(_line(), bare, GDP(1.0)).summary()
     assert "rows per unit 3 (declared), unit person" in cf.plan(_line(), told, GDP(1.0)).summary()
 
 

@@ -15,6 +15,11 @@ from confide.cli.session import Session
 
 __all__ = ["advise"]
 
+_READ = (
+    "\nCompared are errors at this number of records on these practice records; only methods with intervals are\n"
+    "recommended. It says nothing of records of other shapes, for which ssp2 stays the default."
+)
+
 
 def advise(
     ctx: typer.Context,
@@ -56,4 +61,6 @@ def advise(
     with progress_bar("advise") as step:
         found = verb(task, formula, known, n, requested, like=like, replications=replications, progress=step)
     session.say(str(found))
+    if task == "linear_regression":
+        session.say(_READ)
     session.answer(found.to_dict())

@@ -114,7 +114,10 @@ def check(
         session,
         [
             ("unit", found.unit),
-            ("rows per unit", f"{found.rows_per_unit} (declared)"),
+            (
+                "rows per unit",
+                f"{found.rows_per_unit} ({'declared' if found.rows_per_unit > 1 else 'declared, or by default'})",
+            ),
             ("dataset", found.dataset or "not named"),
             ("schema sha256", found.digest),
             *([("data", f"{data}: {_fits(data)}")] if data is not None else []),

@@ -230,10 +230,10 @@ class Plan:
 
 
 def _whose(schema: Mapping[str, Any]) -> str:
-    """What a unit is and how many rows it has; a schema that says nothing of it means the record, which is an assumption."""
+    """What a unit is and how many rows it has; a schema that says nothing of it means the record, as one that says so does."""
     unit, rows = schema["unit"], schema["rows_per_unit"]
     if unit == "record" and rows == 1:
-        return "one row = one unit (assumed)"
+        return "one row = one unit (declared, or by default)"
     return f"rows per unit {rows} (declared), unit {unit}"
 
 

@@ -17,13 +17,13 @@ from confide.protocol import Question
 from confide.regression.bias_aware import BiasAware
 from confide.regression.scaling import factor_name
 from confide.results import Estimates, check_alpha, student
-from confide.results.words import missing_words
+from confide.results.words import WITHOUT_NUMBERS, missing_words
 from confide.schema import Design, Schema
 
 __all__ = ["LinearEstimates", "kept", "legend"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearEstimates(Estimates):
     """Coefficients of a line in the units of the data, with predictions and R squared.
 
@@ -67,7 +67,8 @@ class LinearEstimates(Estimates):
         """The line at the rows of a public frame (pandas, or a mapping of arrays), in the response's units.
 
         Where the fit was made for prediction (`within`), values are moved into the response's declared bounds.
-        Raises `NoResult` when the release holds no reply.
+        At status "weak" it is the line of the rough estimates; at "partial" a row that an unanswered coefficient counts in gives NaN.
+        Raises `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
         """
         values = student.weighted(self._rows(frame), self.estimates)
         return pd.Series(values if self.within is None else np.clip(values, *self.within), name=self.response)
@@ -93,6 +94,8 @@ class LinearEstimates(Estimates):
     def _rows(self, frame: Any) -> NDArray[np.float64]:
         if self.design is None or self.status == "no_reply":
             raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
+        if self.status in WITHOUT_NUMBERS:
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
         matrix = self.design.matrix(frame)
         return matrix[:, [self.design.names.index(name) for name in self.names]]
 

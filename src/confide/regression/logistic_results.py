@@ -17,7 +17,7 @@ from confide.schema import Design
 __all__ = ["LogisticEstimates"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LogisticEstimates(Estimates):
     """Log-odds coefficients in the units of the data: log(P/(1 - P)) = intercept + sum of coefficient x term, P = P(second level).
 
@@ -34,7 +34,7 @@ class LogisticEstimates(Estimates):
     def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
         """`Estimates.to_dict` with the levels and the odds ratios; what is not finite is None."""
         with np.errstate(over="ignore"):
-            odds = [float(v) if np.isfinite(v) else None for v in np.exp(self.estimates)]
+            odds = [float(v) if np.isfinite(v) else None for v in np.exp(self.params.to_numpy())]
         return {**super().to_dict(alpha), "levels": list(self.levels), "odds_ratio": odds}
 
     def odds_ratios(self, alpha: float = 0.05) -> pd.DataFrame:

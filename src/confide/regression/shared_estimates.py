@@ -43,8 +43,11 @@ class SharedEstimates(LinearEstimates):
         )
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
-        """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance."""
-        matrix, value = wald.restrictions(self.names, r_matrix, r_value)
+        """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance.
+
+        A factor is no coefficient and has one for each level: `wald_test_terms()` tests them together.
+        """
+        matrix, value = self._restrictions(r_matrix, r_value)
         covariance = self.covariance if self.loose is None else self.covariance + self._spare(matrix) * self.loose
         return wald.test(matrix, value, self.estimates, covariance, self.df, self.joint, self.bias, self.status)
 
@@ -73,7 +76,7 @@ class SharedEstimates(LinearEstimates):
             if not named:
                 raise PlanError("name at least one contrast, as in t_test({'a - b': {'a': 1, 'b': -1}})")
         else:
-            matrix, value = wald.restrictions(self.names, r_matrix, r_value)
+            matrix, value = self._restrictions(r_matrix, r_value)
             named = labels(r_matrix, len(matrix))
         made = combine(self, matrix, names=named, null=value)
         if self.loose is None:
@@ -81,7 +84,12 @@ class SharedEstimates(LinearEstimates):
         return replace(made, covariance=matrix @ (self.covariance + self._spare(matrix) * self.loose) @ matrix.T)
 
     def wald_test_terms(self) -> pd.DataFrame:
-        """A joint test of each term, all levels of a factor together: statistic, df_num, df_denom, pvalue; one row for each term.
+        """A joint test of each term, that all its coefficients are zero: statistic, df_num, df_denom, pvalue; one row for each term.
+
+        With an intercept a factor's coefficients are differences from its base level, and the test asks whether levels differ. Without
+        one, as in "income ~ 0 + edu", the first factor has a coefficient for each level, which is the level's own mean where it stands
+        alone: then the test asks whether all of them are zero, which says nothing of whether levels differ. Ask that of a formula with
+        an intercept, or as `wald_test("edu[low] = edu[mid], edu[mid] = edu[high]")`.
 
         With several responses a term's coefficients are tested in all of them. The intercept is left out.
         """
@@ -125,6 +133,25 @@ class SharedEstimates(LinearEstimates):
         """`LinearEstimates.to_dict`, and under "tables" the table of each of several responses."""
         tables = {name: table.to_dict(alpha) for name, table in self.tables.items()}
         return {**super().to_dict(alpha), **({"tables": tables} if tables else {})}
+
+    def _restrictions(
+        self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """`wald.restrictions`, which names the call that works where a factor stands for its coefficients."""
+        if self.design is not None and isinstance(r_matrix, (str, list, tuple)):
+            given = (
+                r_matrix.split(",") if isinstance(r_matrix, str) else [part for part in r_matrix if type(part) is str]
+            )
+            words = {part.split("=")[0].strip().strip("`") for part in given}
+            terms = {term.name: factor_name(term) for term in self.design.terms}
+            for factor in dict.fromkeys(terms.values()):
+                if factor in words and factor not in self.names and factor not in terms:
+                    own = [name for name, kind in terms.items() if kind == factor]
+                    raise PlanError(
+                        f"{factor!r} is a factor, which has a coefficient for each level: {', '.join(own)}; their joint test is "
+                        f"wald_test_terms().loc[{factor!r}]"
+                    )
+        return wald.restrictions(self.names, r_matrix, r_value)
 
     def _rows(self, frame: Any) -> Any:
         self._single("predictions")

@@ -43,7 +43,7 @@ class ClassTable:
     logs: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassModel(Estimates):
     """Shares and means of classes, in the units of the data, and predictions: log share - sum (x_j - mean_j)^2 / (2 variance_j).
 

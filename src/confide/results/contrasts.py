@@ -20,8 +20,10 @@ __all__ = ["Combinations", "combine"]
 
 Vector = NDArray[np.float64]
 
+_NAMED = 3  # names that a prompt shows
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Combinations:
     """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
 
@@ -96,6 +98,10 @@ class Combinations:
         names = tuple(f"{self.names[i]} - {self.names[j]}" for i, j in zip(first, second, strict=True))
         return _combined(names, rows, self, np.zeros(len(rows)))
 
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
+        return f"<Combinations of estimates: {len(self.names)} ({shown}); print() shows the table>"
+
     def __str__(self) -> str:
         return str(self.summary_frame().to_string(float_format=lambda v: f"{v:.4g}"))
 
@@ -112,7 +118,7 @@ def combine(
 def _combined(names: tuple[str, ...], rows: Vector, of: Estimates | Combinations, null: Vector) -> Combinations:
     return Combinations(
         names,
-        student.weighted(rows, of.effect if isinstance(of, Combinations) else of.estimates),
+        student.weighted(rows, of.effect if isinstance(of, Combinations) else np.asarray(of.params, dtype=np.float64)),
         student.spread(rows, of.covariance),
         student.fewest(rows, of.df),
         null,

@@ -20,6 +20,7 @@ from confide.protocol import STATUSES, Release
 from confide.results import student, wald
 from confide.results.joint_law import JointLaw
 from confide.results.table import html, text
+from confide.results.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +49,9 @@ class Estimates:
     data. Arrays are read-only copies.
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
-    Outside both estimates are shown, and every standard error, test and interval is NaN.
+    Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
+    mean nothing (`confide.results.words.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field `estimates`
+    keeps what the noise gave, for studies of a method.
     Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
 
     >>> from confide.guarantees import GDP
@@ -147,8 +150,8 @@ class Estimates:
 
     @property
     def params(self) -> pd.Series[float]:
-        """The estimates, indexed by name."""
-        return self._series(self.estimates)
+        """The estimates, indexed by name; NaN at a status that says that they mean nothing (`WITHOUT_NUMBERS`)."""
+        return self._series(self._readable)
 
     @property
     def bse(self) -> pd.Series[float]:
@@ -204,7 +207,7 @@ class Estimates:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             half = student.quantile(check_alpha(alpha) / 2, self.df) * self._bse + self._bias
-            return pd.DataFrame({0: self.estimates - half, 1: self.estimates + half}, index=list(self.names))
+            return pd.DataFrame({0: self._readable - half, 1: self._readable + half}, index=list(self.names))
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "ok".
@@ -304,6 +307,11 @@ class Estimates:
         return write(self, Path(path), check_alpha(alpha))
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _readable(self) -> Vector:
+        """The estimates that may be read: none at a status that says that they mean nothing."""
+        return np.full(len(self.names), nan) if self.status in WITHOUT_NUMBERS else self.estimates
 
     @property
     def _bse(self) -> Vector:

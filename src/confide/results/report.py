@@ -17,7 +17,7 @@ from markupsafe import Markup
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.results.plot import draw, shown
-from confide.results.table import Row, environment, rows, view
+from confide.results.table import DASH, Row, environment, rows, view
 from confide.results.words import (
     WITHOUT_NUMBERS,
     approx_words,
@@ -113,10 +113,13 @@ def _protected(guarantee: Guarantee) -> str:
 
 
 def _example(result: Estimates, lines: Sequence[Row], level: str) -> str:
-    """One row of the table read aloud; empty when there are no intervals."""
+    """The first answered row of the table read aloud; empty when there are no intervals."""
     if not result.has_intervals:
         return ""
-    line = lines[shown(result)[0]]
+    answered = [place for place in shown(result) if not np.isnan(result.estimates[place])]
+    if not answered:
+        return ""
+    line = lines[answered[0]]
     estimate, _, _, _, low, high, share = line.cells
     noise = "" if share == "nan" else f"; privacy noise makes up {share} of its variance"
     return (
@@ -145,7 +148,9 @@ def _alt(result: Estimates, lines: Sequence[Row], level: str) -> str:
     kind = f"with {level} intervals" if usable else "without intervals"
     drawn = [lines[index] for index in shown(result)]
     parts = [
-        f"{line.name}: {line.cells[0]}" + (f", interval {line.cells[4]} to {line.cells[5]}" if usable else "")
+        f"{line.name}: not answered"
+        if usable and line.cells[0] == DASH
+        else f"{line.name}: {line.cells[0]}" + (f", interval {line.cells[4]} to {line.cells[5]}" if usable else "")
         for line in drawn
     ]
     return f"Plot of the estimates {kind}. " + "; ".join(parts) + "."

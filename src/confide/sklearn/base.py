@@ -90,10 +90,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         # last, when the fit is kept: a filter may turn the warning into an error, and the release was paid for
         if result.status != "ok":
             warnings.warn(
-                f"the status of this fit is {result.status!r}: {getattr(result, 'reason', '') or 'see result_.summary()'}",
+                f"the status of this fit is {result.status!r}: {self._reason(result) or 'see result_.summary()'}",
                 StatusWarning,
                 stacklevel=3,
             )
+
+    def _reason(self, result: Any) -> str:
+        """Why a status is not "ok", in the words of the result."""
+        return str(getattr(result, "reason", ""))
 
     def _roles(self, labels: tuple[str, ...] | None, width: int, label: str | None) -> Roles:
         """Which column of which schema is which, from names and shapes alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from confide.errors import NoResult, PlanError
 from confide.protocol import Method
 from confide.regression import SSP2
+from confide.results.words import WITHOUT_NUMBERS
 from confide.sklearn.base import PrivateEstimator
 from confide.sklearn.columns import Roles, columns_of, formula_of
 
@@ -54,8 +56,9 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     intercept_ : float; 0.0 when the formula has none.
     result_ : the table with standard errors and intervals (`confide.regression.LinearEstimates`).
     release_ : what may be published (`confide.Release`).
-    status_ : "ok", or why there are no intervals ("weak", "not_identified"; see `result_.reason`): the coefficients may
-        then still be finite, and mean little.
+    status_ : "ok"; "partial": some coefficients are answered, the others are NaN; "weak": no intervals, the coefficients
+        are rough; "not_identified" or "no_reply": no coefficients, all are NaN. `result_.reason` says why. `predict` and
+        `score` need every coefficient and raise `NoResult` where one is NaN.
     n_features_in_, feature_names_in_ : how many columns X had, and their names if it had any.
 
     Guarantee: the method's, under the relation in `privacy`, else the ledger's, else the method's own. The fitted
@@ -77,6 +80,20 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     >>> model.result_.names
     ('Intercept', 'x0', 'x1')
     """
+
+    @wraps(PrivateEstimator.__init__, assigned=())  # whoever asks for the signature sees the one of the parameters
+    def __new__(cls, *_: Any, **given: Any) -> PrivateRegressor:
+        """An estimator without parameters yet. Raises `PlanError` for a name that is none of them."""
+        own = cls._get_param_names()
+        others = {name: value for name, value in given.items() if name not in own}
+        if others:
+            said = ", ".join(f"{name}={value!r}" for name, value in others.items())
+            raise PlanError(
+                f"{cls.__name__} has no parameter {', '.join(others)}; it has: {', '.join(own)}; the settings of a method are given "
+                f'with it, as in method=cf.regression.SSP2("y ~ a + b", {said})'
+            )
+        made: PrivateRegressor = super().__new__(cls)
+        return made
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Release a regression of y (n,) on X (n, features), once; each call spends `privacy`. Returns the estimator.
@@ -101,13 +118,13 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         X is public: predictions for private records are as private as the records. A missing or infinite value makes
         the prediction of its row NaN or infinite.
 
-        Raises `sklearn.exceptions.NotFittedError` before fit, `NoResult` when the release gave no line, and
-        `ValueError` when the columns are not those of fit.
+        Raises `sklearn.exceptions.NotFittedError` before fit, `NoResult` when the release gave no line or left a part of
+        it unanswered (status "partial"), and `ValueError` when the columns are not those of fit.
         """
         check_is_fitted(self, "result_")
         if not np.isfinite([*self.coef_, self.intercept_]).all():
-            why = self.result_.reason or "it holds no reply"
-            raise NoResult(f"the release gave no line to predict from, its status is {self.status_!r}: {why}")
+            why = self._reason(self.result_) or "it holds no reply"
+            raise NoResult(f"the release gave no whole line to predict from, its status is {self.status_!r}: {why}")
         if self._whole or not hasattr(self.result_, "predict"):
             rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
             with np.errstate(all="ignore"):
@@ -117,8 +134,18 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         _, columns = columns_of(X, "X")
         return np.asarray(self.result_.predict(dict(zip(self._features, columns, strict=True))), dtype=np.float64)
 
+    def _reason(self, result: Any) -> str:
+        """The result's words; where they name a setting of the method, as it is given to an estimator."""
+        formula = getattr(getattr(result, "design", None), "formula", "y ~ x")
+        return (
+            super()
+            ._reason(result)
+            .replace("ask limit='none'", f'give method=cf.regression.SSP2({formula!r}, limit="none")')
+        )
+
     def _keep(self, result: Any, features: tuple[str, ...]) -> None:
-        slopes = dict(zip(result.names, map(float, result.estimates), strict=True))
+        readable = np.full(len(result.names), np.nan) if result.status in WITHOUT_NUMBERS else result.estimates
+        slopes = dict(zip(result.names, map(float, readable), strict=True))
         self.intercept_ = slopes.pop("Intercept", 0.0)
         terms = getattr(getattr(result, "design", None), "terms", ())
         plain = set(slopes) <= set(features) and all(term.plain is not None for term in terms)
