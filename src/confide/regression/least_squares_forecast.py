@@ -21,8 +21,8 @@ from confide.mechanisms.rows import BITS, BOUND, Box
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Event, Spend, Statistic
 from confide.protocol.events import leaves
+from confide.regression.far_bounds import FAR, NEAR, NOTED
 from confide.regression.forecast import Expect, Expected
-from confide.regression.least_squares_reading import FAR, NEAR, NOTED
 from confide.regression.practice import Shape
 from confide.regression.round_forecast import Rounds
 from confide.regression.sandwich import Sandwich
@@ -228,7 +228,9 @@ def too_wide(design: Design, schema: Schema) -> Iterator[str]:
         reach = max(term.high - mean, mean - term.low) / sd
         if reach > NOTED:
             low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
-            then = "it will go unanswered" if reach > FAR else "the table will say that it takes them for rare"
+            then = (
+                "it will go unanswered" if reach > FAR else "it goes unanswered unless its histogram shows a short tail"
+            )
             yield (
                 f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its "
                 f"coefficient and no private count can see them, so that {then}; declare it within [{low:.2g}, {high:.2g}] "

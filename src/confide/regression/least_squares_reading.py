@@ -18,6 +18,7 @@ from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
 from confide.regression.explained import Explained
+from confide.regression.far_bounds import NEAR, NOTED, far, short_tail
 from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
 from confide.regression.linear import legend
 from confide.regression.needs import Unanswered, bounds_words, demand_words, level_needs, plain, tied_words
@@ -28,14 +29,10 @@ from confide.regression.score_sums import decoded_sums, names_of
 from confide.regression.shared_estimates import SharedEstimates
 from confide.schema import Design
 
-__all__ = ["FAR", "NEAR", "NOTED", "LeastSquaresReading"]
+__all__ = ["LeastSquaresReading"]
 
 Array = NDArray[np.float64]
 
-#: A feature whose bounds lie this many of its sds away may have records there that no private count can see. From the first number on the
-# table says that it takes them for rare; from the second on one record can outweigh a sample of ten thousand, and the coefficient is
-# not answered (docs/methods/ssp2.md has the tables behind both). The third: bounds that would do.
-NOTED, FAR, NEAR = 25.0, 100.0, 10.0
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.
 _TIED, _CLOSELY = 0.2, 0.1
@@ -107,6 +104,21 @@ class LeastSquaresReading:
         away = np.abs((public_middle - middle) / half - self._public("feature_mean")) + public_half / half
         return {j: float(away[j] / self._public("feature_sd")[j]) for j in ranged(self.design)}
 
+    @cached_property
+    def far(self) -> tuple[int, ...]:
+        """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
+        return tuple(j for j, reach in self.reach.items() if far(reach, self._short(j)))
+
+    def _short(self, j: int) -> bool:
+        """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
+        if "ranges" not in self.release.statistics:
+            return False
+        noisy, term = self.release["ranges"], self.design.terms[j]
+        middle, half = self.box.middle[j], self.box.half[j]
+        mean, spread = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
+        own = noisy.decode()[ranged(self.design).index(j)]
+        return short_tail(own, sqrt(noisy.variance), self._records, (term.low, term.high), float(mean), float(spread))
+
     @property
     def unlimited(self) -> bool:
         """Whether no record of the public box could have been limited."""
@@ -117,15 +129,15 @@ class LeastSquaresReading:
     def _unanswered(self) -> Unanswered:
         """Which coefficients are not answered, and why."""
         s, limited = self.sandwich, not self.unlimited
-        far = [1 + j for j, reach in self.reach.items() if reach > FAR] if limited else []
+        away = [1 + j for j in self.far] if limited else []
         # nearer bounds, and those of features of which nothing is limited, are only a cause of large noise
-        wide = [1 + j for j, reach in self.reach.items() if 1 + j in far or (reach > NOTED and s.demand[1 + j] > 1)]
-        correlation = np.abs(s.correlation()[:, far])
+        wide = [1 + j for j, reach in self.reach.items() if 1 + j in away or (reach > NOTED and s.demand[1 + j] > 1)]
+        correlation = np.abs(s.correlation()[:, away])
         tied = np.asarray((correlation > self._tied[:, None]).any(axis=1))
         return Unanswered(
             wide=tuple(wide),
             demanding=tuple(j for j in range(len(tied)) if s.demand[j] > 1 and not tied[j] and j not in wide),
-            tied={j: far[int(np.argmax(correlation[j]))] for j in range(len(tied)) if tied[j] and j not in wide},
+            tied={j: away[int(np.argmax(correlation[j]))] for j in range(len(tied)) if tied[j] and j not in wide},
         )
 
     @cached_property
@@ -145,7 +157,7 @@ class LeastSquaresReading:
         j = place - 1
         term, middle, half = self.design.terms[j], self.box.middle[j], self.box.half[j]
         mean, sd = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
-        limits = not self.unlimited and self.reach[j] > FAR
+        limits = not self.unlimited and j in self.far
         why = (
             "a few records out there could move its coefficient and no private count can see them"
             if limits
@@ -163,8 +175,8 @@ class LeastSquaresReading:
         if left.demanding:
             demand = [float(s.demand[place]) for place in left.demanding]
             parts.append(demand_words([names[place] for place in left.demanding], demand, self._records))
-        for far in dict.fromkeys(left.tied.values()):
-            parts.append(tied_words([names[j] for j, with_ in left.tied.items() if with_ == far], names[far]))
+        for other in dict.fromkeys(left.tied.values()):
+            parts.append(tied_words([names[j] for j, with_ in left.tied.items() if with_ == other], names[other]))
         return "; ".join(part for part in parts if part)
 
     @property
@@ -301,7 +313,9 @@ class LeastSquaresReading:
             for limit in (self._number("score_limit"), float(self._public("largest")[0]))
         )
         noted = [
-            f"{self.design.terms[j].name} ({reach:.0f})" for j, reach in self.reach.items() if NOTED < reach <= FAR
+            f"{self.design.terms[j].name} ({reach:.0f})"
+            for j, reach in self.reach.items()
+            if reach > NOTED and j not in self.far
         ]
         lumps = (
             f"; that next to no record lies far out in the bounds of {', '.join(noted)}, in brackets their reach in standard deviations"
