@@ -81,7 +81,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     ('Intercept', 'x0', 'x1')
     """
 
-    @wraps(PrivateEstimator.__init__, assigned=())  # type: ignore[misc]  # whoever asks for the signature sees the one of the parameters
+    @wraps(PrivateEstimator.__init__, assigned=())  # type: ignore[misc]  # the signature is that of the parameters
     def __new__(cls, *_: Any, **given: Any) -> PrivateRegressor:
         """An estimator without parameters yet. Raises `PlanError` for a name that is none of them."""
         own = cls._get_param_names()
