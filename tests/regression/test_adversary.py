@@ -40,9 +40,12 @@ def test_the_published_line_is_a_function_of_the_published_numbers(recenter):
         box = private_box(design, ranges.decode(), sqrt(ranges.variance))
         assert made.public["box"].tolist() == [list(box.middle), list(box.half)]
         assert box != Box.of(design)
-    (moments,) = method._layout(SCHEMA).decoded(drawn.decode(), sqrt(drawn.variance)).each
+    layout = method._layout(SCHEMA)
+    if recenter:
+        layout = layout.far(float(made.public["cap"][0]))
+    (moments,) = layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
     assert made.public["theta"].tolist() == method._starting_line(design, moments, box).tolist()
-    assert set(made.public) == ({"theta", "box"} if recenter else {"theta"})
+    assert set(made.public) == ({"theta", "box", "cap", "limits"} if recenter else {"theta"})
 
 
 @pytest.mark.parametrize("bad", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0)])
