@@ -124,6 +124,7 @@ def test_powers_multiply(curve: Curve, k: int, times: int) -> None:
     assert curve.power(k).compose(curve.power(times)) == curve.power(k + times)
 
 
+@pytest.mark.long
 @settings(max_examples=6, deadline=None)
 @given(st.lists(LEAKY, min_size=2, max_size=3), st.floats(0.0, 4.0))
 def test_a_product_is_between_its_parts_and_basic_composition(parts: list[Curve], epsilon: float) -> None:
@@ -269,6 +270,7 @@ def test_no_pure_mu_where_none_exists(curve: Curve) -> None:
     assert "TradeOff" in str(caught.value)
 
 
+@pytest.mark.long
 def test_products_of_light_tails_have_a_mu() -> None:
     parts = (symmetric_laplace(2, 0.5), laplace(0.5), gaussian(0.5), approx_dp(0.5))
     product = parts[0]

@@ -73,6 +73,7 @@ def test_randomised_response_with_a_leak(epsilon, delta, k, at):
     assert truth <= mpmath.mpf(found) <= truth + mpmath.mpf("1e-6")
 
 
+@pytest.mark.long
 def test_sums_by_quadrature():
     """Laplace twice, and Laplace after Gaussian: delta(e) is the mean of the second profile at e less the first loss."""
     with mpmath.workdps(25):

@@ -272,6 +272,7 @@ def tree(generator: np.random.Generator, state: Account, depth: int) -> tuple[Ar
     )
 
 
+@pytest.mark.long
 def test_adaptive_trees_with_conversions_stay_within_the_pair() -> None:
     """The exact divergence of all outcomes, in both orders, at 400 orders."""
     generator, deep = np.random.default_rng(20241122), 0

@@ -71,6 +71,7 @@ def test_the_threshold_is_the_least_step_that_noise_reaches_with_at_most_delta(d
     assert reach(least - 2 - least * mp.mpf(10) ** -8) > mp.mpf(delta)
 
 
+@pytest.mark.long
 def test_next_to_unsafe_data_a_reply_is_as_rare_as_delta_says() -> None:
     plan = planned(asked=cf.GDP(2.0, 0.05))
     replies, runs = 0, 20_000

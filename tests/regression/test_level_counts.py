@@ -144,6 +144,7 @@ def test_many_levels_are_counted_and_not_listed() -> None:
     assert level_remarks([]) == ""
 
 
+@pytest.mark.long
 def test_the_margin_of_a_laplace_count_is_a_95_percent_interval() -> None:
     schema = cf.Schema({"g": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
     source = cf.read(pd.DataFrame({"g": ["a"] * 300, "x": [0.5] * 300}), schema)

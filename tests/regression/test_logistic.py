@@ -61,7 +61,9 @@ def released(
 # contract and audit --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", list(REQUESTS))
+@pytest.mark.parametrize(
+    "mechanism", [pytest.param(one, marks=[pytest.mark.long] * (one == "objective")) for one in REQUESTS]
+)
 def test_contract(mechanism: str) -> None:
     method = Logistic(FORMULA, mechanism=mechanism)
     contract = check_method(method, SCHEMA, privacy=REQUESTS[mechanism], raises=False, replications=20)

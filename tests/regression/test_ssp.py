@@ -433,6 +433,7 @@ def test_intervals_cover_under_equal_variances(cov: str) -> None:
     assert consistent(hits, 0.93, 0.985)
 
 
+@pytest.mark.long
 def test_robust_covers_under_unequal_variances_where_classical_fails() -> None:
     frames = []
     for r in range(200):

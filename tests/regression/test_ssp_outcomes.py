@@ -299,6 +299,7 @@ def test_few_records_have_a_status_in_every_table() -> None:
     assert np.isnan(result.wald_test("y1: a = y2: a").pvalue)
 
 
+@pytest.mark.long
 def test_the_errors_of_two_responses_are_correlated_as_stated() -> None:
     """The sample covariance of 150 noisy lines against the noise part stated for one: 6 sds of a correlation at most."""
     frame = records(1_500, 10)

@@ -227,6 +227,7 @@ def test_losses_are_those_of_the_line_and_never_beyond_the_clip(kind: str) -> No
     assert np.array_equal(map_(codes), np.concatenate([map_(codes[:, [j]]) for j in range(3)], axis=1))
 
 
+@pytest.mark.long
 def test_a_record_of_the_real_release_is_within_the_claim() -> None:
     """The winner's number and the count, releases on each neighbour of a pair with opposite rows: no epsilon beyond the claim."""
     claim = cf.ApproxDP(2.0, 0.01, relation="add-remove")

@@ -52,6 +52,7 @@ piece = st.sampled_from(
 hostile = st.lists(piece | st.binary(max_size=3), max_size=8).map(lambda parts: b"".join(parts).replace(b"\n", b""))
 
 
+@pytest.mark.long
 @given(st.lists(hostile, min_size=1, max_size=12), st.integers(1, 3), st.sampled_from([",", ";", "\t"]))
 @settings(max_examples=800, deadline=None)
 def test_each_line_by_itself(found, width, delimiter):

@@ -58,6 +58,7 @@ def test_ten_million_records_in_500_megabytes(tmp_path):
     assert peak(write(tmp_path / "t.parquet", rows), rows) < 500
 
 
+@pytest.mark.long
 def test_a_longer_file_needs_no_more(tmp_path):
     """Eight row groups against two: each thread holds one at a time."""
     short, long = (

@@ -30,7 +30,7 @@ class Typical:
 
     >>> from confide.schema import Numeric
     >>> Numeric(0, 1e6, typical=(5e3, 9e4)).typical
-    Typical(low=5000.0, high=90000.0, provenance=Provenance(kind='public', text=''))
+    Typical(low=5000.0, high=90000.0, provenance=Provenance(kind='public', text=''), own=None)
     >>> Typical(5e3, 9e4, Provenance("public", "yearbook 2023")).provenance.text
     'yearbook 2023'
     """
