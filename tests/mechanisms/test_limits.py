@@ -126,12 +126,13 @@ def test_the_excess_of_a_power_tail_is_close() -> None:
 
 
 def test_a_lump_far_out_makes_every_edge_before_it_reliable() -> None:
-    counts = np.array([5_000.0, 500, 50, 0, -30, 10, -8, 4, 30, 2, -3])
+    counts = np.array([5_000.0, 500, 50, 0, -30, 10, -8, 4, 60, 2, -3])
     tail = Tail(counts, np.array(TAIL_EDGES), 5.0)
     assert tail.reliable.tolist() == [True] * 8 + [False] * 2
-    assert tail.index(3.5) == pytest.approx(
-        np.log2(29 / (5 * sqrt(2)))
-    )  # 29 beyond the far edge, none seen beyond twice it
+    # 59 beyond the far edge, none seen beyond twice it; half as many say a slower fall than is taken
+    assert tail.index(3.5) == pytest.approx(np.log2(59 / (5 * sqrt(2))))
+    counts[8] = 30
+    assert Tail(counts, np.array(TAIL_EDGES), 5.0).index(3.5) == 2.5
     counts[8:] = 0
     assert not Tail(counts, np.array(TAIL_EDGES), 5.0).reliable[3:].any()
     assert Tail(counts, np.array(TAIL_EDGES), 5.0).index(3.5) == 3.5
@@ -143,7 +144,9 @@ def sizes_of(maximum: float, *, lump: float = 0.0, residual: float = 3.0) -> Siz
     counts = np.array([800.0, 150, 45, 5, 0, 0, 0, 0, lump, 0, 0])
     tail = Tail(counts, g * np.array(TAIL_EDGES), 4.0)
     leverage = Tail(np.array([900.0, 90, 10, 0, 0, 0, 0, 0, 0]), sqrt(2) * np.array(LEVERAGE_EDGES), 7.0)
-    return Sizes(weights, 0.1, 1_000.0, tail, leverage, Maxima(9.0, maximum, residual), Levels(0.3, 0.6, 0.17, 0.3))
+    return Sizes(
+        weights, 0.1, 1_000.0, tail, leverage, Maxima(9.0, maximum, residual), Levels(0.3, 0.6, 0.17, 0.3, 0.6)
+    )
 
 
 def test_limits_grow_with_what_is_seen_and_end_at_the_public_maximum() -> None:

@@ -2,7 +2,8 @@
 
 A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
 excess, sum (|v r| - R)^+, is a quarter of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
-least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
+least like |s|^-3.5, or like what the counts far out say, not slower than |s|^-2.5. Where no record of the public box can exceed a limit,
+nothing is assumed. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
 USUAL_INDEX, _MEAT_INDEX = 3.5, 3.0
 # Beyond the far edge records are rare in data of ordinary tails. Where some are seen, the counts beyond it and beyond twice it say how
-# fast the tail falls, not slower than this: x^2 for an exponential x has about 2 there.
-_FAR_EDGE, _SLOWEST = 7, 2.0
+# fast the tail falls, not slower than this.
+_FAR_EDGE, _SLOWEST = 7, 2.5
 #: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise; beyond twice the far edge, where
 #: one record weighs most, above the second.
 CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
 # no more noise on b than so many sds of its sampling, and more where it costs more.
-_STEPS = ((2.25, 2.5), (CERTAIN, 6.0), (_BEYOND_DOUBT, inf))
+_STEPS = ((2.25, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
 _BIAS, _UNLIMITED = 0.25, 1.1
 # Public combinations of levels and corners of numeric features that are gone through one by one.
@@ -186,12 +187,15 @@ class Tail:
 
 @dataclass(frozen=True)
 class Levels:
-    """mu of each part for one record, as its noise is: the bound of a record's part over the sd."""
+    """mu of each part for one record, as its noise is: the bound of a record's part over the sd. start: that of b from which the first
+    limit follows, smaller than `cross` where b gets more of the budget: then it has less noise, not a farther limit.
+    """
 
     gram: float
     cross: float
     square: float
     meat: float
+    start: float
 
 
 @dataclass(frozen=True)
@@ -249,7 +253,7 @@ class Sizes:
 
     def _score(self, typical: float, sampling: float) -> float:
         """R: what is believed counts up to a width that is afforded, what is certain at any."""
-        mu, limit = self.levels.cross, max(3 * typical, 0.5 * min(self.levels.cross, 1.0) * sampling)
+        mu, limit = self.levels.cross, max(3 * typical, 0.5 * min(self.levels.start, 1.0) * sampling)
         for believed, afforded in reversed(_STEPS):
             wanted = self._enough(limit, sampling, replace(self.tail, believed=believed))
             limit = max(limit, min(wanted, afforded * mu * sampling))

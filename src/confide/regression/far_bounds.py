@@ -1,10 +1,12 @@
 """Which features have bounds so far from their values that a few records out there could move a coefficient unseen.
 
 reach: the farthest point of a feature's public bounds from its private mean, in its private sds. Up to 25 of them the limits of scores and
-leverages look after what can be counted. Beyond, a coefficient is answered only where the private histogram of ranges shows a short tail,
-at most .5 % of the records beyond five sds, its noise counted against it; and never beyond a reach of 100, where one record can outweigh
-a sample of ten thousand. A long tail goes on where it can be seen no more; that a short one ends is an assumption, which the table names.
-All of it is post-processing.
+leverages look after what can be counted, and so they do up to where a record with a residual of four sds would be limited at all: with
+many records limits are far out. Beyond, a coefficient is answered only where private counts show a short tail: at most .5 % of the records
+beyond five sds in the histogram of ranges, or, where scores have no long tail, at most .5 % as far out in the metric as every record
+beyond ten sds is; noise is counted against both. It is never answered beyond a reach of 100 with limits that close, where one record can
+outweigh a sample of ten thousand. A long tail goes on where it can be seen no more; that a short one ends is an assumption, which the
+table names. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -16,23 +18,45 @@ from numpy.typing import NDArray
 
 from confide.mechanisms.ranges import CELLS
 
-__all__ = ["FAR", "NEAR", "NOTED", "far", "short_tail"]
+__all__ = ["FAR", "NEAR", "NOTED", "RESIDUAL", "far", "few_far", "short_tail"]
 
 Array = NDArray[np.float64]
 
-#: The first and the last reach between which the tail decides; and how many sds of its own bounds would do.
+#: The first and the last reach between which tails decide; and how many sds of its own bounds would do.
 NOTED, FAR, NEAR = 25.0, 100.0, 10.0
 # A tail is short with at most this share of the records beyond so many sds; so many sds of the count's noise are added to it.
 _SHARE, _BEYOND, _DOUBT = 0.005, 5.0, 1.5
+# Farther out, of all records.
+_OUTER = 10.0
+#: A residual so large, in sds: where it is not limited at the bounds, these are not far.
+RESIDUAL = 4.0
 
 
-def far(reach: float, tail: bool) -> bool:
-    """Whether a feature of that reach is not answered for. tail: whether its histogram shows a short one.
+def far(reach: float, limited: float, tail: bool) -> bool:
+    """Whether a feature of that reach is not answered for. limited: from how many of its sds on a residual of four sds makes a score
+    that is limited; tail: whether private counts show a short one.
 
-    >>> far(20.0, False), far(50.0, True), far(50.0, False), far(200.0, True)
-    (False, False, True, True)
+    >>> far(20.0, 9.0, False), far(50.0, 60.0, False), far(50.0, 30.0, True), far(50.0, 30.0, False), far(200.0, 30.0, True)
+    (False, False, False, True, True)
     """
-    return reach > FAR or (reach > NOTED and not tail)
+    return reach > max(NOTED, limited) and (reach > FAR or not tail)
+
+
+def few_far(beyond: Array, noise: Array, edges: Array, per_sd: float, records: float) -> bool:
+    """Whether few records are so long in the metric as every record beyond ten of a feature's sds is.
+
+    beyond, noise, edges (k,): the noisy number of records longer than each edge, and its sd; per_sd: the least length of a record per sd
+    of the feature; records: their noisy number.
+
+    >>> counts, noise = np.array([400.0, 5.0]), np.array([10.0, 7.0])
+    >>> few_far(counts, noise, np.array([2.0, 8.0]), 1.0, 10_000.0), few_far(counts, noise, np.array([2.0, 12.0]), 1.0, 10_000.0)
+    (True, False)
+    """
+    inside = np.flatnonzero(edges <= _OUTER * per_sd)
+    if not inside.size:
+        return False
+    last = inside[-1]
+    return bool(max(float(beyond[last]), 0.0) + _DOUBT * float(noise[last]) <= _SHARE * records)
 
 
 def short_tail(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.limits import TAIL_EDGES, USUAL_INDEX, Tail
+from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, USUAL_INDEX, Tail
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
 from confide.mechanisms.score_rows import LimitedScores
@@ -18,7 +18,7 @@ from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
 from confide.regression.explained import Explained
-from confide.regression.far_bounds import NEAR, NOTED, far, short_tail
+from confide.regression.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
 from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
 from confide.regression.linear import legend
 from confide.regression.needs import Unanswered, bounds_words, demand_words, level_needs, plain, tied_words
@@ -105,9 +105,19 @@ class LeastSquaresReading:
         return {j: float(away[j] / self._public("feature_sd")[j]) for j in ranged(self.design)}
 
     @cached_property
+    def _per_sd(self) -> Array:
+        """The least length |v| of a record per private sd that a term of it is away from its mean, (terms,)."""
+        back = np.linalg.inv(self._public("metric"))
+        rows = back[1:] - self._public("feature_mean")[:, None] * back[0]
+        return np.asarray(self._public("feature_sd") / np.linalg.norm(rows, axis=1))
+
+    @cached_property
     def far(self) -> tuple[int, ...]:
         """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
-        return tuple(j for j, reach in self.reach.items() if far(reach, self._short(j)))
+        limited = self._number("score_limit") / (RESIDUAL * self._number("sigma") * self._per_sd)
+        return tuple(
+            j for j, reach in self.reach.items() if far(reach, float(limited[j]), self._short(j) or self._few(j))
+        )
 
     def _short(self, j: int) -> bool:
         """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
@@ -118,6 +128,15 @@ class LeastSquaresReading:
         mean, spread = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
         own = noisy.decode()[ranged(self.design).index(j)]
         return short_tail(own, sqrt(noisy.variance), self._records, (term.low, term.high), float(mean), float(spread))
+
+    def _few(self, j: int) -> bool:
+        """Whether few records are far out in the metric, hence in this feature, and the tail of scores was counted to its end."""
+        if "leverage" not in self.release.statistics or self._unfinished:
+            return False
+        noisy = self.release["leverage"]
+        edges = sqrt(float(self._public("weights").sum())) * np.array(LEVERAGE_EDGES)
+        seen = Tail(noisy.decode(), edges, sqrt(noisy.variance))
+        return few_far(seen.beyond, seen.noise, edges, float(self._per_sd[j]), self._records)
 
     @property
     def unlimited(self) -> bool:
@@ -149,8 +168,12 @@ class LeastSquaresReading:
     @property
     def _tied(self) -> Array:
         """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
-        unfinished = self._tail.index(np.inf) < np.inf
-        return np.array([_CLOSELY, *[_CLOSELY if unfinished else _TIED] * len(self.design.terms)])
+        return np.array([_CLOSELY, *[_CLOSELY if self._unfinished else _TIED] * len(self.design.terms)])
+
+    @property
+    def _unfinished(self) -> bool:
+        """Whether scores are seen so far out that more may lie beyond."""
+        return self._tail.index(np.inf) < np.inf
 
     def _too_wide(self, place: int, *, hidden: bool) -> str:
         """The sentence on a feature's bounds. hidden: its coefficient could not be told without limits either."""
