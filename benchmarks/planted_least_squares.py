@@ -77,8 +77,8 @@ _PEEKED = {
     "exact histogram of scores": ("tail",),
     "exact histogram of lengths": ("leverage",),
     "exact ranges": ("ranges",),
-    "exact metric": ("round 1", "large round 1", "short round 1"),
-    "exact fit": ("gram", "large gram", "short gram", "cross", "large cross", "short cross"),
+    "exact metric": ("round 1", "short round 1"),
+    "exact fit": ("gram", "short gram", "cross", "short cross"),
     "exact branch": ("count",),
     "exact tables": ("sums",),
 }

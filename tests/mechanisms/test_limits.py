@@ -144,9 +144,7 @@ def sizes_of(maximum: float, *, lump: float = 0.0, residual: float = 3.0) -> Siz
     counts = np.array([800.0, 150, 45, 5, 0, 0, 0, 0, lump, 0, 0])
     tail = Tail(counts, g * np.array(TAIL_EDGES), 4.0)
     leverage = Tail(np.array([900.0, 90, 10, 0, 0, 0, 0, 0, 0]), sqrt(2) * np.array(LEVERAGE_EDGES), 7.0)
-    return Sizes(
-        weights, 0.1, 1_000.0, tail, leverage, Maxima(9.0, maximum, residual), Levels(0.3, 0.6, 0.17, 0.3, 0.6)
-    )
+    return Sizes(weights, 0.1, 1_000.0, tail, leverage, Maxima(9.0, maximum, residual), Levels(0.3, 0.6, 0.17, 0.3))
 
 
 def test_limits_grow_with_what_is_seen_and_end_at_the_public_maximum() -> None:

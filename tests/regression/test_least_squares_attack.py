@@ -144,7 +144,7 @@ def test_a_true_line_is_rarely_rejected() -> None:
 def widths(n: int, mu: float, p: int, top: float, runs: int = 150) -> Array:
     """Of intervals under the chosen limits, in units of those without noise: normal scores, a typical size of 1."""
     g, sd, found = np.random.default_rng(5), 1 / (mu * sqrt(0.08)), []
-    levels = Levels(*(mu * sqrt(share) for share in (0.10, 0.36, 0.03, 0.11, 0.36)))
+    levels = Levels(*(mu * sqrt(share) for share in (0.10, 0.36, 0.03, 0.11)))
     for _ in range(runs):
         sizes = np.abs(g.standard_normal(n)) * np.sqrt((g.standard_normal((n, p)) ** 2).mean(axis=1))
         counts = np.histogram(sizes, [0, *TAIL_EDGES, np.inf])[0] + sd * g.standard_normal(len(TAIL_EDGES) + 1)

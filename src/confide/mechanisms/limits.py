@@ -187,15 +187,12 @@ class Tail:
 
 @dataclass(frozen=True)
 class Levels:
-    """mu of each part for one record, as its noise is: the bound of a record's part over the sd. start: that of b from which the first
-    limit follows, smaller than `cross` where b gets more of the budget: then it has less noise, not a farther limit.
-    """
+    """mu of each part for one record, as its noise is: the bound of a record's part over the sd."""
 
     gram: float
     cross: float
     square: float
     meat: float
-    start: float
 
 
 @dataclass(frozen=True)
@@ -253,7 +250,7 @@ class Sizes:
 
     def _score(self, typical: float, sampling: float) -> float:
         """R: what is believed counts up to a width that is afforded, what is certain at any."""
-        mu, limit = self.levels.cross, max(3 * typical, 0.5 * min(self.levels.start, 1.0) * sampling)
+        mu, limit = self.levels.cross, max(3 * typical, 0.5 * min(self.levels.cross, 1.0) * sampling)
         for believed, afforded in reversed(_STEPS):
             wanted = self._enough(limit, sampling, replace(self.tail, believed=believed))
             limit = max(limit, min(wanted, afforded * mu * sampling))

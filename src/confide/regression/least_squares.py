@@ -57,7 +57,7 @@ class LeastSquares:
         return ScoreSums(self.design, self.limit, self.clipping_check)
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
-        """The spends of all branches."""
+        """The spends of both branches."""
         event, statistics = self._sums.plan(allowance)
         return {
             "event": event,

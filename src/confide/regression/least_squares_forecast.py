@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram
-from confide.mechanisms.limits import CERTAIN, LEVERAGE_EDGES, TAIL_EDGES, Limits, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import CERTAIN, LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Sizes, Tail, public_maxima
 from confide.mechanisms.metric import Layout, Metric
 from confide.mechanisms.ranges import CELLS, private_box, ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
@@ -27,15 +27,15 @@ from confide.regression.practice import Shape
 from confide.regression.round_forecast import Rounds
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import to_units
-from confide.regression.score_sums import Standing, branch_of, levels_of
+from confide.regression.score_sums import Standing
 from confide.schema import Design, Schema
 
 __all__ = ["expected", "too_wide"]
 
 Array = NDArray[np.float64]
 
-# The count's share of mu^2 (`score_sums`).
-_COUNT = 0.01
+# The count's share of mu^2; and fewer records than so many noise units for each coefficient leave no budget for ranges (`score_sums`).
+_COUNT, _ENOUGH = 0.01, 30
 _SEED = 20261122
 # 95 % of a normal distribution are so many sds wide.
 _WIDE = 3.92
@@ -72,12 +72,12 @@ class _Sums:
 
     @cached_property
     def branch(self) -> str:
-        return branch_of(self.mu * self.count, len(self.design.terms) + 1)
+        return "" if self.mu * self.count >= _ENOUGH * (len(self.design.terms) + 1) else "short "
 
     @cached_property
     def box(self) -> Box:
         """The box of noisy ranges, from histograms without noise."""
-        if self.branch == "short " or "ranges" not in self.noise:
+        if self.branch or "ranges" not in self.noise:
             return Box.of(self.design)
         own = [1 + j for j in ranged(self.design)]
         cells = np.clip(((self.shape.scaled[:, own] + 1) / 2 * CELLS).astype(int), 0, CELLS - 1)
@@ -109,7 +109,7 @@ class _Sums:
             self.box, self.layout, self.scaled, self.shape.response, self.each, self.theta,
             self.moments, self.noise, self.mu, self.generator,
         )  # fmt: skip
-        return rounds.standing(self.branch)
+        return rounds.standing(long=not self.branch)
 
     @property
     def metric(self) -> Metric:
@@ -130,17 +130,15 @@ class _Sums:
             "tail": self._tail("tail", np.linalg.norm(self.scores, axis=1), [sigma * size * e for e in TAIL_EDGES]),
             "leverage": None if self.unlimited else self._tail("leverage", lengths, [size * e for e in LEVERAGE_EDGES]),
         }
+        levels = Levels(
+            BOUND / self.noise[self.branch + "gram"],
+            (1 << BITS) / self.noise[self.branch + "cross"],
+            BOUND / self.noise["square"],
+            BOUND / self.noise["meat"],
+        )
         tail = tails["tail"]
         assert tail is not None
-        sizes = Sizes(
-            self.metric.weights,
-            sigma,
-            self.standing.count,
-            tail,
-            tails["leverage"],
-            maxima,
-            levels_of(self.noise, self.branch),
-        )
+        sizes = Sizes(self.metric.weights, sigma, self.standing.count, tail, tails["leverage"], maxima, levels)
         return sizes.limits(self._rarer(), unlimited=self.unlimited)
 
     def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:

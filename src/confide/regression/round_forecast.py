@@ -39,15 +39,15 @@ class Rounds:
     mu: float
     generator: np.random.Generator
 
-    def standing(self, branch: str) -> Standing:
+    def standing(self, *, long: bool) -> Standing:
         """After the last round of the branch."""
         transform, cap = self.layout.start()
         start = Frame.of(self.box, transform.T, np.zeros(len(transform)), 1.0)
-        standing = self._round(branch + "round 1", start, cap, first=True)
-        if branch == "short ":
-            return standing
-        frame, cap = second_frame(standing, self.box, self.moments.blocks, self.sd[branch + "round 2"])
-        return self._round(branch + "round 2", frame, cap, first=False)
+        if not long:
+            return self._round("short round 1", start, cap, first=True)
+        standing = self._round("round 1", start, cap, first=True)
+        frame, cap = second_frame(standing, self.box, self.moments.blocks, self.sd["round 2"])
+        return self._round("round 2", frame, cap, first=False)
 
     def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> Standing:
         done = self._drawn(self.sd[name], frame, cap)

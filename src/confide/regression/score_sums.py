@@ -2,8 +2,8 @@
 
 Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q and the meat
 are Gaussian mechanisms on exact integers (`mechanisms.score_rows`, `blocks`, `ranges`), adaptively composed: mu^2 adds up, and is the same
-in each of three branches, of which a noisy count chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork,
-Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+in both branches, of which a noisy count chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
+Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 """
 
 from __future__ import annotations
@@ -40,32 +40,18 @@ from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan,
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = [
-    "PASSES",
-    "ScoreSums",
-    "Standing",
-    "branch_of",
-    "decoded_sums",
-    "levels_of",
-    "names_of",
-    "second_frame",
-    "standing_after",
-]
+__all__ = ["PASSES", "ScoreSums", "Standing", "decoded_sums", "names_of", "second_frame", "standing_after"]
 
 Array = NDArray[np.float64]
 
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
-# Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1. Where records are many for
-# the noise the rounds need less, and b gets it.
+# Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1.
 _COMMON = {"count": 1, "clipping": 1, "tail": 8, "leverage": 2, "square": 3, "meat": 11}
+_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 34}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 36}
-_RANGES = {"ranges": 7}
-_LONG = {"round 1": 11, "round 2": 12, "gram": 10, "cross": 34}
-_LARGE = {"large round 1": 5, "large round 2": 5, "large gram": 10, "large cross": 47}
-# Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round. More than the second
-# number: the large branch.
-_ENOUGH, _MANY = 30, 300
+# Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
+_ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
 _FAR = 1e6
 # Where a round's residuals are clipped, in their sds; and how much of the noise of A its eigenvalues are floored at.
@@ -74,26 +60,7 @@ _REACH, _FLOORED, _FLOORED_FACTOR = 3.0, 0.5, 0.3
 
 def names_of(statistics: Mapping[str, Any]) -> tuple[str, str]:
     """The names of A and b in the branch that was drawn."""
-    branch = next(prefix for prefix in ("", "large ", "short ") if f"{prefix}gram" in statistics)
-    return f"{branch}gram", f"{branch}cross"
-
-
-def branch_of(noise_units: float, coefficients: int) -> str:
-    """The prefix of the branch for mu times the noisy count of records and that many coefficients.
-
-    >>> branch_of(100.0, 4), branch_of(600.0, 4), branch_of(5_000.0, 4)
-    ('short ', '', 'large ')
-    """
-    if noise_units < _ENOUGH * coefficients:
-        return "short "
-    return "" if noise_units < _MANY * coefficients else "large "
-
-
-def levels_of(noise_sd: Mapping[str, float], branch: str) -> Levels:
-    """What the planned noise sds of a branch's sums mean for one record."""
-    cross = (1 << BITS) / noise_sd[branch + "cross"]
-    start = cross * sqrt(_LONG["cross"] / _LARGE["large cross"]) if branch == "large " else cross
-    return Levels(BOUND / noise_sd[branch + "gram"], cross, BOUND / noise_sd["square"], BOUND / noise_sd["meat"], start)
+    return ("gram", "cross") if "gram" in statistics else ("short gram", "short cross")
 
 
 @dataclass(frozen=True)
@@ -115,27 +82,21 @@ class ScoreSums:
     # plan -----------------------------------------------------------------------------------------------------------
 
     def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
-        """The events and statistics, whose shares are exact in all branches."""
+        """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
-        common, ranges, long, large, short = (
-            {name: Fraction(part, 100) for name, part in own.items()}
-            for own in (_COMMON, _RANGES, _LONG, _LARGE, _SHORT)
+        common, long, short = (
+            {name: Fraction(part, 100) for name, part in own.items()} for own in (_COMMON, _LONG, _SHORT)
         )
-        # what is not asked for goes to b
-        for shares, name in ((common, "clipping"), (common, "leverage"), (ranges, "ranges")):
+        for name, shares in (("ranges", long), ("clipping", common), ("leverage", common)):
             if name not in statistics:
                 part = shares.pop(name)
                 long["cross"] += part
-                large["large cross"] += part
                 short["short cross"] += part if shares is common else 0
 
         def spent(shares: Mapping[str, Fraction]) -> tuple[Any, ...]:
             return tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items())
 
-        two_rounds = Either((Together(spent(long)), Together(spent(large))))
-        return Together(
-            (*spent(common), Either((Together((*spent(ranges), two_rounds)), Together(spent(short)))))
-        ), statistics
+        return Together((*spent(common), Either((Together(spent(long)), Together(spent(short)))))), statistics
 
     def _statistics(self, relation: str) -> dict[str, Statistic]:
         design = self.design
@@ -146,12 +107,12 @@ class ScoreSums:
             made["clipping"] = Total(ClippedResponse(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
-        made |= dict.fromkeys(("round 1", "round 2", "large round 1", "large round 2", "short round 1"), moments)
+        made |= dict.fromkeys(("round 1", "round 2", "short round 1"), moments)
         made["tail"] = SizeCells(SizeIndices(design, scores=True))
         if self.limit == "auto":
             made["leverage"] = SizeCells(SizeIndices(design, scores=False))
-        made |= dict.fromkeys(("gram", "large gram", "short gram"), Gram(LimitedFeatures(design)))
-        made |= dict.fromkeys(("cross", "large cross", "short cross"), Total(LimitedScores(design)))
+        made |= dict.fromkeys(("gram", "short gram"), Gram(LimitedFeatures(design)))
+        made |= dict.fromkeys(("cross", "short cross"), Total(LimitedScores(design)))
         made["square"] = Total(SquareOf(design), nonnegative=True)
         made["meat"] = Gram(LimitedScores(design))
         return made
@@ -209,17 +170,17 @@ class _Draw:
         records = float(self.meter.draw("count", sums["count"]).decode()[0])
         if "clipping" in sums:
             self.meter.draw("clipping", sums["clipping"])
-        box, branch = Box.of(design), branch_of(self._mu * records, len(design.terms) + 1)
-        if branch != "short " and "ranges" in sums:
+        box, long = Box.of(design), self._mu * records >= _ENOUGH * (len(design.terms) + 1)
+        if long and "ranges" in sums:
             ranges = self.meter.draw("ranges", sums["ranges"])
             box = private_box(design, ranges.decode(), sqrt(ranges.variance))
         transform, cap = self.of.layout.start()
         start = Frame.of(box, transform.T, np.zeros(len(transform)), 1.0)
-        standing = self._round(branch + "round 1", start, cap, first=True)
-        if branch != "short ":
-            frame, cap = self._second(standing, box, branch)
-            standing = self._round(branch + "round 2", frame, cap, first=False)
-        return self._sums(standing, box, branch)
+        standing = self._round("round 1" if long else "short round 1", start, cap, first=True)
+        if long:
+            frame, cap = self._second(standing, box)
+            standing = self._round("round 2", frame, cap, first=False)
+        return self._sums(standing, box, "" if long else "short ")
 
     @property
     def _mu(self) -> float:
@@ -246,11 +207,11 @@ class _Draw:
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
         return standing_after(done, theta, s2, layout, self._mu)
 
-    def _second(self, standing: Standing, box: Box, branch: str) -> tuple[Frame, float]:
+    def _second(self, standing: Standing, box: Box) -> tuple[Frame, float]:
         """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
-        planned = self.plan.statistic(branch + "round 2")
+        planned = self.plan.statistic("round 2")
         assert isinstance(planned, BlockGram)
-        return second_frame(standing, box, planned.blocks, self._sd(branch + "round 2"))
+        return second_frame(standing, box, planned.blocks, self._sd("round 2"))
 
     def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         """Histograms, A, b, q and the meat at the line that they give."""
@@ -287,7 +248,12 @@ class _Draw:
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):
             counts = self.meter.draw(name, total).decode()
             tails[name] = Tail(counts, np.array(edges[name]), self._sd(name))
-        sds = {name: self._sd(name) for name in (branch + "gram", branch + "cross", "square", "meat")}
+        levels = Levels(
+            BOUND / self._sd(branch + "gram"),
+            (1 << BITS) / self._sd(branch + "cross"),
+            BOUND / self._sd("square"),
+            BOUND / self._sd("meat"),
+        )
         sizes = Sizes(
             standing.metric.weights,
             standing.sigma,
@@ -295,7 +261,7 @@ class _Draw:
             tails["tail"],
             tails.get("leverage"),
             maxima,
-            levels_of(sds, branch),
+            levels,
         )
         return sizes.limits(_rarer(self.of.design, standing), unlimited=self.of.limit == "none")
 
