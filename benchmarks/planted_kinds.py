@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -149,12 +150,14 @@ def method(name: str, what: str, faulty: Any, clean: Any, schema: cf.Schema = SC
     """A method with plan and release: exact differences, record and replay, the sampler."""
 
     def build(wrong: bool, runs: int, seed: int) -> Audit:
-        drawn = runs if runs > 500_000 else 0
-        return audit(
-            faulty if wrong else clean, schema, relation="add-remove", runs=drawn, seed=seed, confidence=1 - 1e-6
-        )
+        return _audited(faulty if wrong else clean, schema, runs if runs > 500_000 else 0, seed)
 
     return Fault(name, what, "audit of the method", build, _registered(clean))
+
+
+@cache  # many faults share a clean twin, which is audited once
+def _audited(method: Any, schema: cf.Schema, runs: int, seed: int) -> Audit:
+    return audit(method, schema, relation="add-remove", runs=runs, seed=seed, confidence=1 - 1e-6)
 
 
 def neighbours(

@@ -14,6 +14,7 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from formulaic.parser import DefaultFormulaParser
@@ -60,6 +61,11 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     """
     if not isinstance(text, str):
         raise PlanError(f'a formula is text, got {type(text).__name__}; write "y ~ a + b"')
+    return _read(text, schema)
+
+
+@lru_cache(maxsize=64)  # a release reads its formula several times, in the plan, in the draw and in the result
+def _read(text: str, schema: Schema) -> Formula:
     shown = cut(text)
     left, right = _sides(text, shown)
     response = _response(left, schema, shown)

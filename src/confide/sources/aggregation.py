@@ -49,7 +49,7 @@ def run(
     work = partial(_work, queue, schema, rows, statistics, block_rows)
     # each worker multiplies its own blocks: threads inside BLAS would only compete with it
     with _BLAS.limit(limits=1, user_api="blas"):
-        done = [work()] if threads == 1 else _together(work, threads, queue)
+        done = [work()] if threads == 1 or queue.short() else _together(work, threads, queue)
     return guarded("the sums over the records could not be put together", partial(_merged, statistics, done))
 
 
@@ -60,11 +60,19 @@ class _Queue:
         self._lock = Lock()
         self._streams = iter([(part.place, part.pieces(columns)) for part in parts])
         self._current: tuple[str, Iterator[Piece]] | None = next(self._streams, None)
+        self._ahead: list[Piece] = []
         self.closed = False
+
+    def short(self) -> bool:
+        """Whether there is one piece at most, so that a second thread would find nothing to do (starting two takes 1 ms)."""
+        self._ahead = [piece for piece in (self.take(), self.take()) if piece is not None]
+        return len(self._ahead) < 2
 
     def take(self) -> Piece | None:
         """The next piece, None when there is no more."""
         with self._lock:
+            if self._ahead and not self.closed:
+                return self._ahead.pop(0)
             while self._current is not None and not self.closed:
                 place, pieces = self._current
                 piece: Piece | None = guarded(f"{place} could not be read", partial(next, pieces, None))
