@@ -26,6 +26,8 @@ from confide.classification import SmoothNaiveBayes
 from confide.noise import SimulatedNoise
 from confide.regression.adaops import AdaOPS
 from confide.regression.posterior_sampling import PosteriorSampling
+from confide.testing.checks import Case, _shows_no_lattice
+from confide.testing.contract import tried
 
 FORMULA = "y ~ x0 + x1 + x2 + x3"
 SCHEMA = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(4)}, "y": cf.Numeric(-1, 1)})
@@ -119,6 +121,8 @@ def test_a_planted_lattice_is_caught_by_attack_audit_and_contract(method: Any) -
     )
     found = cf.audit.audit(method, schema, privacy=asked, runs=0, seed=1)
     assert any(f.attack == "lattice" and f.verdict == "violated" for f in found if f.name.endswith("line lattice"))
-    contract = cf.testing.check_method(method, schema, privacy=asked, raises=False)
-    wrong = [problem for _, problem in contract.checks if problem]
-    assert len(wrong) == 1 and "published steps" in wrong[0]
+    case = Case(method, schema, asked)
+    assert "published steps" in (tried(_shows_no_lattice, case) or "")
+    if isinstance(method, OldSampling):  # and by no other check
+        contract = cf.testing.check_method(method, schema, privacy=asked, raises=False, replications=2)
+        assert [name for name, problem in contract.checks if problem] == [_shows_no_lattice.__doc__.rstrip(".")]

@@ -14,6 +14,7 @@ from tests.golden.golden_cases import SCHEMA as BOX
 import confide as cf
 from confide.audit import replay
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 METHOD = cf.regression.SSP("y ~ a")
@@ -63,10 +64,12 @@ def test_a_hostile_record_moves_the_statistics_within_their_bounds_and_nothing_e
 
 def test_outputs_lie_on_the_lattice_of_the_noise_whatever_the_records() -> None:
     """Released numbers are whole steps, and every residue of them occurs: none tells an integer of the records."""
-    ends = {0: [], 1: []}
+    ends, plan = {0: [], 1: []}, cf.plan(METHOD, SCHEMA, cf.GDP(1.0))
     for k in range(2):
+        values = np.array([1.0] * k + [0.1, 0.2])
+        source = cf.read(pd.DataFrame({"a": values, "y": values}), SCHEMA)
         for seed in range(120):
-            noisy = released([1.0] * k + [0.1, 0.2], seed=seed)["moments"]
+            noisy = seal(METHOD, source, plan, SimulatedNoise(seed))["moments"]
             assert all(isinstance(value, int) for value in noisy.values.ravel())
             ends[k].append(int(noisy.values[0, 0]) & 1)
     odd = [np.mean(ends[k]) for k in (0, 1)]

@@ -34,10 +34,7 @@ def row(name: str, verdict: Any, **more: Any) -> Finding:
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(one, id=one.name, marks=[] if one.name in QUICK else [pytest.mark.long])
-        for one in OPAQUE_FAULTS
-    ],
+    [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else [pytest.mark.long]) for one in OPAQUE_FAULTS],
 )
 def test_a_planted_fault_is_violated_and_its_clean_twin_is_not(fault: Fault) -> None:
     runs = QUICK.get(fault.name, 400)

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms.ranges import private_box
@@ -173,11 +174,8 @@ def test_a_binary_response_is_covered(recenter):
         g = np.random.default_rng([r, 7])
         x = g.uniform(size=8000)
         y = (g.uniform(size=8000) < 0.9 + 0.05 * x) * 1.0
-        c = (
-            cf.infer(rel({"x": x, "y": y}, SSP("y ~ x", recenter=recenter), schema, 2.0, SimulatedNoise(r)))
-            .conf_int()
-            .to_numpy()
-        )
+        data = cf.read({"x": x, "y": y}, schema)
+        c = simulated(SSP("y ~ x", recenter=recenter), data, cf.GDP(2.0), r).conf_int().to_numpy()
         hits.append((c[:, 0] <= [0.9, 0.05]) & (c[:, 1] >= [0.9, 0.05]))
     assert np.mean(hits) > 0.88
 
@@ -189,7 +187,8 @@ def test_intervals_of_an_ok_table_can_be_used(recenter):
     X = g.uniform(size=(50_000, 2))
     y = X @ [1, 2] + 0.05 * g.standard_normal(50_000)
     for seed in range(10):
-        r = cf.infer(rel(np.c_[X, y], SSP("y ~ x + z", recenter=recenter), schema, 10.0, SimulatedNoise(seed)))
+        data = cf.read(np.c_[X, y], schema)
+        r = simulated(SSP("y ~ x + z", recenter=recenter), data, cf.GDP(10.0), seed)
         if r.status == "ok":
             assert (r.conf_int().diff(axis=1).iloc[:, 1] < 20 * r.bse).all()
 

@@ -40,7 +40,8 @@ def released(method: BinAgg, frame: pd.DataFrame, noise: object, mu: float = 1.0
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.tree)
 def test_contract(method: BinAgg) -> None:
-    assert check_method(method, SCHEMA, raises=False).ok
+    # 15 runs show an interval that covers half of the time; `test_coverage_and_accuracy` asks for 95 %
+    assert check_method(method, SCHEMA, raises=False, replications=15).ok
 
 
 def test_audit_holds_and_every_sensitivity_is_attained() -> None:

@@ -49,7 +49,8 @@ def records(n: int, seed: int, sd: float = 0.2) -> pd.DataFrame:
 
 @pytest.mark.parametrize("extra", [{"formula": "y ~ a + b"}, {"formula": "y ~ 0 + a"}, {"formula": "y ~ a", **SAFE}])
 def test_contract(extra: dict[str, Any]) -> None:
-    assert check_method(EfficientPTR(**extra), SCHEMA, privacy=LEVEL).ok
+    # 15 runs show an interval that covers half of the time; the coverage tests below ask for 95 %
+    assert check_method(EfficientPTR(**extra), SCHEMA, privacy=LEVEL, replications=15).ok
 
 
 @pytest.mark.parametrize("extra", [{}, {"mode": "safe", "lam0": 4.0, "gamma_plan": 6.0}])

@@ -49,9 +49,9 @@ def released(
 
 def test_contract() -> None:
     method = EfficientPTRKernel("y ~ x", [0.25, 0.5, 0.75], 0.08, least=40.0)
-    assert check_method(method, SCHEMA, privacy=LEVEL).ok
+    assert check_method(method, SCHEMA, privacy=LEVEL, replications=15).ok
     two = EfficientPTRKernel("y ~ a + b", [(0.25, 0.3), (0.5, 0.5)], [0.15, 0.2], least=20.0, kernel="epanechnikov")
-    assert check_method(two, TWO, privacy=LEVEL, replications=20).ok
+    assert check_method(two, TWO, privacy=LEVEL, replications=10).ok
 
 
 def test_audit() -> None:

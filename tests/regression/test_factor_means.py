@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from benchmarks.coverage import consistent, interval
 from benchmarks.factor_means import replicate
+from tests.simulated import simulated
 
 import confide as cf
 from confide.noise import SimulatedNoise
@@ -121,7 +122,8 @@ def test_the_shares_add_up_to_the_request(formula: str, relation: str, clipping_
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_noise_part_of_the_covariance_is_that_of_releases_of_the_same_records(formula: str, relation: str) -> None:
     frame = table(1_500)
-    results = [cf.infer(drawn(formula, frame, mu=0.5, seed=seed, relation=relation)) for seed in range(60)]
+    method, source = SSP2(formula, target="ols"), cf.read(frame, SCHEMA)
+    results = [simulated(method, source, cf.GDP(0.5, relation=relation), seed) for seed in range(60)]
     estimates = np.array([result.estimates for result in results])
     noise = np.mean([result.noise_variance for result in results], axis=0)
     ratio = estimates.var(axis=0, ddof=1) / noise
@@ -168,7 +170,8 @@ def test_what_joint_tests_are_told_is_what_the_covariance_is_made_of(formula: st
 @pytest.mark.parametrize("formula", ["y ~ f", "y ~ f + g"])
 def test_a_level_without_records_is_not_told_and_says_what_would_do(formula: str) -> None:
     frame = table(2_000, shares=(0.4, 0.3, 0.3, 0.0))
-    found = [cf.infer(drawn(formula, frame, seed=seed)) for seed in range(12)]
+    source = cf.read(frame, SCHEMA)
+    found = [simulated(SSP2(formula, target="ols"), source, cf.GDP(1.0), seed) for seed in range(12)]
     for result in found:
         assert result.status == "partial"
         told = result.to_frame().loc[[name for name in result.names if name != "f[T.d]"]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
-from confide.noise import SimulatedNoise
 from confide.regression import SSP2
 from confide.regression.far_bounds import far, short_tail
 
@@ -45,7 +45,7 @@ def test_a_curved_mean_of_a_long_tailed_feature_gets_no_interval_but_a_right_one
         x = np.exp(generator.normal(size=n))
         frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=n)})
         data = cf.read(frame, schema)
-        result = cf.infer(cf.release(SSP2("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed)))
+        result = simulated(SSP2("y ~ x"), data, cf.GDP(1.0), seed)
         if result.status == "ok":
             answered += 1
             low, high = result.conf_int().loc["x"]
@@ -68,6 +68,6 @@ def test_a_feature_with_a_short_tail_in_wide_bounds_is_answered_for_and_the_assu
         x = generator.normal(size=10_000)
         frame = pd.DataFrame({"x": x, "y": x + generator.normal(size=10_000)})
         data = cf.read(frame, schema)
-        result = cf.infer(cf.release(SSP2("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed)))
+        result = simulated(SSP2("y ~ x"), data, cf.GDP(1.0), seed)
         answered += result.status == "ok" and "far out in the bounds of x" in result.covers
     assert answered >= 5

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
 from confide.noise import SimulatedNoise
@@ -275,7 +276,9 @@ def test_least_squares_intervals_cover_at_small_scale(relation: str) -> None:
         [
             [low <= t <= high for (low, high), t in zip(limits, true, strict=True)]
             for limits in (
-                cf.infer(release_of(ols(), records(1_500, seed), seed=seed, relation=relation)).conf_int().to_numpy()
+                simulated(ols(), cf.read(records(1_500, seed), OLS_SCHEMA), cf.GDP(1.0, relation=relation), seed)
+                .conf_int()
+                .to_numpy()
                 for seed in range(40)
             )
             if not np.isnan(limits).any()
@@ -295,7 +298,7 @@ def test_a_curved_mean_is_covered_as_the_line_that_fits_it_best() -> None:
         g = np.random.default_rng(seed)
         x = g.exponential(1.0, 4_000)
         frame = pd.DataFrame({"x": x, "y": x**2 + g.normal(size=4_000)})
-        result = cf.infer(release_of(ols("y ~ x"), frame, seed=seed, schema=schema))
+        result = simulated(ols("y ~ x"), cf.read(frame, schema), cf.GDP(1.0), seed)
         low, high = result.conf_int().loc["x"]
         missed += result.status == "ok" and not low <= 4.0 <= high
     # 30 runs at 95 %: 8 or more misses have a probability below 1e-4

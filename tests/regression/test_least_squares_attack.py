@@ -17,10 +17,10 @@ import pytest
 from benchmarks.truth_plain import line
 from numpy.typing import NDArray
 from scipy import stats
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Maxima, Sizes, Tail
-from confide.noise import SimulatedNoise
 from confide.regression import SSP2
 from confide.schema import Design, Practice
 
@@ -87,9 +87,8 @@ def table(name: str, n: int, run: int, mu: float = 1.0, seed: int = 31) -> tuple
     """One release of a sample, and the sample."""
     frame, schema, practice = population(name)
     rows = np.random.default_rng((seed, n, run)).integers(0, len(frame), n)
-    noise = SimulatedNoise(seed * 1_000 + run)
     data = cf.read(frame.iloc[rows], schema)
-    result = cf.infer(cf.release(SSP2(DESIGNS[name][1]), data, cf.GDP(mu), ledger=None, noise=noise))
+    result = simulated(SSP2(DESIGNS[name][1]), data, cf.GDP(mu), seed * 1_000 + run)
     return result, Practice(schema, {key: own[rows] for key, own in practice.codes.items()})
 
 

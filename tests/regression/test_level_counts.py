@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms.rows import Box
@@ -175,9 +176,7 @@ def test_an_empty_level_is_named_whatever_the_status() -> None:
     }
     source, silent = cf.read(pd.DataFrame(columns), schema), 0
     for seed in range(20):
-        made = cf.release(
-            cf.regression.BinAgg("y ~ x + g"), source, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed)
-        )
-        silent += "level 'e'" not in cf.infer(made).summary().replace("\n", " ")
+        result = simulated(cf.regression.BinAgg("y ~ x + g"), source, cf.GDP(1.0), seed)
+        silent += "level 'e'" not in result.summary().replace("\n", " ")
     # an empty level stands above 1.96 sds of its noise in 1 of 40: 5 of 20 by chance have a probability of 1e-4
     assert silent < 5

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms.blocks import BlockGram, multipliers
@@ -154,7 +155,7 @@ def test_a_declared_bound_gives_a_weak_release_its_interval() -> None:
     frame = table(25)
     covered = []
     for seed in range(20):
-        result = cf.infer(drawn(robust(FORMULA, slope_bound=2.0), frame, seed=seed))
+        result = simulated(robust(FORMULA, slope_bound=2.0), cf.read(frame, SSP2_SCHEMA), cf.GDP(1.0), seed)
         if result.status != "weak":
             continue
         assert result.has_intervals and "bias_aware" in result.flags
@@ -173,7 +174,9 @@ def test_intervals_cover_at_small_scale() -> None:
         [
             [low <= true <= high for (low, high), true in zip(limits, (1, 0.5, -2, 1), strict=True)]
             for limits in (
-                cf.infer(drawn(robust(FORMULA), table(1_500, seed), seed=seed)).conf_int().to_numpy()
+                simulated(robust(FORMULA), cf.read(table(1_500, seed), SSP2_SCHEMA), cf.GDP(1.0), seed)
+                .conf_int()
+                .to_numpy()
                 for seed in range(40)
             )
         ]
@@ -189,9 +192,10 @@ def test_a_loose_box_is_found_and_costs_little() -> None:
     frame = table(2_000)
     ratios = []
     for seed in range(10):
-        noise = SimulatedNoise(seed)
-        loose = cf.infer(cf.release(robust(FORMULA), cf.read(frame, wide), cf.GDP(1.0), ledger=None, noise=noise))
-        ratios.append(loose.bse["b"] / cf.infer(drawn(robust(FORMULA), frame, seed=seed)).bse["b"])
+        loose, tight = (
+            simulated(robust(FORMULA), cf.read(frame, own), cf.GDP(1.0), seed) for own in (wide, SSP2_SCHEMA)
+        )
+        ratios.append(loose.bse["b"] / tight.bse["b"])
     assert np.median(ratios) < 1.3
 
 
@@ -298,11 +302,8 @@ def test_clipped_responses_are_flagged() -> None:
     narrow = cf.Schema({"a": cf.Numeric(-5, 5), "b": cf.Numeric(0, 1), "k": cf.Integer(0, 1), "y": cf.Numeric(-2, 2)})
     flagged = 0
     for seed in range(20):
-        noise = SimulatedNoise(seed)
-        release = cf.release(
-            robust(FORMULA), cf.read(table(1_000, seed), narrow), cf.GDP(1.0), ledger=None, noise=noise
-        )
-        flagged += "y_clipping" in cf.infer(release).flags
+        result = simulated(robust(FORMULA), cf.read(table(1_000, seed), narrow), cf.GDP(1.0), seed)
+        flagged += "y_clipping" in result.flags
     assert flagged >= 18  # about a quarter of the responses lie outside; asked are 95 %
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
 from confide import gate
@@ -168,9 +169,7 @@ def covered(
     hits = []
     for seed in range(runs):
         frame = make(np.random.default_rng(seed))
-        noise = SimulatedNoise(seed)
-        release = cf.release(robust(formula), cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise)
-        limits = cf.infer(release, question).conf_int()
+        limits = simulated(robust(formula), cf.read(frame, schema), cf.GDP(mu), seed, question).conf_int()
         hits.append(((limits[0] <= truth) & (truth <= limits[1])).to_numpy())
     return np.array(hits)
 
@@ -216,8 +215,5 @@ def test_heavy_residuals_are_flagged() -> None:
     frame = pd.DataFrame({"x": generator.random(1_500)})
     frame["y"] = frame.x + 0.3 * generator.normal(size=1_500) + 12 * (generator.random(1_500) < 0.05)
     source = cf.read(frame, schema)
-    limited = [
-        cf.infer(cf.release(robust("y ~ x"), source, cf.GDP(0.7), ledger=None, noise=SimulatedNoise(seed)))
-        for seed in range(8)
-    ]
+    limited = [simulated(robust("y ~ x"), source, cf.GDP(0.7), seed) for seed in range(8)]
     assert sum("residual_clipping" in result.flags for result in limited) >= 5

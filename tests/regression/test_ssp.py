@@ -13,6 +13,7 @@ from benchmarks.coverage import consistent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms import ResidualRows, WeightedRows
@@ -264,7 +265,7 @@ def test_substitute_has_root_two_times_the_noise(recenter: str | bool, name: str
     # noisy boxes differ between two releases, so that the errors are larger in the mean alone
     means = [
         np.mean(
-            [cf.infer(release(method, frame, relation=relation, noise=SimulatedNoise(r))).bse for r in range(20)],
+            [simulated(method, cf.read(frame, SCHEMA), cf.GDP(1.0, relation=relation), r).bse for r in range(20)],
             axis=0,
         )
         for relation in ("add-remove", "substitute")
@@ -419,7 +420,7 @@ def test_values_at_the_bounds_are_not_clipped(recenter: str | bool) -> None:
 def _hits(method: cf.regression.SSP, frames: list[pd.DataFrame], truth: list[float], mu: float = 1.0) -> np.ndarray:
     hits = []
     for seed, frame in enumerate(frames):
-        result = cf.infer(release(method, frame, noise=SimulatedNoise(seed), mu=mu))
+        result = simulated(method, cf.read(frame, SCHEMA), cf.GDP(mu), seed)
         if result.status == "ok":
             bounds = result.conf_int().to_numpy()
             hits.append((bounds[:, 0] <= truth) & (truth <= bounds[:, 1]))
@@ -485,9 +486,7 @@ def test_joint_tests_keep_their_size_under_a_noisy_meat() -> None:
         g = np.random.default_rng(r)
         x = g.uniform(size=(1_000, d))
         data = cf.read(np.column_stack([x, x.sum(axis=1) + g.standard_normal(1_000)]), schema)
-        result = cf.infer(
-            cf.release(cf.regression.SSP(formula), data, cf.GDP(10.0), ledger=None, noise=SimulatedNoise(r))
-        )
+        result = simulated(cf.regression.SSP(formula), data, cf.GDP(10.0), r)
         rejected += result.wald_test(np.eye(d + 1)[1:], np.ones(d)).pvalue < 0.05
         alone += result.wald_test(np.eye(d + 1)[1:2], [1.0]).pvalue < 0.05
     assert rejected <= 15 and alone <= 15

@@ -12,6 +12,7 @@ import pytest
 import statsmodels.api as sm
 from benchmarks.coverage import consistent
 from scipy import optimize
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms.outcome_rows import BlockRows, JoinedRows, OutcomeGram, OutcomeResiduals, block_numbers, least
@@ -305,7 +306,7 @@ def test_the_errors_of_two_responses_are_correlated_as_stated() -> None:
     frame = records(1_500, 10)
     found, stated = [], []
     for seed in range(150):
-        result = cf.infer(release(method(products=True, cov="classical"), frame, noise=SimulatedNoise(seed)))
+        result = simulated(method(products=True, cov="classical"), cf.read(frame, SCHEMA), cf.GDP(1.0), seed)
         found.append(result.estimates)
         stated.append(result.covariance)
     sample = np.cov(np.array(found).T)
@@ -324,7 +325,7 @@ def test_the_errors_of_two_responses_are_correlated_as_stated() -> None:
 def test_intervals_and_tests_across_hold_their_level() -> None:
     hits, rejected = [], 0
     for r in range(80):
-        result = cf.infer(release(method(products=True), records(1_500, 100 + r), noise=SimulatedNoise(r)))
+        result = simulated(method(products=True), cf.read(records(1_500, 100 + r), SCHEMA), cf.GDP(1.0), r)
         limits = result.conf_int().to_numpy()
         truth = np.array([1.5, 2, -0.5, -3, 2, 1])
         hits.append((limits[:, 0] <= truth) & (truth <= limits[:, 1]))

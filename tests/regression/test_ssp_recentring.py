@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from benchmarks.coverage import consistent
+from tests.simulated import simulated
 
 import confide as cf
 from confide.mechanisms.rows import Box
@@ -98,8 +99,7 @@ def test_it_pays_where_bounds_are_loose_and_covers() -> None:
     for r in range(60):
         data = cf.read(records(1_500, 50 + r), loose)
         one, two = (
-            cf.infer(cf.release(own, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(r)))
-            for own in (cf.regression.SSP(FORMULA, recenter=False), method())
+            simulated(own, data, cf.GDP(1.0), r) for own in (cf.regression.SSP(FORMULA, recenter=False), method())
         )
         # what is not identified has no number: no line is worse
         wide.append(np.nan_to_num(abs(one.params["a"] - 2), nan=np.inf))
@@ -129,7 +129,7 @@ def test_a_curved_mean_over_a_long_tail_is_covered_as_least_squares_or_not_answe
         data = cf.read(heavy(10_000, 100 + r), CURVED)
         for cap, hits in found.items():
             own = cf.regression.SSP("y ~ x", leverage_cap=cap)
-            result = cf.infer(cf.release(own, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(r)))
+            result = simulated(own, data, cf.GDP(1.0), r)
             if result.status == "ok":
                 low, high = result.conf_int().loc["x"]
                 hits.append(low <= truth <= high)

@@ -57,7 +57,7 @@ def released(method: Select, n: int = 1_500, seed: int = 1, privacy: Any = ASKED
 
 def test_contract() -> None:
     schema = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)})
-    method = Select([AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2, 1.4)], runs=6.0)
+    method = Select([AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2)], runs=3.0)
     assert check_method(method, schema, privacy=ASKED, replications=2).ok
 
 
