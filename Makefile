@@ -20,7 +20,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python demo/redbook.py
 
-test: lint types contracts unit
+# types need one core, the tests two: side by side no core waits
+test: lint contracts
+	@$(MAKE) --no-print-directory -j 2 types unit
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import confide as cf
 from confide.audit.lattice import lattice
 from confide.classification import SmoothNaiveBayes
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 from confide.regression.adaops import AdaOPS
 from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing.checks import Case, _shows_no_lattice
@@ -44,15 +46,17 @@ def pair(n: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame, frame.iloc[1:]
 
 
+@cache
+def releases(method: Any, n: int, mu: float, runs: int) -> list[cf.Release]:
+    """Every other one is of the smaller of two neighbours."""
+    plan = cf.plan(method, SCHEMA, cf.GDP(mu, 1e-6))
+    return [seal(method, cf.read(pair(n, seed)[seed % 2], SCHEMA), plan, SimulatedNoise(seed)) for seed in range(runs)]
+
+
 def named(method: Any, n: int, mu: float, runs: int, bits: int) -> int:
-    """How often the attack names the right one of two neighbours; every other release is of the smaller."""
-    right = 0
-    for seed in range(runs):
-        both = pair(n, seed)
-        source = cf.read(both[seed % 2], SCHEMA)
-        release = cf.release(method, source, cf.GDP(mu, 1e-6), ledger=None, noise=SimulatedNoise(seed))
-        right += sample_named(method, both, release, SCHEMA, bits) == seed % 2
-    return right
+    """How often the attack names the right one of two neighbours."""
+    made = enumerate(releases(method, n, mu, runs))
+    return sum(sample_named(method, pair(n, k), release, SCHEMA, bits) == k % 2 for k, release in made)
 
 
 @pytest.mark.parametrize("method", [OldSampling(FORMULA), OldAdaOPS(FORMULA)], ids=lambda m: m.name)

@@ -477,8 +477,12 @@ def test_the_meat_is_scaled_up_to_unclipped_residuals_and_never_down() -> None:
     assert Meat(np.diag([-3.0, 1.0]), 2.0).unclipped(1.0).values[1, 1] == pytest.approx(1.0)
 
 
+@pytest.mark.long
 def test_joint_tests_keep_their_size_under_a_noisy_meat() -> None:
-    """At 5 %, 120 runs: more than 15 rejections would have probability below 1e-3; the plain Wald test has size .15 to .24 here."""
+    """What tests/results/test_results_joint_law.py asks of the law alone, of whole releases.
+
+    At 5 %, 120 runs: more than 15 rejections would have probability below 1e-3; the plain Wald test has size .15 to .24 here.
+    """
     d, rejected, alone = 8, 0, 0
     schema = cf.Schema({**{f"x{j}": cf.Numeric(0, 1) for j in range(d)}, "y": cf.Numeric(-4, d + 4)})
     formula = "y ~ " + " + ".join(f"x{j}" for j in range(d))
