@@ -48,7 +48,8 @@ def test_the_table_of_a_registered_method(here: Path) -> None:
         "verdict: holds",
     ):
         assert text in done.out
-    assert done.err == "", "no progress bar outside a terminal"
+    # no progress bar outside a terminal; on a busy machine a line every ten seconds
+    assert "\r" not in done.err and all(line.startswith("audit: step ") for line in done.err.splitlines())
 
 
 def test_a_seed_repeats_the_table(here: Path) -> None:

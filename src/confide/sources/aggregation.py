@@ -49,7 +49,8 @@ def run(
     work = partial(_work, queue, schema, rows, statistics, block_rows)
     # each worker multiplies its own blocks: threads inside BLAS would only compete with it
     with _BLAS.limit(limits=1, user_api="blas"):
-        done = [work()] if threads == 1 or queue.short() else _together(work, threads, queue)
+        alone = threads == 1 or queue.short()
+        done = [work() for _ in range(threads)] if alone else _together(work, threads, queue)
     return guarded("the sums over the records could not be put together", partial(_merged, statistics, done))
 
 
@@ -64,7 +65,7 @@ class _Queue:
         self.closed = False
 
     def short(self) -> bool:
-        """Whether there is one piece at most, so that a second thread would find nothing to do (starting two takes 1 ms)."""
+        """Whether there is one piece at most: what is left for a second thread is nothing, and starting two takes 1 ms."""
         self._ahead = [piece for piece in (self.take(), self.take()) if piece is not None]
         return len(self._ahead) < 2
 
