@@ -59,8 +59,16 @@ def named(method: Any, n: int, mu: float, runs: int, bits: int) -> int:
     return sum(sample_named(method, pair(n, k), release, SCHEMA, bits) == k % 2 for k, release in made)
 
 
-@pytest.mark.parametrize("method", [OldSampling(FORMULA), OldAdaOPS(FORMULA)], ids=lambda m: m.name)
-@pytest.mark.parametrize(("n", "mu"), [(300, 0.1), (1_000, 0.5)])
+@pytest.mark.parametrize(
+    ("method", "n", "mu"),
+    [
+        (OldSampling(FORMULA), 300, 0.1),
+        (OldAdaOPS(FORMULA), 1_000, 0.5),
+        pytest.param(OldSampling(FORMULA), 1_000, 0.5, marks=pytest.mark.long),
+        pytest.param(OldAdaOPS(FORMULA), 300, 0.1, marks=pytest.mark.long),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_the_old_sampling_named_the_records(method: Any, n: int, mu: float) -> None:
     """z on steps of 2^-40 under a grid of 2^-50: 19 of 20 at least, where mu = .5 allows .60 of guesses."""
     assert named(method, n, mu, 20, 40) >= 19

@@ -44,7 +44,7 @@ from confide.noise.words import SimulatedWords
 Rule = Callable[..., object]
 
 ALPHA = 1e-8
-DRAWS = 1_000_000
+DRAWS = 500_000
 VARIANCES = dict(
     zip(LAWS, (variance, laplace_variance, discrete_gaussian_variance, discrete_laplace_variance), strict=True)
 )
@@ -84,8 +84,8 @@ def test_the_laws_at_20_million_draws(law: str, scale: Fraction) -> None:
 @laws
 @pytest.mark.parametrize("scale", SMALL, ids=float)
 def test_the_chi_square_rejects_a_scale_wrong_by_3_percent(law: str, scale: Fraction, wrong: float) -> None:
-    """With a quarter of the draws of the test above, which so much the more would."""
-    draws = take(SimulatedNoise(101), law, scale * Fraction(wrong), DRAWS // 4)
+    """With half of the draws of the test above, which so much the more would."""
+    draws = take(SimulatedNoise(101), law, scale * Fraction(wrong), DRAWS // 2)
     assert pmf_p_value(law, draws, float(scale)) < ALPHA
 
 
@@ -291,7 +291,7 @@ def test_a_fault_in_the_sampler_is_caught(
     law: str, name: str, breaking: Callable[[Rule], Rule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StandardLaw, name, breaking(getattr(StandardLaw, name)))
-    # all cells accepted shows least: a p-value of 1e-10 at 10^6 draws, where those of the others are 0
+    # all cells accepted shows least: a p-value of 1e-10 at 10^6 draws; those of the others are 0
     draws = take(SimulatedNoise(102), law, Fraction(10) ** 9, DRAWS * (4 if breaking is _all_accepted else 1))
     assert min(ks_p_value(law, draws, 1e9), bins_p_value(law, draws, 1e9)) < ALPHA
 

@@ -27,7 +27,8 @@ SCALES = [Fraction(1, 2), Fraction(3), Fraction(10), Fraction(1000), Fraction(10
 
 
 @discrete
-@pytest.mark.parametrize("scale", SCALES, ids=float)
+# OpenDP takes most of the time; the test below has the other scales too
+@pytest.mark.parametrize("scale", [SCALES[k] for k in (0, 2, 5)], ids=float)
 def test_our_draws_and_those_of_opendp_have_one_law(law: str, scale: Fraction) -> None:
     ours, theirs = SecureNoise(), SecureNoise(backend="opendp")
     reference = take(theirs, law, scale, 30_000)

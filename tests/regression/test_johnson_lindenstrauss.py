@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import exp, sqrt
+from math import exp, lgamma, log, sqrt
 from pathlib import Path
 
 import mpmath
@@ -41,17 +41,22 @@ def released(frame: pd.DataFrame, seed: int = 1, privacy: object = ASKED, **sett
 # the privacy curve ---------------------------------------------------------------------------------------------------
 
 
+def density(s: float, rows: int, scale: float) -> float:
+    """Of scale times a chi-square variable, at s > 0; without the checks of scipy.stats, which take ten times as long."""
+    x, half = s / scale, rows / 2
+    return exp((half - 1) * log(x) - x / 2 - half * log(2) - lgamma(half)) / scale
+
+
 @pytest.mark.parametrize("rows", [2, 7, 50, 1_000])
 @pytest.mark.parametrize("ratio", [0.02, 0.3])
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.5])
 def test_delta_is_the_integral_of_the_privacy_loss(rows: int, ratio: float, epsilon: float) -> None:
     """The hockey-stick divergence of the two laws of the sum of squares, by quadrature, in both directions."""
-    one, other = stats.chi2(rows), stats.chi2(rows, scale=1 + ratio)
+    one, worst = stats.chi2(rows), 0.0
     ends = (0.0, one.mean() + 40 * one.std() * (1 + ratio))
-    worst = 0.0
-    for p, q in ((one, other), (other, one)):
+    for p, q in ((1.0, 1 + ratio), (1 + ratio, 1.0)):
         found, _ = integrate.quad(
-            lambda s, p=p, q=q: max(p.pdf(s) - exp(epsilon) * q.pdf(s), 0.0),
+            lambda s, p=p, q=q: max(density(s, rows, p) - exp(epsilon) * density(s, rows, q), 0.0),
             *ends,
             points=np.linspace(one.ppf(1e-9), one.ppf(1 - 1e-9), 30),
             limit=500,
