@@ -6,7 +6,9 @@ steward would state them; own shares have one digit, shares of levels two; all a
 one value states no spread, and its set is then forecast by an interval. Needs CONFIDE_DATA.
 
 Claims for the default method: with all that may be stated a slope's realised standard error is within a factor of 2 of the predicted one in
-80 % of the slopes; with nothing stated, the interval holds it in 90 %. With spreads alone the first is printed and not claimed.
+80 % of the slopes; with nothing stated, the interval holds it in 90 %. With spreads alone the first is printed and not claimed. Beside the
+shares stand their price, the median ratio of an interval's ends, in which direction it missed, and what became of the plan's words on the
+status: of the cells of which it said "ok likely", the share of releases that were.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ Array = NDArray[np.float64]
 
 OUT = Path("out/bench")
 # By method, set, n and mu: what was realised, and the interval that was predicted with nothing stated.
-_REALISED: dict[tuple[str, str, int, float], tuple[Array, float]] = {}
+_REALISED: dict[tuple[str, str, int, float], tuple[Array, float, float]] = {}
 _WIDE: dict[tuple[str, str, int, float], Mapping[str, Any]] = {}
 METHODS: Mapping[str, Any] = {"ssp": cf.regression.SSP, "ssp2": cf.regression.SSP2}
+# What `run` looks at; `rows(("ssp",))` is the same table for SSP.
+_DEFAULT = ("ssp2",)
 LEVELS = (0.3, 1.0, 3.0)
 SIZES = (2_000, 10_000, None)
 RELEASES = 3
@@ -100,24 +104,25 @@ def cells() -> Iterator[tuple[str, Table, int, float]]:
                         yield name, found, size or len(found.frame), mu
 
 
-def realised(method: Any, found: Table, n: int, mu: float) -> tuple[Array, float]:
-    """Median standard errors over the releases, NaN without any; the share of releases that answer."""
-    errors, ok = [], 0
+def realised(method: Any, found: Table, n: int, mu: float) -> tuple[Array, float, float]:
+    """Median standard errors over the releases, NaN without any; the shares of releases that answer, and that are "ok"."""
+    errors, answered, ok = [], 0, 0
     for seed in range(RELEASES):
         generator = np.random.default_rng((20261122, seed, n))
         frame = found.frame if n == len(found.frame) else found.frame.iloc[generator.integers(0, len(found.frame), n)]
         noise = cf.noise.SimulatedNoise(seed)
         result = cf.infer(cf.release(method, cf.read(frame, found.schema), cf.GDP(mu), ledger=None, noise=noise))
-        answered = result.status in ("ok", "partial")
-        ok += answered
-        errors.append(np.asarray(result.bse, dtype=float) if answered else np.full(len(result.names), np.nan))
+        told = result.status in ("ok", "partial")
+        answered += told
+        ok += result.status == "ok"
+        errors.append(np.asarray(result.bse, dtype=float) if told else np.full(len(result.names), np.nan))
     with np.errstate(all="ignore"):
         held = np.array(errors)
         median = np.array([np.median(c[np.isfinite(c)]) if np.isfinite(c).any() else np.nan for c in held.T])
-    return median, ok / RELEASES
+    return median, answered / RELEASES, ok / RELEASES
 
 
-def rows(names: tuple[str, ...] = tuple(METHODS), *, own: bool = True) -> pd.DataFrame:
+def rows(names: tuple[str, ...] = _DEFAULT, *, own: bool = True) -> pd.DataFrame:
     """One row for each slope: realised, predicted number, predicted interval. own: own shares and shares of levels are stated too."""
     out = []
     for name, found, n, mu in cells():
@@ -128,7 +133,7 @@ def rows(names: tuple[str, ...] = tuple(METHODS), *, own: bool = True) -> pd.Dat
                 _REALISED[cell] = realised(method, found, n, mu)
             if cell not in _WIDE:
                 _WIDE[cell] = dict(method.plan(found.schema, cf.GDP(mu), n=n).forecast)
-            (real, share), wide, key = _REALISED[cell], _WIDE[cell], f"{n:,}"
+            (real, share, came), wide, key = _REALISED[cell], _WIDE[cell], f"{n:,}"
             point = method.plan(typical, cf.GDP(mu), n=n).forecast
             near = point["between"].get(key, {})
             for error, coefficient in zip(real, point[key], strict=True):
@@ -138,7 +143,7 @@ def rows(names: tuple[str, ...] = tuple(METHODS), *, own: bool = True) -> pd.Dat
                 low, high = pair if isinstance(pair, tuple) else (pair, pair)
                 plain = number if not isinstance(number, tuple) else np.nan
                 least, most = near.get(coefficient) or (np.nan, np.nan)
-                line = (*cell, coefficient, error, plain, least, most, low, high, share)
+                line = (*cell, coefficient, error, plain, least, most, low, high, share, came)
                 out.append((*line, point["ok"][key], wide["ok"][key]))
     columns = [
         "method",
@@ -153,6 +158,7 @@ def rows(names: tuple[str, ...] = tuple(METHODS), *, own: bool = True) -> pd.Dat
         "low",
         "high",
         "answered",
+        "came",
         "ok",
         "ok_wide",
     ]
@@ -172,29 +178,24 @@ def run() -> list[dict[str, Any]]:
 
 
 def _lines(label: str, own: pd.DataFrame) -> list[dict[str, Any]]:
-    seen = own[own["realised"].notna()].astype(
-        {"number": float, "least": float, "most": float, "low": float, "high": float}
-    )
+    seen = own[own["realised"].notna()].astype(dict.fromkeys(("number", "least", "most", "low", "high"), float))
     ratio = np.log(seen["realised"] / seen["number"])
     told = ratio.notna()
     # a slope that was answered where no shape had an interval counts as missed
     close = (np.abs(ratio) <= np.log(2)) & told
     stated = told | seen["number"].isna() & seen["ok"].eq(0)
     held = seen["realised"].between(seen["low"], seen["high"])
-    cellwise = own.drop_duplicates(["set", "n", "mu"])
-    right = cellwise["answered"].gt(0.5) == cellwise["ok"].gt(0.5)
-    width = np.median((seen["high"] / seen["low"]).dropna())
     numbers = seen[told]
     around = numbers["realised"].between(numbers["least"], numbers["most"]).mean()
-    times = np.median((numbers["most"] / numbers["least"]).dropna())
-    print(
-        f"{label}: {len(seen)} slopes answered; within 2: {close[stated].mean():.3f} "
-        f"(median factor {np.exp(np.median(np.abs(ratio[told]))):.2f}; interval beside it holds {around:.3f}, x{times:.0f}); "
-        f"held without typical: {held.mean():.3f} (x{width:.0f}); "
-        f"ok foretold in {right.mean():.2f} of {len(cellwise)} cells"
-    )
-    by = seen.assign(close=close.where(stated), held=held, ratio=np.exp(ratio)).groupby("set")
-    print(by[["close", "held", "ratio"]].agg({"close": "mean", "held": "mean", "ratio": "median"}).round(2).to_string())
+    factor = np.exp(np.median(np.abs(ratio[told])))
+    print(f"{label}: {len(seen)} slopes answered")
+    print(f"within 2 of the number: {close[stated].mean():.3f} of {stated.sum()}, median factor {factor:.2f}")
+    print(f"interval beside it: {_ends(around, numbers, 'most', 'least')}")
+    print(f"interval with nothing stated: {_ends(held.mean(), seen, 'high', 'low')}")
+    above, below = seen["realised"] > seen["high"], seen["realised"] < seen["low"]
+    by = seen.assign(close=close.where(stated), held=held, above=above, below=below, ratio=np.exp(ratio)).groupby("set")
+    kinds = {"close": "mean", "held": "mean", "above": "sum", "below": "sum", "ratio": "median"}
+    print(by[list(kinds)].agg(kinds).round(2).to_string())
     near, kept = float(close[stated].mean()), float(held.mean())
     return [
         {
@@ -203,4 +204,34 @@ def _lines(label: str, own: pd.DataFrame) -> list[dict[str, Any]]:
             "passed": near >= 0.8 or label != "ssp2",
         },
         {"check": f"{label}: held by the interval without", "value": kept, "passed": kept >= 0.9 or label != "ssp2"},
+        *(line for said in ("ok", "ok_wide") for line in _calibration(label, own, said)),
+    ]
+
+
+def _ends(share: float, seen: pd.DataFrame, high: str, low: str) -> str:
+    """How often an interval holds what was realised, and its price."""
+    return (
+        f"holds {share:.3f}, its upper end {np.median((seen[high] / seen[low]).dropna()):.0f} times the lower (median)"
+    )
+
+
+def _calibration(label: str, own: pd.DataFrame, said: str) -> list[dict[str, Any]]:
+    """What became of cells by what the plan said of them: the share of releases that were "ok", and that answered at least a part."""
+    cells = own.drop_duplicates(["set", "n", "mu"])
+    words = pd.cut(cells[said], [-0.01, 0.2, 0.799, 1.0], labels=["weak likely", "ok uncertain", "ok likely"])
+    table = cells.groupby(words, observed=True).agg(
+        cells=("set", "size"), said=(said, "mean"), ok=("came", "mean"), answered=("answered", "mean")
+    )
+    print(
+        f"{label}, {'with typical' if said == 'ok' else 'nothing stated'}, what the plan said of status ok, and what came:"
+    )
+    print(table.round(2).to_string())
+    return [
+        {
+            "check": f"{label}: {word} ({said})",
+            "value": float(row["ok"]),
+            "cells": int(row["cells"]),
+            "said": float(row["said"]),
+        }
+        for word, row in table.iterrows()
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,43 @@ def test_intervals_that_miss_are_no_reason_to_take_a_method() -> None:
     order = ranked([sharp, silent, honest])
     assert [each.method for each in order] == ["honest", "silent", "sharp"]
     assert one("unlucky", 1.0, 0.9).valid  # 90 of 100 may be chance
+
+
+def test_where_no_intervals_hold_none_are_recommended() -> None:
+    def one(name: str, ratio: float, intervals: float, coverage: float) -> Expectation:
+        trials = 100 if intervals else 0
+        return Expectation(
+            name,
+            "",
+            (ratio,),
+            ratio,
+            1.0,
+            False,
+            intervals,
+            coverage=coverage,
+            trials=trials,
+            width=ratio if trials else nan,
+        )
+
+    misses, some, silent = one("misses", 1.0, 1.0, 0.29), one("some", 3.0, 0.5, 0.95), one("silent", 2.0, 0.0, nan)
+    assert [each.method for each in ranked([misses, silent, some])] == ["some", "misses", "silent"]
+    assert [each.method for each in ranked([misses, silent])] == ["silent", "misses"]
+    said = " ".join(Advice("t", "f", 10, ASKED, ("x",), (0.5,), ranked([misses, silent]), "").sentences)
+    assert "Take" not in said and "No method is expected to give intervals that hold" in said
+    assert "silent gave no intervals; misses gave them in 100%, which held in 29% of the cases only" in said
+    said = " ".join(Advice("t", "f", 10, ASKED, ("x",), (0.5,), ranked([misses]), "").sentences)
+    assert "Take" not in said and "held in 29% of 100 cases; do not report them" in said
+
+
+def test_a_long_tailed_feature_in_wide_bounds_is_not_promised_intervals() -> None:
+    generator = np.random.default_rng(3)
+    x = np.minimum(generator.pareto(2.0, 20_000), 100)
+    like = pd.DataFrame({"x": x, "y": x + generator.normal(0, 3, 20_000)})
+    schema = cf.Schema({"x": cf.Numeric(0, 100), "y": cf.Numeric(-10, 40)})
+    found = cf.advise("linear_regression", "y ~ x", schema, 2_000, cf.GDP(1.0), like=like, replications=6)
+    # simulated intervals that hold, or none are said to
+    assert not found.best.valid or found.best.coverage >= 0.8
+    assert found.best.valid or "No method is expected to give intervals that hold" in str(found)
 
 
 def test_a_method_that_cannot_be_asked_says_why() -> None:

@@ -254,6 +254,7 @@ class _Bench:
             coverage=found.coverage,
             trials=found.trials,
             width=width if np.isfinite(width) else nan,
+            halves=found.halves,
         )
 
 

@@ -17,6 +17,8 @@ __all__ = ["Advice", "Expectation", "mean_ratio", "ranked"]
 # A dozen runs know a standard error to about a fifth.
 _TELLS = 1.2
 _MOSTLY = 0.9
+_NOTHING = "No method is expected to give intervals that hold for all numbers here"
+_REMEDY = "; more records, fewer terms, tighter bounds or a larger budget would help"
 # Intervals are to hold in about so many cases; fewer by less chance than this is a miss.
 _COVERS, _CHANCE = 0.93, 1e-3
 
@@ -27,7 +29,7 @@ class Expectation:
     are none; ratio: the same over the least, as a geometric mean; replies: the share of runs that gave numbers; intervals: the share of
     numbers that had an interval; tested: whether it rests on a private test or certificate that may fail; problem: why it cannot be asked;
     coverage: the share of `trials` intervals that held the method's own reference; width: of the intervals, over that of intervals
-    without privacy noise. NaN where there are none.
+    without privacy noise; halves: their median half-widths, one for each number, in the data's units. NaN where there are none.
     """
 
     method: str
@@ -41,6 +43,7 @@ class Expectation:
     coverage: float = nan
     trials: int = 0
     width: float = nan
+    halves: tuple[float, ...] = ()
 
     @property
     def misses(self) -> bool:
@@ -98,7 +101,18 @@ class Advice:
         best = self.best
         cost = mean_ratio(best.error, self.without_privacy)
         size = "as large as those without privacy" if cost < 1.1 else f"{cost:.2f} times those without privacy"
-        said = [f"Take {best.label}: standard errors about {size}{_intervals(best)}."]
+        if best.valid:
+            said = [f"Take {best.label}: standard errors about {size}{_intervals(best)}."]
+        else:
+            remedy = _REMEDY if self.task == "linear_regression" else ""
+            said = [
+                f"{_NOTHING}{remedy}.",
+                f"First comes {best.label}: standard errors about {size}{_intervals(best)}.",
+            ]
+            if best.misses:
+                said.append(
+                    f"The intervals of {best.label} miss: they held in {best.coverage:.0%} of {best.trials} cases; do not report them."
+                )
         sharper = min((one for one in ranked if one is not best), key=lambda one: one.ratio, default=best)
         if best.valid and sharper.ratio * _TELLS < best.ratio:
             why = (
@@ -129,10 +143,13 @@ class Advice:
                 if not best.intervals
                 else f"gave intervals in {best.intervals:.0%} of the runs only"
             )
-            better = next((one for one in ranked if one.intervals >= _MOSTLY), None)
+            other = next((one for one in ranked if one.intervals >= _MOSTLY), None)
+            held = (
+                "" if other is None or not other.misses else f", which held in {other.coverage:.0%} of the cases only"
+            )
             said.append(
                 f"{best.label} {often}"
-                + ("." if better is None else f"; {better.label} gave them in {better.intervals:.0%}.")
+                + ("." if other is None else f"; {other.label} gave them in {other.intervals:.0%}{held}.")
             )
         return tuple(said)
 
@@ -169,6 +186,7 @@ class Advice:
                 {
                     **vars(one),
                     "error": [_plain(v) for v in one.error],
+                    "halves": [_plain(v) for v in one.halves],
                     **{name: _plain(getattr(one, name)) for name in ("ratio", "coverage", "width")},
                 }
                 for one in self.expectations
@@ -218,11 +236,18 @@ def ranked(found: list[Expectation]) -> tuple[Expectation, ...]:
 
 
 def _alike(found: Sequence[Expectation]) -> tuple[Expectation, ...]:
-    """Of the methods that are valid, or of all where none is, those whose scores the runs cannot tell from the least."""
+    """Of the methods that promise most, those whose scores the runs cannot tell from the least."""
     asked = [one for one in found if not one.problem and isfinite(one.ratio)]
-    pool = [one for one in asked if one.valid] or asked
+    most = min(map(_rank, asked), default=0)
+    pool = [one for one in asked if _rank(one) == most]
     least = min((one.score for one in pool), default=inf)
     return tuple(one for one in pool if one.score <= _TELLS * least)
+
+
+def _rank(one: Expectation) -> int:
+    """0 for a valid method, 1 where what intervals there are hold, 2 without any, 3 where they miss."""
+    # a wrong interval is worse than none
+    return 0 if one.valid else 3 if one.misses else 1 if one.intervals > 0 else 2
 
 
 def _doubts(one: Expectation) -> tuple[bool, ...]:

@@ -333,7 +333,7 @@ def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
-    """A number and between which it lies, a pair from the least to the largest, or none."""
+    """A number and between which it lies, an interval, or none."""
     if cell is None:
         return "-"
     if between is not None:

@@ -7,6 +7,7 @@ in its last bits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +26,13 @@ __all__ = ["Expected", "Forecast", "bare_errors", "errors_of", "forecast_table",
 
 Array = NDArray[np.float64]
 
-_SHAPES = 24
-# So many numbers of all shapes' moments at most: a plan must be quick.
+_FEWEST, _SHAPES = 24, 48
+# So many numbers of all shapes' moments at most beyond the fewest: a plan must be quick.
 _WORK = 20_000
+# An interval holds so much of the family.
+_HOLDS = 0.95
+# Columns of at most so many whole numbers are told apart by how many they are: most are spread over all of them.
+_WHOLE = 20
 # Where something else is offered: standard errors so many times those without privacy, or a smaller chance of an answer.
 _DEAR, _CHANCE = 1.5, 0.5
 
@@ -83,24 +88,27 @@ class Forecast(Mapping[str, Any]):
 def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect) -> dict[str, Any]:
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
-    A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), the least and the
-    largest over the shapes. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
-    interchangeable before the data are seen, and share one number. "price": how many times as large as without privacy noise. "between":
-    where a number stands, the least and the largest over the shapes.
+    A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), between which 95 % of
+    the family's standard errors lie. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
+    interchangeable before the data are seen, and so are columns whose spreads are not: what the shapes say of one is said of all, of
+    columns in units of their half-ranges. "price": how many times as large as without privacy noise. "between": where a number stands,
+    (low, high) beside it.
     """
     known = stated(design, schema)
     names = coefficient_names(design, list(range(len(design.terms))))
-    groups = _alike(design, schema)
+    groups, sizes = _alike(design, schema)
     drawn = list(shapes(design, schema, _number_of_shapes(len(names))))
     table: dict[str, Any] = {"assumes": _assumes(known, len(drawn)), "ok": {}, "price": {}, "between": {}}
     for count in (n,) if n else (1_000, 10_000, 100_000):
         found = [expect(shape, count) for shape in drawn]
         bare = np.array([bare_errors(design, shape, count) for shape in drawn])
         errors = np.array([one.errors for one in found])
-        key = f"{count:,}"
-        table[key] = {name: _entry(errors[:, groups[name]], known) for name in names}
+        key, alike = f"{count:,}", {name: errors[:, own] * sizes[own] for name, own in groups.items()}
+        table[key] = {name: _entry(alike[name] / size, known) for name, size in zip(names, sizes, strict=True)}
         if known:
-            table["between"][key] = {name: _entry(errors[:, groups[name]], False) for name in names}
+            table["between"][key] = {
+                name: _entry(alike[name] / size, False) for name, size in zip(names, sizes, strict=True)
+            }
         table["ok"][key] = round(float(np.mean([one.ok for one in found])), 2)
         with np.errstate(all="ignore"):
             ratio = np.nanmedian(errors / bare) if np.isfinite(errors).any() else nan
@@ -129,32 +137,44 @@ def errors_of(design: Design, covariance: Array) -> Array:
 
 
 def _number_of_shapes(p: int) -> int:
-    return int(np.clip(_WORK // p**2, 12, _SHAPES))
+    return int(np.clip(_WORK // p**2, _FEWEST, _SHAPES))
 
 
-def _alike(design: Design, schema: Schema) -> Mapping[str, list[int]]:
-    """By name, the places of the coefficients that nothing public tells apart: those of levels whose shares are not stated."""
+def _alike(design: Design, schema: Schema) -> tuple[Mapping[str, list[int]], Array]:
+    """By name, the places of the coefficients that nothing public tells apart; and what each is multiplied by to be compared, (k,).
+
+    These are levels of one factor whose shares are not stated, and columns of numbers whose spread is not stated and that stand in one term
+    alone: per half-range they are alike, where as many values are possible.
+    """
     names = coefficient_names(design, list(range(len(design.terms))))
-    kinds = [*([""] if design.intercept else []), *(_kind(term, schema) for term in design.terms)]
-    return {
+    used = Counter(column for term in design.terms for column in term.columns)
+    kinds = [*([""] if design.intercept else []), *(_kind(term, schema, used) for term in design.terms)]
+    sizes = [*([1.0] if design.intercept else []), *((term.high - term.low) / 2 for term in design.terms)]
+    places = {
         name: [j for j, other in enumerate(kinds) if other == kind] for name, kind in zip(names, kinds, strict=True)
     }
+    return places, np.array(sizes)
 
 
-def _kind(term: Term, schema: Schema) -> str:
+def _kind(term: Term, schema: Schema, used: Mapping[str, int]) -> str:
+    if term.plain is not None and schema[term.plain].typical is None and used[term.plain] == 1:
+        # no column has an empty name
+        return f"``{min(term.steps, _WHOLE + 1)}"
     columns = [schema[part.column] for part in term.parts if isinstance(part, Indicator)]
     told = all(isinstance(column, Categorical) and column.shares is not None for column in columns)
     return term.name if told else factor_name(term)
 
 
 def _entry(errors: Array, known: bool) -> Any:
-    """One cell: a number, a pair, or None where no shape has an interval."""
+    """One cell: a number, the interval of 95 % of what was found, or None where no shape has an interval."""
     found = errors[np.isfinite(errors)]
     if not found.size:
         return None
     if known:
         return _rounded(float(np.median(found)))
-    return _rounded(float(found.min())), _rounded(float(found.max()))
+    # one more of them lies between these with that chance: the least and the largest, where there are few
+    low, high = np.quantile(found, [(1 - _HOLDS) / 2, (1 + _HOLDS) / 2], method="weibull")
+    return _rounded(float(low)), _rounded(float(high))
 
 
 def _rounded(value: float) -> float:
@@ -163,7 +183,7 @@ def _rounded(value: float) -> float:
 
 def _assumes(known: bool, count: int) -> str:
     family = "the schema's typical spreads, tails normal to long" if known else FAMILY
-    kind = "the median over" if known else "from the least to the largest over"
+    kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
     return (
         f"{kind} {count} shapes of simulated records: {family}; 0.1 % to 100 % of each feature is its own; "
         "a line leaves 3 % to 100 % of the response, unless stated"

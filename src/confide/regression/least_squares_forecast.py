@@ -1,6 +1,7 @@
-"""What the sums of scores would say of practice records: the release's own rounds, metric, limits and sandwich, of simulated sums.
+"""What the sums of scores would say of practice records: the release's own rounds, metric, limits and reading, of simulated sums.
 
-Every sum gets noise of the planned size (from a fixed seed: it decides where limits lie), so that one shape is one run.
+Every sum gets noise of the planned size (from a fixed seed: it decides where limits lie), so that one shape is one run. Which coefficients
+are answered is decided by the reading of a release itself (`LeastSquaresReading`), so that forecasts know no rules of their own.
 """
 
 from __future__ import annotations
@@ -9,33 +10,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram
-from confide.mechanisms.limits import CERTAIN, LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Maxima, Sizes, Tail, public_maxima
 from confide.mechanisms.metric import Layout, Metric
 from confide.mechanisms.ranges import CELLS, private_box, ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
 from confide.mechanisms.whitened_rows import Frame
-from confide.protocol import Event, Spend, Statistic
+from confide.protocol import Event, Question, Release, Spend, Statistic
 from confide.protocol.events import leaves
 from confide.regression.far_bounds import FAR, NEAR, NOTED
 from confide.regression.forecast import Expect, Expected
+from confide.regression.least_squares_reading import LeastSquaresReading
 from confide.regression.practice import Shape
 from confide.regression.round_forecast import Rounds
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import to_units
-from confide.regression.score_sums import Standing
+from confide.regression.score_sums import _COMMON, _ENOUGH, Standing
+from confide.regression.score_sums import _public as public_facts
 from confide.schema import Design, Schema
 
 __all__ = ["expected", "too_wide"]
 
 Array = NDArray[np.float64]
 
-# The count's share of mu^2; and fewer records than so many noise units for each coefficient leave no budget for ranges (`score_sums`).
-_COUNT, _ENOUGH = 0.01, 30
 _SEED = 20261122
 # 95 % of a normal distribution are so many sds wide.
 _WIDE = 3.92
@@ -68,7 +70,7 @@ class _Sums:
 
     @cached_property
     def mu(self) -> float:
-        return 1 / (sqrt(_COUNT) * self.noise["count"])
+        return 1 / (sqrt(_COMMON["count"] / 100) * self.noise["count"])
 
     @cached_property
     def branch(self) -> str:
@@ -76,13 +78,18 @@ class _Sums:
 
     @cached_property
     def box(self) -> Box:
-        """The box of noisy ranges, from histograms without noise."""
+        """The box of noisy ranges."""
         if self.branch or "ranges" not in self.noise:
             return Box.of(self.design)
+        return private_box(self.design, self.ranges, self.noise["ranges"])
+
+    @cached_property
+    def ranges(self) -> Array:
+        """The noisy histogram of each feature with more than two values."""
         own = [1 + j for j in ranged(self.design)]
         cells = np.clip(((self.shape.scaled[:, own] + 1) / 2 * CELLS).astype(int), 0, CELLS - 1)
-        histograms = np.array([np.bincount(column, self.each, CELLS) for column in cells.T])
-        return private_box(self.design, histograms, self.noise["ranges"])
+        counts = np.array([np.bincount(column, self.each, CELLS) for column in cells.T])
+        return np.asarray(counts + self.generator.normal(0, self.noise["ranges"], counts.shape))
 
     @cached_property
     def each(self) -> Array:
@@ -121,31 +128,41 @@ class _Sums:
         return np.asarray(self.v * (self.shape.response - self.scaled @ self.standing.theta)[:, None])
 
     @cached_property
+    def frame(self) -> Frame:
+        return Frame.of(self.box, self.metric.matrix.T, self.standing.theta, 1.0)
+
+    @cached_property
+    def maxima(self) -> Maxima:
+        return public_maxima(self.design, self.layout, self.frame)
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The noisy histogram of sizes of scores."""
+        typical = self.standing.sigma * sqrt(self.metric.size)
+        return self._tail("tail", np.linalg.norm(self.scores, axis=1), [typical * e for e in TAIL_EDGES])
+
+    @cached_property
+    def leverage(self) -> Tail:
+        """That of lengths of records."""
+        size = sqrt(self.metric.size)
+        return self._tail("leverage", np.linalg.norm(self.v, axis=1), [size * e for e in LEVERAGE_EDGES])
+
+    @cached_property
     def limits(self) -> Limits:
-        frame = Frame.of(self.box, self.metric.matrix.T, self.standing.theta, 1.0)
-        maxima = public_maxima(self.design, self.layout, frame)
-        sigma, size = self.standing.sigma, sqrt(self.metric.size)
-        lengths = np.linalg.norm(self.v, axis=1)
-        tails = {
-            "tail": self._tail("tail", np.linalg.norm(self.scores, axis=1), [sigma * size * e for e in TAIL_EDGES]),
-            "leverage": None if self.unlimited else self._tail("leverage", lengths, [size * e for e in LEVERAGE_EDGES]),
-        }
+        sigma, leverage = self.standing.sigma, None if self.unlimited else self.leverage
         levels = Levels(
             BOUND / self.noise[self.branch + "gram"],
             (1 << BITS) / self.noise[self.branch + "cross"],
             BOUND / self.noise["square"],
             BOUND / self.noise["meat"],
         )
-        tail = tails["tail"]
-        assert tail is not None
-        sizes = Sizes(self.metric.weights, sigma, self.standing.count, tail, tails["leverage"], maxima, levels)
+        sizes = Sizes(self.metric.weights, sigma, self.standing.count, self.tail, leverage, self.maxima, levels)
         return sizes.limits(self._rarer(), unlimited=self.unlimited)
 
     def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:
         counts = np.bincount(np.searchsorted(edges, sizes), self.each, len(edges) + 1)
         noise = self.noise[name]
-        believed = {"believed": CERTAIN} if name == "leverage" else {}
-        return Tail(counts + noise * self.generator.normal(size=len(counts)), np.array(edges), noise, **believed)
+        return Tail(counts + noise * self.generator.normal(size=len(counts)), np.array(edges), noise)
 
     @cached_property
     def generator(self) -> np.random.Generator:
@@ -199,22 +216,74 @@ class _Sums:
         )
 
     def expected(self) -> Expected:
-        s = self.sandwich
-        if not s.positive:
-            return Expected(np.full(len(s.rows), nan), False)
-        hidden = [j for j, demand in enumerate(s.demand) if demand > 1]
-        own = len(s.rows) - (0 in hidden)
-        errors = np.sqrt(s.variances)
-        errors[hidden if 2 * (len(s.rows) - len(hidden)) >= own else slice(None)] = nan
-        return Expected(errors, not hidden and not self._far)
+        keep, release = list(range(len(self.design.terms))), cast(Release, self._release)
+        found: Any = _Foreseen(release, Question(), self.design, keep, self.sandwich).table()
+        return cast(Expected, found)
 
     @property
-    def _far(self) -> bool:
-        """Whether the public box of a feature reaches too far where records are limited at all; its number is expected all the same."""
-        weights = self.shape.weights / len(self.shape.weights)
-        mean = weights @ self.shape.scaled[:, 1:]
-        spread = np.sqrt(np.maximum(weights @ (self.shape.scaled[:, 1:] - mean) ** 2, 0.0))
-        return not self.unlimited and any(1 + abs(mean[j]) > FAR * spread[j] for j in ranged(self.design))
+    def _release(self) -> _Simulated:
+        """What a reading asks of a release before it makes a table."""
+        drawn = {
+            "count": _Drawn(np.array([self.standing.count]), self.noise["count"]),
+            "tail": _Drawn(self.tail.counts, self.noise["tail"]),
+        }
+        if not self.unlimited:
+            drawn["leverage"] = _Drawn(self.leverage.counts, self.noise["leverage"])
+        if not self.branch and "ranges" in self.noise:
+            drawn["ranges"] = _Drawn(self.ranges, self.noise["ranges"])
+        public = public_facts(self.standing, self.frame, self.standing.theta, self.limits, self.maxima)
+        return _Simulated(drawn, public)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Noisy numbers in place of `Noisy`."""
+
+    values: Array
+    sd: float
+
+    @property
+    def variance(self) -> float:
+        return self.sd**2
+
+    def decode(self) -> Array:
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class _Simulated:
+    """What a reading asks of a release before it writes a table: simulated sums by name, and the public facts."""
+
+    statistics: Mapping[str, _Drawn]
+    public: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> _Drawn:
+        return self.statistics[name]
+
+
+@dataclass(frozen=True, eq=False)
+class _Foreseen(LeastSquaresReading):
+    """The reading of simulated sums: which coefficients it would answer, and their standard errors in place of a table."""
+
+    sums: Sandwich
+
+    @cached_property
+    def sandwich(self) -> Sandwich:
+        return self.sums
+
+    def _intervals(self, hidden: list[int]) -> Any:
+        errors = np.sqrt(self.sums.variances)
+        errors[hidden] = nan
+        return Expected(errors, not hidden)
+
+    def _points(self, status: str, reason: str, flags: tuple[str, ...] = ()) -> Any:
+        return Expected(np.full(len(self.sums.rows), nan), False)
+
+    def _reasons(self) -> str:
+        return ""
+
+    def _hidden(self) -> str:
+        return ""
 
 
 def too_wide(design: Design, schema: Schema) -> Iterator[str]:
@@ -229,7 +298,9 @@ def too_wide(design: Design, schema: Schema) -> Iterator[str]:
         if reach > NOTED:
             low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
             then = (
-                "it will go unanswered" if reach > FAR else "it goes unanswered unless its histogram shows a short tail"
+                "it will go unanswered unless records are so many that none is limited there"
+                if reach > FAR
+                else "it goes unanswered unless private counts show a short tail"
             )
             yield (
                 f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its "

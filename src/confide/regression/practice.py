@@ -4,8 +4,9 @@ A shape is drawn from a stated family:
 
 - 95 % of a column's values lie in an interval: its typical spread where the schema states one; else one of 5 % to 100 % of the width of its
   box (uniform), anywhere inside it. Values are normal, or (half of the time) skewed away from the nearer bound, as a shifted lognormal of
-  log-sd .75. In one shape of three all columns have long tails: beyond the interval, values fall like those of a Pareto distribution of
-  index 1.5 to 4. Beyond the bounds they are clipped.
+  log-sd .75, or, of one column in six whose spread is not stated, even, as days of the week are. In one shape of three all columns that are
+  not even have long tails: beyond the interval, values fall like those of a Pareto distribution of index 1.5 to 4. Beyond the bounds they
+  are clipped.
 - A 0/1 column has a share of ones, and a factor a share of each level, that may be rare: log-uniform from 1 % to 50 %, and 1/rank^a with a
   from 0 to 2.5, in random order, or the shares that the schema states.
 - Normal scores of all features share one factor, with loadings of any sign; a feature's own share of its variance is 1000^(-u^3), and a
@@ -37,7 +38,8 @@ Array = NDArray[np.float64]
 
 #: The family in words, for whoever prints a forecast.
 FAMILY = (
-    "features and response anywhere in 5 % to 100 % of their bounds where nothing is stated, with tails normal to long"
+    "features and response anywhere in 5 % to 100 % of their bounds where nothing is stated, even to long-tailed; 0/1 columns and levels "
+    "as rare as 1 % and below"
 )
 
 _SEED = 20261122
@@ -51,6 +53,8 @@ _SKEW = 0.75
 # One shape of so many has long tails, of indices from 1.5 to 4, outside the interval in which 95 % of the values lie.
 _KINDS, _INDICES, _OUTSIDE = 3, (1.5, 4.0), 0.05
 _LEAST_OWN, _LEAST_LEFT = 0.001, 0.03
+# Of columns whose spread is not stated so many are even.
+_EVEN = 1 / 6
 # So many practice records of each level at least.
 _FEW = 8
 # the normal quantile of 97.5 %
@@ -274,8 +278,10 @@ def _levels(shares: Array, scores: Array, weights: Array) -> tuple[Array, Array]
 def _values(column: Numeric | Integer, scores: Array, generator: np.random.Generator, *, long: bool) -> Array:
     """long: beyond the ends of the interval in which 95 % lie, values fall like those of a Pareto distribution."""
     low, high = _interval(column, generator)
-    skewed, index = generator.random() < 0.5, generator.uniform(*_INDICES)
-    middle = (low + high) / 2
+    form, index = generator.random(), generator.uniform(*_INDICES)
+    skewed, middle = form < 0.5, (low + high) / 2
+    if column.spread is None and form >= 1 - _EVEN:
+        return np.asarray(middle + (high - low) * (ndtr(scores) - 0.5) / (1 - _OUTSIDE))
     toward = 1.0 if middle - column.low <= column.high - middle else -1.0
     beyond, within = np.ones(len(scores)), toward * scores
     if long:
