@@ -223,6 +223,13 @@ def test_a_forecast_is_simulated_when_it_is_looked_at_and_is_a_plain_table_in_a_
     shown = cf.plan(cf.regression.SSP2("y ~ a"), TOLD, cf.GDP(1.0), n=4_000)
     number, (low, high) = shown.forecast["4,000"]["a"], shown.forecast["between"]["4,000"]["a"]
     assert f"{number:.4g} ({low:.4g} to {high:.4g})" in shown.summary()
+    # with spreads alone the number is not promised
+    columns = {
+        name: cf.Numeric(TOLD[name].low, TOLD[name].high, typical=(TOLD[name].spread.low, TOLD[name].spread.high))
+        for name in "ay"
+    }
+    spreads = cf.plan(cf.regression.SSP2("y ~ a"), cf.Schema(columns), cf.GDP(1.0), n=4_000).summary()
+    assert "what is in brackets is the forecast" in spreads and "in brackets" not in shown.summary()
     forecast = _forecast("y ~ a", TOLD)
     assert isinstance(forecast, Forecast) and "table" not in vars(forecast)
     kept = pickle.loads(pickle.dumps(forecast))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.regression.practice import FAMILY, Shape, shapes, stated
+from confide.regression.practice import FAMILY, Shape, shapes, stated, whole
 from confide.regression.scaling import coefficient_names, factor_name, to_units
 from confide.schema import Categorical, Design, Schema
 from confide.schema.term import Indicator, Term
@@ -98,7 +98,12 @@ def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect
     names = coefficient_names(design, list(range(len(design.terms))))
     groups, sizes = _alike(design, schema)
     drawn = list(shapes(design, schema, _number_of_shapes(len(names))))
-    table: dict[str, Any] = {"assumes": _assumes(known, len(drawn)), "ok": {}, "price": {}, "between": {}}
+    table: dict[str, Any] = {
+        "assumes": _assumes(known, len(drawn), whole(design, schema)),
+        "ok": {},
+        "price": {},
+        "between": {},
+    }
     for count in (n,) if n else (1_000, 10_000, 100_000):
         found = [expect(shape, count) for shape in drawn]
         bare = np.array([bare_errors(design, shape, count) for shape in drawn])
@@ -181,10 +186,17 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _assumes(known: bool, count: int) -> str:
+def _assumes(known: bool, count: int, everything: bool) -> str:
+    """everything: own shares and shares of levels are stated too."""
     family = "the schema's typical spreads, tails normal to long" if known else FAMILY
     kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
+    rough = (
+        "; own shares or shares of levels are not stated, so that a number is off by more than 2 for every other slope, and what is in "
+        "brackets is the forecast"
+        if known and not everything
+        else ""
+    )
     return (
         f"{kind} {count} shapes of simulated records: {family}; 0.1 % to 100 % of each feature is its own; "
-        "a line leaves 3 % to 100 % of the response, unless stated"
+        f"a line leaves 3 % to 100 % of the response, unless stated{rough}"
     )

@@ -32,7 +32,7 @@ from confide.regression.normal_equations import Line
 from confide.regression.scaling import line_of
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
-__all__ = ["FAMILY", "Shape", "frame", "shapes", "stated"]
+__all__ = ["FAMILY", "Shape", "frame", "shapes", "stated", "whole"]
 
 Array = NDArray[np.float64]
 
@@ -117,6 +117,14 @@ def stated(design: Design, schema: Schema) -> bool:
     """Whether each column of numbers that the design needs has a typical spread, columns of two values aside."""
     columns = (schema[name] for name in design.columns)
     return all(isinstance(c, Categorical) or c.steps == 2 or c.spread is not None for c in columns)
+
+
+def whole(design: Design, schema: Schema) -> bool:
+    """Whether each column of the design states all that it may: its own share beside its spread, or the shares of its levels."""
+    columns = [schema[name] for name in design.columns]
+    return all(
+        c.shares is not None if isinstance(c, Categorical) else c.steps == 2 or _own(c) is not None for c in columns
+    )
 
 
 def shapes(design: Design, schema: Schema, count: int) -> Iterator[Shape]:
