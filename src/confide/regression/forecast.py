@@ -191,8 +191,8 @@ def _assumes(known: bool, count: int, everything: bool) -> str:
     family = "the schema's typical spreads, tails normal to long" if known else FAMILY
     kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
     rough = (
-        "; own shares or shares of levels are not stated, so that a number is off by more than 2 for every other slope, and what is in "
-        "brackets is the forecast"
+        "; own shares or shares of levels are not stated, without which a number is off by more than a factor of 2 about every other time: "
+        "what is in brackets is the forecast"
         if known and not everything
         else ""
     )
