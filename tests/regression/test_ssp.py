@@ -555,7 +555,7 @@ def test_the_forecast_has_two_digits_and_one_number_for_interchangeable_levels()
     assert all(value == float(f"{value:.2g}") for pair in found.values() for value in pair or ())
     assert len({found[f"region[T.{level}]"] for level in "SWE"}) == 1
     assert len({found[f"age:region[T.{level}]"] for level in "SWE"}) == 1
-    assert "95% of those in" in plan.summary() and "simulated" in plan.summary()
+    assert "98% of those in" in plan.summary() and "simulated" in plan.summary()
 
 
 def test_the_table_says_what_the_count_is_and_what_happens_to_missing_values() -> None:

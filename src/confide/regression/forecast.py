@@ -30,7 +30,7 @@ _FEWEST, _SHAPES = 24, 48
 # So many numbers of all shapes' moments at most beyond the fewest: a plan must be quick.
 _WORK = 20_000
 # An interval holds so much of the family.
-_HOLDS = 0.95
+_HOLDS = 0.98
 # Columns of at most so many whole numbers are told apart by how many they are: most are spread over all of them.
 _WHOLE = 20
 # Where something else is offered: standard errors so many times those without privacy, or a smaller chance of an answer.
@@ -88,7 +88,7 @@ class Forecast(Mapping[str, Any]):
 def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect) -> dict[str, Any]:
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
-    A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), between which 95 % of
+    A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), between which 98 % of
     the family's standard errors lie. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
     interchangeable before the data are seen, and so are columns whose spreads are not: what the shapes say of one is said of all, of
     columns in units of their half-ranges. "price": how many times as large as without privacy noise. "between": where a number stands,
@@ -171,7 +171,7 @@ def _kind(term: Term, schema: Schema, used: Mapping[str, int]) -> str:
 
 
 def _entry(errors: Array, known: bool) -> Any:
-    """One cell: a number, the interval of 95 % of what was found, or None where no shape has an interval."""
+    """One cell: a number, the interval of 98 % of what was found, or None where no shape has an interval."""
     found = errors[np.isfinite(errors)]
     if not found.size:
         return None

@@ -3,10 +3,10 @@
 A shape is drawn from a stated family:
 
 - 95 % of a column's values lie in an interval: its typical spread where the schema states one; else one of 5 % to 100 % of the width of its
-  box (log-uniform: bounds are wide enough for every value), anywhere inside it. Values are normal, or (half of the time) skewed away from
-  the nearer bound, as a shifted lognormal of log-sd .75, or, of one column in six whose spread is not stated, even, as days of the week
-  are. In one shape of three all columns that are not even have long tails: beyond the interval, values fall like those of a Pareto
-  distribution of index 1.5 to 4. Beyond the bounds they are clipped.
+  box (uniform), anywhere inside it. Values are normal, or (half of the time) skewed away from the nearer bound, as a shifted lognormal of
+  log-sd .75, or, of one column in six whose spread is not stated, even, as days of the week are. In one shape of three all columns that are
+  not even have long tails: beyond the interval, values fall like those of a Pareto distribution of index 1.5 to 4. Beyond the bounds they
+  are clipped.
 - A 0/1 column has a share of ones, and a factor a share of each level, that may be rare: log-uniform from 1 % to 50 %, and 1/rank^a with a
   from 0 to 2.5, in random order, or the shares that the schema states.
 - Normal scores of all features share one factor, with loadings of any sign; a feature's own share of its variance is 1000^(-u^3), and a
@@ -43,7 +43,6 @@ FAMILY = (
 )
 
 _SEED = 20261122
-# Of the log-uniform law of widths: bounds that are wide enough for every value are mostly much wider than most of them.
 _NARROWEST = 0.05
 _ROWS = 400
 # this share of them is given to what is rare, at so many times the sd
@@ -307,7 +306,7 @@ def _values(column: Numeric | Integer, scores: Array, generator: np.random.Gener
 def _interval(column: Numeric | Integer, generator: np.random.Generator) -> tuple[float, float]:
     """Where 95 % of the values lie."""
     # drawn in any case, so that what one column states changes no other column
-    share, place = _NARROWEST ** generator.random(), generator.random()
+    share, place = generator.uniform(_NARROWEST, 1.0), generator.random()
     if column.spread is not None:
         return column.spread.low, column.spread.high
     # a column of whole numbers has more than one of them
