@@ -70,7 +70,8 @@ def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> No
     assert found.best.method == "ssp2" and found.best.intervals == 1.0 and not found.best.misses
     truth = cf.regression.SSP2("y ~ a + b").reference(Practice.of(records, SCHEMA))
     errors = []
-    for seed in range(12):
+    # a root mean square of so many is known to a tenth
+    for seed in range(48):
         sample = records.iloc[np.random.default_rng(seed).integers(0, len(records), 4_000)]
         noise = cf.noise.SimulatedNoise(100 + seed)
         done = cf.release(
