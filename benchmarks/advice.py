@@ -1,11 +1,13 @@
 """What `advise` predicts for the method that it puts first, against what that method then does: `python -m benchmarks advice`.
 
-Cells: real sets of at least 2,000 records and synthetic designs, n = 2,000 and 10,000, mu = 1 and 3, with two kinds of public knowledge:
-"like" (half of the records are taken to be public, an earlier survey; the other half is private) and "typical" (the schema states spreads,
+Cells: real sets of at least 2,000 records and synthetic designs, n = 2,000 and 10,000 (or as many as the private half has), mu = 1 and 3,
+with two kinds of public knowledge: "like" (half of the records are taken to be public, an earlier survey; the other half is private)
+and "typical" (the schema states spreads,
 own shares and shares of levels to one or two digits; `benchmarks.forecasts`). A cell's figure is the geometric mean over coefficients of
 realised over predicted standard errors; realised: root mean squares over 12 samples of the private records, distances from their own
-least-squares line. Claims: with "like" within a factor of 1.5 in 90 % of the cells; intervals for at least half as many numbers as said.
-`python -m benchmarks advice_short` is the part of it that takes minutes: ten sets, mu = 1, "like" alone. Real sets need CONFIDE_DATA.
+least-squares line. Claims: with "like" within a factor of 1.5 in 90 % of the cells; intervals for at least half as many
+numbers as said, widths within 1.5, and intervals that hold (the method's own reference on the private half).
+`python -m benchmarks advice_short` is the part of it that takes minutes: eleven sets, mu = 1, "like" alone. Real sets need CONFIDE_DATA.
 """
 
 from __future__ import annotations

@@ -10,5 +10,5 @@ __all__ = ["run"]
 
 
 def run() -> list[dict[str, Any]]:
-    """Ten sets at mu = 1, with public records."""
+    """Seven real sets and four designs at mu = 1, with public records."""
     return advice.run(quick=True)
