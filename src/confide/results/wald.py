@@ -45,6 +45,15 @@ class WaldTest:
     pvalue: float
     why: str = ""
 
+    @property
+    def fvalue(self) -> float:
+        """`statistic`, as statsmodels names it."""
+        return self.statistic
+
+    def summary(self) -> str:
+        """The test in one line."""
+        return str(self)
+
     def __str__(self) -> str:
         if isnan(self.statistic):
             return f"Wald test: {self.why or 'not available'}"
@@ -60,6 +69,9 @@ def restrictions(
     >>> restrictions(("a", "b"), ["b"], 0)[0].tolist()
     [[0.0, 1.0]]
     """
+    if isinstance(r_matrix, tuple) and len(r_matrix) == 2 and np.ndim(r_matrix[0]) == 2 and np.ndim(r_matrix[1]) < 2:
+        _refuse_value(r_value)
+        r_matrix, r_value = r_matrix
     if isinstance(r_matrix, str):
         _refuse_value(r_value)
         return parse(r_matrix, names)
@@ -88,8 +100,8 @@ def test(
     """The test of matrix @ b = value; NaN in statistic and p-value when the covariance is, or nothing is restricted.
 
     law: several restrictions are tested with its covariance, and referred to its simulated distribution. df: of each estimate, or one for
-    all. bias (p,): bounds on what the estimates may be off by beyond their errors; or (p, k), estimates off by bias @ x with every |x_i| <= 1.
-    The statistic is the smallest that any such bias leaves.
+    all. bias (p,): bounds on what the estimates may be off by beyond their errors; or (p, k), where they are off by bias @ x with every
+    |x_i| <= 1. The statistic is the smallest that any such bias leaves.
     status: of the estimates, for the reason of a NaN.
     Only what the restrictions name needs to have been estimated. Raises `PlanError` when the restrictions contradict each other.
 
@@ -170,7 +182,10 @@ def _tail(statistic: float, rank: int, df: float) -> float:
 
 def _refuse_value(r_value: ArrayLike) -> None:
     if np.any(np.asarray(r_value, dtype=object) != 0):
-        raise PlanError("r_value goes with a matrix; in text the value stands in the restriction: wald_test('age = 1')")
+        raise PlanError(
+            "r_value goes with a matrix; in text the value stands in the restriction, wald_test('age = 1'), in a pair behind the matrix, "
+            "wald_test((matrix, value))"
+        )
 
 
 def _zero(name: str, names: Sequence[str]) -> tuple[Vector, Vector]:
