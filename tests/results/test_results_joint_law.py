@@ -61,6 +61,18 @@ def test_the_size_is_kept_where_the_meat_is_mostly_noise() -> None:
     assert plain > 20
 
 
+def test_a_direction_of_little_variance_is_not_what_noise_makes_of_it() -> None:
+    """Noise as large as half of the largest eigenvalue of S says nothing of the smallest, which no records multiply at will."""
+    shape = np.diag([1.0, 1.0, 1.0, 0.01])
+    sd, generator = np.full((P, P), 0.5), np.random.default_rng(6)
+    drawn = NoisyMeat(shape, sd, shape, 0.05).draws(generator, 400)
+    assert 0.002 < drawn[:, 3, 3].mean() < 0.03
+    # what the release shows beyond its noise is believed
+    shown = NoisyMeat(np.diag([1.0, 1.0, 1.0, 9.0]), sd, shape, 0.05).draws(generator, 400)
+    assert shown[:, 3, 3].mean() > 6
+    assert np.linalg.eigvalsh(drawn).min() >= -1e-9
+
+
 def test_the_test_does_not_depend_on_how_restrictions_are_written() -> None:
     estimates, covariance = np.array([3.0, -2.0, 1.0, 0.5]), SHAPE + np.eye(P)
     matrix = np.eye(P)[:3]
