@@ -4,7 +4,7 @@ Families: the least-squares line, exact sums by factor, SSP with one response an
 values (size), or values that lie away by as much as the test that knows the covariance of the released estimate (from all runs of the
 cell) rejects in three quarters of runs (power; the direction is drawn anew in each run). A size fails if the 99.9 % interval misses
 [.03, .07], a power if it is below .8 of the other's by more than chance allows. The last rows pool the sizes of each family, which decides
-between .02 and .03 where 200 runs of a cell do not. Part of it: `python -m benchmarks.joint_tests "SSP" "factors"`.
+between .02 and .03 where the runs of a cell do not. Part of it: `python -m benchmarks.joint_tests "SSP" "factors"`.
 """
 
 from __future__ import annotations
