@@ -11,6 +11,7 @@ from results_examples import Maker
 from scipy import stats
 
 from confide.results import wald
+from confide.results.contrasts import combine
 from confide.results.joint_law import JointLaw, NoisyMeat
 
 P = 4
@@ -60,6 +61,18 @@ def test_the_size_is_kept_where_the_meat_is_mostly_noise() -> None:
     assert plain > 20
 
 
+def test_a_direction_of_little_variance_is_not_what_noise_makes_of_it() -> None:
+    """Noise as large as half of the largest eigenvalue of S says nothing of the smallest, which no records multiply at will."""
+    shape = np.diag([1.0, 1.0, 1.0, 0.01])
+    sd, generator = np.full((P, P), 0.5), np.random.default_rng(6)
+    drawn = NoisyMeat(shape, sd, shape, 0.05).draws(generator, 400)
+    assert 0.002 < drawn[:, 3, 3].mean() < 0.03
+    # what the release shows beyond its noise is believed
+    shown = NoisyMeat(np.diag([1.0, 1.0, 1.0, 9.0]), sd, shape, 0.05).draws(generator, 400)
+    assert shown[:, 3, 3].mean() > 6
+    assert np.linalg.eigvalsh(drawn).min() >= -1e-9
+
+
 def test_the_test_does_not_depend_on_how_restrictions_are_written() -> None:
     estimates, covariance = np.array([3.0, -2.0, 1.0, 0.5]), SHAPE + np.eye(P)
     matrix = np.eye(P)[:3]
@@ -96,6 +109,37 @@ def test_bias_takes_from_the_statistic_and_unanswered_estimates_do_not_matter() 
             1 - 1e-9
         )
     assert np.isnan(wald.test(np.eye(P)[2:], np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0)).pvalue)
+
+
+def test_what_a_bias_leaves_is_the_least_over_its_whole_box() -> None:
+    generator = np.random.default_rng(5)
+    estimates, root = np.array([3.0, -2.0, 1.0, 0.5]), generator.standard_normal((P, P)) + np.eye(P)
+    covariance, bias = root @ root.T, np.array([0.8, 0.3, 0.0, 0.6])
+    found = wald.test(np.eye(P), np.zeros(P), estimates, covariance, inf, None, bias).statistic
+    # exact: a quadratic form is smallest on the box where one of its faces is free
+    ends = np.linspace(-1, 1, 41)
+    grid = np.array(np.meshgrid(ends, ends, ends)).reshape(3, -1).T * bias[[0, 1, 3]]
+    moved = np.repeat(estimates[None, :], len(grid), axis=0)
+    moved[:, [0, 1, 3]] -= grid
+    each = np.einsum("ij,jk,ik->i", moved, np.linalg.inv(covariance), moved) / P
+    assert found <= each.min() * (1 + 1e-9)
+    assert found == pytest.approx(each.min(), rel=0.02)
+    # the sum of what each bias does by itself takes more
+    unit = np.linalg.inv(np.linalg.cholesky(covariance))
+    length = np.linalg.norm(unit @ estimates) - np.linalg.norm(unit, axis=0) @ bias
+    assert found > 1.05 * max(length, 0) ** 2 / P
+
+
+def test_contrasts_together_know_that_their_biases_are_the_same(make: Maker) -> None:
+    p = len(make().names)
+    result = make(bias=np.linspace(0.0, 0.01, p) * np.sqrt(np.diag(make().covariance)) * 100)
+    rows = np.eye(p)[1:4] + np.eye(p)[2:5]
+    joint = combine(result, rows, names=("a", "b", "c")).joint_test()
+    assert joint.statistic == pytest.approx(result.wald_test(rows).statistic, rel=1e-9)
+    # what moves both combinations alike leaves their difference
+    same = combine(result, rows[[0, 0]] + np.eye(p)[[0, 4]] * [[0], [1]], names=("a", "b")).pairs()
+    assert result.bias is not None and same.bias is not None
+    assert same.bias[0] == pytest.approx(result.bias[4])
 
 
 def test_responses_whose_products_are_not_known_count_as_often_as_they_are_tied() -> None:

@@ -246,6 +246,16 @@ def test_backticks_take_any_name(names):
     np.testing.assert_array_equal(matrix, np.eye(len(names)))
 
 
+def test_the_names_and_forms_of_statsmodels(make: Maker):
+    result = make()
+    one = result.wald_test(np.eye(5)[1:3], [1.0, 2.0])
+    assert result.f_test((np.eye(5)[1:3], [1.0, 2.0])) == one
+    assert result.wald_test((np.eye(5)[1:2], 1.0)) == result.wald_test(np.eye(5)[1:2], 1.0)
+    assert one.fvalue == one.statistic and one.summary() == str(one)
+    with pytest.raises(PlanError, match=r"wald_test\(\(matrix, value\)\)"):
+        result.wald_test((np.eye(5)[1:2], 1.0), 1.0)
+
+
 @pytest.mark.parametrize("first", ["age", "2x", "-", ".5", "a b"])
 def test_the_call_in_the_message_works(make: Maker, first):
     result = make(names=(first, "b"))

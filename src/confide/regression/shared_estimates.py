@@ -51,10 +51,6 @@ class SharedEstimates(LinearEstimates):
         covariance = self.covariance if self.loose is None else self.covariance + self._spare(matrix) * self.loose
         return wald.test(matrix, value, self.estimates, covariance, self.df, self.joint, self.bias, self.status)
 
-    def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
-        """The same as `wald_test`: F with (rank, df) degrees of freedom, as statsmodels names it."""
-        return self.wald_test(r_matrix, r_value)
-
     def t_test(
         self,
         r_matrix: str | Sequence[str] | ArrayLike | Mapping[str, Mapping[str, float]],

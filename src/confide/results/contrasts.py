@@ -29,7 +29,8 @@ class Combinations:
 
     names (q,); effect (q,): in the units of the combination; covariance (q, q); df: of Student's t, inf for the normal distribution, one or
     (q,); null (q,): the values tested, which effects are compared with; joint: the distribution of tests of several at once, where a method
-    knows it; bias (q,): bounds on what effects may be off by beyond their errors. All errors are NaN where the estimates have none.
+    knows it; bias (q,): bounds on what effects may be off by beyond their errors; moves (q, k): effects are off by moves @ x with every
+    |x_i| <= 1, which is what these bounds are when taken together. All errors are NaN where the estimates have none.
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class Combinations:
     null: Vector
     joint: JointLaw | None = None
     bias: Vector | None = None
+    moves: Vector | None = None
 
     @property
     def sd(self) -> Vector:
@@ -84,7 +86,7 @@ class Combinations:
     def joint_test(self) -> wald.WaldTest:
         """F test of all effects = null together."""
         return wald.test(
-            np.eye(len(self.names)), self.null, self.effect, self.covariance, self.df, self.joint, self.bias
+            np.eye(len(self.names)), self.null, self.effect, self.covariance, self.df, self.joint, self.moves
         )
 
     def pairs(self) -> Combinations:
@@ -116,15 +118,25 @@ def combine(
 
 
 def _combined(names: tuple[str, ...], rows: Vector, of: Estimates | Combinations, null: Vector) -> Combinations:
+    effect = of.effect if isinstance(of, Combinations) else np.asarray(of.params, dtype=np.float64)
+    made, moves = student.weighted(rows, effect), _moves(of)
     return Combinations(
         names,
-        student.weighted(rows, of.effect if isinstance(of, Combinations) else np.asarray(of.params, dtype=np.float64)),
+        made,
         student.spread(rows, of.covariance),
         student.fewest(rows, of.df),
         null,
         None if of.joint is None else of.joint.of(rows),
-        None if of.bias is None else student.weighted(np.abs(rows), of.bias),
+        None if moves is None else np.where(np.isnan(made), np.nan, np.abs(rows @ moves).sum(axis=1)),
+        None if moves is None else rows @ moves,
     )
+
+
+def _moves(of: Estimates | Combinations) -> Vector | None:
+    """What bounds on biases can do, taken together; nothing for what is not answered."""
+    if isinstance(of, Combinations):
+        return of.moves
+    return None if of.bias is None else np.diag(np.nan_to_num(of.bias))
 
 
 def labels(r_matrix: Any, count: int) -> tuple[str, ...]:

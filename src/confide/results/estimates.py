@@ -212,14 +212,18 @@ class Estimates:
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "ok".
 
-        r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out); or text such as
-        "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
+        r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out), or the pair (matrix, value); or text such
+        as "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
         restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
         Several restrictions are referred to `joint` where a method gives it (`confide.results.joint_law`). Source: Greene, Econometric
         Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
         return wald.test(matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias, self.status)
+
+    def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
+        """The same as `wald_test`, under statsmodels' other name."""
+        return self.wald_test(r_matrix, r_value)
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 

@@ -45,6 +45,15 @@ class WaldTest:
     pvalue: float
     why: str = ""
 
+    @property
+    def fvalue(self) -> float:
+        """`statistic`, as statsmodels names it."""
+        return self.statistic
+
+    def summary(self) -> str:
+        """The test in one line."""
+        return str(self)
+
     def __str__(self) -> str:
         if isnan(self.statistic):
             return f"Wald test: {self.why or 'not available'}"
@@ -60,6 +69,9 @@ def restrictions(
     >>> restrictions(("a", "b"), ["b"], 0)[0].tolist()
     [[0.0, 1.0]]
     """
+    if isinstance(r_matrix, tuple) and len(r_matrix) == 2 and np.ndim(r_matrix[0]) == 2 and np.ndim(r_matrix[1]) < 2:
+        _refuse_value(r_value)
+        r_matrix, r_value = r_matrix
     if isinstance(r_matrix, str):
         _refuse_value(r_value)
         return parse(r_matrix, names)
@@ -88,7 +100,8 @@ def test(
     """The test of matrix @ b = value; NaN in statistic and p-value when the covariance is, or nothing is restricted.
 
     law: several restrictions are tested with its covariance, and referred to its simulated distribution. df: of each estimate, or one for
-    all. bias (p,): bounds on what the estimates may be off by beyond their errors; the most that they can do is taken off the statistic.
+    all. bias (p,): bounds on what the estimates may be off by beyond their errors; or (p, k), where they are off by bias @ x with every
+    |x_i| <= 1. The statistic is the smallest that any such bias leaves.
     status: of the estimates, for the reason of a NaN.
     Only what the restrictions name needs to have been estimated. Raises `PlanError` when the restrictions contradict each other.
 
@@ -116,15 +129,30 @@ def test(
     if rank == 0:
         return WaldTest(nan, 0, degrees, nan)
     unit = (axes[:, ~known] / np.sqrt(weights[~known])).T @ rows / scale
-    length = float(np.linalg.norm(along[~known] / np.sqrt(weights[~known])))
+    away = along[~known] / np.sqrt(weights[~known])
     if bias is not None:
-        # |R e| <= sum_j |R_j| bias_j in the metric of the test, whatever the signs of the biases
-        length = max(length - float(np.linalg.norm(unit, axis=0) @ np.where(used, bias, 0.0)), 0.0)
+        # NaN belongs to what was not estimated, which no restriction names
+        away = _left(away, unit @ np.nan_to_num(np.diag(bias) if bias.ndim == 1 else bias))
+    length = float(np.linalg.norm(away))
     statistic = length**2 / rank
     if several is None:
         return WaldTest(statistic, rank, degrees, _tail(statistic, rank, degrees))
     pvalue, alike = several.tail(unit, length**2)
     return WaldTest(statistic, rank, alike, pvalue)
+
+
+def _left(away: Vector, moves: Vector) -> Vector:
+    """What a bias leaves of a deviation: away - moves @ x where it is shortest, over all |x_i| <= 1.
+
+    >>> _left(np.array([3.0, 0.5]), np.eye(2)).tolist()
+    [2.0, 0.0]
+    """
+    from scipy.optimize import lsq_linear  # here, because it is slow to load and few tables have a bias
+
+    moves = moves[:, np.any(moves != 0, axis=0)]
+    if not moves.size:
+        return away
+    return np.asarray(away - moves @ lsq_linear(moves, away, (-1.0, 1.0), method="bvls").x)
 
 
 def _missing(status: str) -> str:
@@ -154,7 +182,10 @@ def _tail(statistic: float, rank: int, df: float) -> float:
 
 def _refuse_value(r_value: ArrayLike) -> None:
     if np.any(np.asarray(r_value, dtype=object) != 0):
-        raise PlanError("r_value goes with a matrix; in text the value stands in the restriction: wald_test('age = 1')")
+        raise PlanError(
+            "r_value goes with a matrix; in text the value stands in the restriction, wald_test('age = 1'), in a pair behind the matrix, "
+            "wald_test((matrix, value))"
+        )
 
 
 def _zero(name: str, names: Sequence[str]) -> tuple[Vector, Vector]:
