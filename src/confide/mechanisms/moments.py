@@ -60,15 +60,16 @@ class WeightedRows(CodedRows):
 
 @dataclass(frozen=True)
 class ResidualRows(CodedRows):
-    """One record as w r z in integer steps, r = clip(t - z'theta, -1, 1): its Gram matrix is the meat of a robust covariance.
+    """One record as w r z in integer steps, r = clip((t - z'theta)/limit, -1, 1): its Gram matrix is the meat of a robust covariance.
 
-    |w z| <= sqrt(cap) and |r| <= 1 for every record and any theta, so the bound holds for the theta of an earlier noisy output.
-    `at(theta)` gives the map at that point; the plan holds it at theta = 0 with the same sensitivity.
+    |w z| <= sqrt(cap) and |r| <= 1 for every record, any theta and limit, so the bound holds for those of an earlier noisy output.
+    `at(theta, limit)` gives the map there; the plan holds it at theta = 0 with the same sensitivity.
     """
 
     design: Design
     cap: float
     theta: tuple[float, ...] = ()
+    limit: float = 1.0
     l2_squared: int = field(default=BOUND, init=False)
 
     @property
@@ -82,12 +83,12 @@ class ResidualRows(CodedRows):
 
     @property
     def digest(self) -> str:
-        # theta is left out: the bound holds for any, and the plan does not know it yet
+        # theta and limit are left out: the bound holds for any, and the plan does not know them yet
         return digest(["residual rows", self.design.to_dict(), pack(self.cap)])
 
-    def at(self, theta: NDArray[np.float64]) -> ResidualRows:
-        """The map at a point computed from earlier noisy outputs."""
-        return replace(self, theta=tuple(float(v) for v in theta))
+    def at(self, theta: NDArray[np.float64], limit: float = 1.0) -> ResidualRows:
+        """The map at a line, with a limit of residuals, both computed from earlier noisy outputs."""
+        return replace(self, theta=tuple(float(v) for v in theta), limit=float(limit))
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes)
@@ -98,6 +99,8 @@ class ResidualRows(CodedRows):
             for row, weight in zip(rows[: features + 1], self.theta or (0.0,) * (features + 1), strict=True):
                 np.multiply(row, weight, out=product)
                 residual -= product
+            if self.limit != 1.0:
+                residual /= self.limit
             np.clip(residual, -1.0, 1.0, out=residual)
             weight_ = leverage(rows, features)
             np.divide(self.cap, weight_, out=weight_)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import LeverageIndices
 from confide.protocol.exact import digest, pack
+from confide.regression.normal_equations import Fit
 from confide.regression.scaling import extent
 from confide.schema import Design
 
@@ -42,6 +43,9 @@ _NEAR = 10.0
 _HIDDEN = 1.0
 # Records counted beyond this edge say that the tail is heavy.
 _HEAVY = _EDGES.index(8.0)
+# A limit of residuals leaves the noise of the meat at this share of each variance, and never cuts within so many standard deviations.
+_CALM = 0.25
+_SPREADS = 10.0
 
 
 @dataclass(frozen=True)
@@ -80,17 +84,29 @@ def unanswered(design: Design, box: Box, edges: Array, counts: Array, sd: float,
     return np.asarray((far > REACH) | ((far > _NEAR) & (hidden * far**2 > _HIDDEN * max(records, 1.0))))
 
 
-def residual_limit(design: Design, box: Box, cap: float, theta: Array) -> float:
-    """Where residuals of a meat are limited, in half-ranges of the response: at 1, or at what a line that leaves the response's bounds
-    needs.
+def residual_limit(fitted: Fit, to_units: Array, ends: tuple[Array, Array], cap: float, sd: float) -> float:
+    """Where residuals of a meat are limited, in half-ranges of the response: as far out as its noise allows.
 
-    A record of length at most sqrt(cap) lies so far out that the line has moved by theta_j (|x~_j| - 2) beyond what it does where most
-    records are; only lines that move by more than a half-range there are worth the noise of a larger limit.
+    A limit that binds makes the meat too small, and unevenly: where a two-valued response is rare it loses more than elsewhere, and scaling
+    the whole meat up does not give that back. Beyond 1 + max |z'theta| no residual lies. Noise of sd `sd` at a limit of 1 grows with its
+    square; up to a quarter of each coefficient's variance (32 degrees of freedom) it does no harm. The limit is at least ten residual
+    standard deviations, or 1 where that is less; and where a line leaves the response's bounds, moving by more than a half-range between two
+    half-widths of the box and its longest records, it is at least what that needs.
+
+    fitted: the noisy line; ends: from where to where x~ goes; cap: the largest |z|^2 that counts in full.
     """
-    low, high = extent(design, box)
-    out = np.minimum(np.maximum(np.abs(low), np.abs(high)), sqrt(cap))
-    moved = float(np.abs(theta[1:]) @ np.maximum(out - 2.0, 0.0))
-    return 1 + moved if 1 < moved < inf else 1.0
+    theta, moments = fitted.theta, fitted.moments
+    line, farthest = np.abs(theta), np.maximum(np.abs(ends[0]), np.abs(ends[1]))
+    moved = float(line[1:] @ np.maximum(np.minimum(farthest, sqrt(cap)) - 2.0, 0.0))
+    size = float(theta @ theta)
+    spread = sqrt(fitted.s2 + 2 * moments.square_noise(size) / fitted.df)
+    least = 1 + moved if moved > 1 else min(1.0, _SPREADS * spread)
+    most = 1 + min(float(line[0] + line[1:] @ farthest), sqrt(cap * size))
+    rows = to_units @ fitted.bread
+    variance = np.einsum("ij,jk,ik->i", rows, fitted.s2 * moments.gram + fitted.noise, rows)
+    calm = _CALM * float(np.min(variance / (rows**2).sum(axis=1))) / sd
+    limit = max(min(sqrt(max(calm, 0.0)), most), least)
+    return float(limit) if 0 < limit < inf else 1.0
 
 
 def chosen_cap(edges: Array, counts: Array, sd: float, most: float) -> float:

@@ -62,6 +62,10 @@ class NoisyMoments:
         """The noisy weighted count of records, e'Ae (A_00 where e is the first axis)."""
         return float(self.gram[0, 0] if self.axis is None else self.axis @ self.gram @ self.axis)
 
+    def square_noise(self, size: float) -> float:
+        """The largest sd of the noise in a residual sum of squares at a line with |theta|^2 = size."""
+        return sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + (self.sd_gram * size) ** 2)
+
     def noise_covariance(self, theta: Array) -> Array:
         """G(theta), the covariance of (noise of b) - (noise of A) theta, shape (p, p)."""
         half = self.sd_gram**2 / 2
@@ -104,14 +108,19 @@ class Meat:
         """The meat plus `sds` noise sds in every direction: an upper bound, positive semi-definite like the meat itself."""
         return Meat(self.positive + sds * self.sd * np.eye(len(self.values)), self.sd)
 
-    def unclipped(self, total: float) -> Meat:
+    def unclipped(self, total: float, *, weighted: bool = False) -> Meat:
         """The meat scaled to the residual sum of squares that the moments show, `total` = sum w r^2 of unclipped residuals.
 
-        Residuals are clipped at half the response's range, which a bounded or two-valued response reaches: its meat is then too
-        small (to a quarter at worst). sum w^2 r^2 is .935 to .940 of sum w r^2 for uniform features (d = 1 to 10), and less
-        for most others; `total` carries the mean weight, and .94 allows for its spread. Never scaled down.
+        A limit of residuals that binds makes the meat too small (to a quarter at worst at half the response's range). Without weights its
+        first entry is that sum, but for a noise of `sd`, which scales nothing up. With them sum w^2 r^2 is .935 to .940 of sum w r^2 for
+        uniform features (d = 1 to 10), and less for most others; `total` carries the mean weight, and .94 allows for its spread. Never
+        scaled down.
         """
-        factor = float(np.clip(0.94 * total / max(self.values[0, 0], self.sd), 1.0, 4.0))
+        if weighted:
+            factor = 0.94 * total / max(self.values[0, 0], self.sd)
+        else:
+            factor = total / max(self.values[0, 0] + self.sd, self.sd)
+        factor = float(np.clip(factor, 1.0, 4.0))
         return Meat(self.values * factor, self.sd * factor)
 
 
@@ -216,7 +225,7 @@ def noisy_meat(fitted: Fit, meat: Meat | None, cap: float) -> NoisyMeat:
     moments, size = fitted.moments, float(fitted.theta @ fitted.theta)
     weight = fitted.weighted_residuals(cap) / max(fitted.s2 * max(moments.count, 1.0), 1e-300)
     shape = fitted.s2 * weight * (moments.gram + moments.gram.T) / 2
-    noise = sqrt(moments.sd_square**2 + 4 * moments.sd_cross**2 * size + (moments.sd_gram * size) ** 2)
+    noise = moments.square_noise(size)
     uncertain = sqrt((noise / (fitted.df * fitted.s2)) ** 2 + 2 / fitted.df)
     if meat is None:
         return NoisyMeat(shape, np.zeros_like(shape), shape, min(uncertain, 1.0))

@@ -245,7 +245,7 @@ class Layout:
         """The statistic of the meat of response k at a line in a box, residuals limited at so many half-ranges."""
         if self.plain:
             rows = ResidualRows(self.design, self.cap)
-            return Gram(rows if theta is None else rows.at(theta))
+            return Gram(rows if theta is None else rows.at(theta, limit))
         own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k, adaptive=self.adaptive)
         return Gram(own if theta is None else own.at(theta, box, limit))
 

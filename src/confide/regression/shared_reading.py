@@ -137,7 +137,9 @@ class _Reading:
         if fitted is not None:
             numbers["estimates"] = matrix @ fitted.theta + shift
             if self.state[0] in ("ok", "partial"):
-                meat = None if meat is None else meat.unclipped(fitted.weighted_residuals(self.layout.cap))
+                if meat is not None:
+                    total = fitted.weighted_residuals(self.layout.cap)
+                    meat = meat.unclipped(total, weighted=self.layout.weighted)
                 shown, df = trusted(fitted, matrix, meat)
                 numbers |= {
                     "covariance": matrix @ fitted.covariance(shown) @ matrix.T,

@@ -22,6 +22,7 @@ allows unequal residual variances, "classical" assumes equal ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import nan, sqrt
 from typing import Any, ClassVar
@@ -34,12 +35,13 @@ from confide.guarantees import GDP, Guarantee
 from confide.mechanisms.ranges import private_box
 from confide.mechanisms.rows import Box
 from confide.mechanisms.whitened_rows import Frame
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
+from confide.protocol.events import leaves
 from confide.regression.forecast import Forecast
 from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.reference import least_squares
-from confide.regression.scaling import line_of
+from confide.regression.scaling import extent, line_of, to_units
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.shared_moments import Layout
 from confide.regression.shared_reading import read
@@ -208,14 +210,12 @@ class SSP(Method):
             self._draw([name, *(layout.names("clipping") if layout.clipping else ())], plan, source, meter)
         if layout.robust:
             drawn = meter.drawn(name)
-            lines = [
-                self._starting_line(layout.design, moments, box)
-                for moments in layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
-            ]
-            limits = [1.0] * len(lines)
-            if layout.adaptive and box is not None:
-                limits = [residual_limit(layout.design, box, layout.cap, theta) for theta in lines]
-                public["limits"] = np.array(limits)
+            each = layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
+            paid = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend)}
+            noise = float(paid[layout.names("meat", far=far)[0]].noise_sd or nan)
+            starts = [self._start(layout, moments, box, noise) for moments in each]
+            lines, limits = [line for line, _ in starts], [limit for _, limit in starts]
+            public["limits"] = np.array(limits)
             meats = [layout.meat(k, theta, box, limits[k]) for k, theta in enumerate(lines)]
             for name, total in zip(layout.names("meat", far=far), source.aggregate(*meats), strict=True):
                 meter.draw(name, total)
@@ -252,13 +252,19 @@ class SSP(Method):
         assert isinstance(level, GDP)
         return level.mu * float(meter.drawn("count").decode()[0]) >= _ENOUGH * (len(layout.design.terms) + 1)
 
-    def _starting_line(self, design: Design, moments: NoisyMoments, box: Box | None) -> Array:
-        """The noisy line, or 0 where it is singular, not finite or absurd: the residuals must stay numbers."""
-        try:
-            theta = fit(moments, line_of(design, box=box)).theta
-        except np.linalg.LinAlgError:
-            theta = np.full(len(moments.cross), nan)
-        return theta if (np.abs(theta) <= _FAR).all() else np.zeros(len(theta))
+    @staticmethod
+    def _start(layout: Layout, moments: NoisyMoments, box: Box | None, noise: float) -> tuple[Array, float]:
+        """The noisy line and a limit of the residuals about it; 0 and 1 where the line is singular, not finite or absurd: the residuals
+        must stay numbers. noise: the sd of the meat's noise in integer steps.
+        """
+        design = layout.design
+        with suppress(np.linalg.LinAlgError):
+            fitted = fit(moments, line_of(design, box=box))
+            if (np.abs(fitted.theta) <= _FAR).all():
+                matrix, _ = to_units(design, list(range(len(design.terms))), box)
+                sd = layout.decoded_meat(np.zeros((0, 0)), noise).sd
+                return fitted.theta, residual_limit(fitted, matrix, extent(design, box), layout.cap, sd)
+        return np.zeros(len(moments.cross)), 1.0
 
     # infer ----------------------------------------------------------------------------------------------------------
 

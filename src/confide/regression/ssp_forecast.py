@@ -17,9 +17,9 @@ from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
 from confide.regression.forecast import Expect, Expected
 from confide.regression.leverage import REACH, BoxLeverage, chosen_cap, largest, residual_limit, unanswered
-from confide.regression.normal_equations import Meat, NoisyMoments, fit, identified, trusted
+from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, trusted
 from confide.regression.practice import Shape
-from confide.regression.scaling import line_of, to_units
+from confide.regression.scaling import extent, line_of, to_units
 from confide.regression.shared_moments import Layout
 
 __all__ = ["expected"]
@@ -89,9 +89,10 @@ class _Near:
             return nothing
         if status != "ok":
             return nothing
-        meat = self.meat(fitted.theta)
+        meat = self.meat(fitted, matrix)
         if meat is not None:
-            meat = meat.unclipped(fitted.weighted_residuals(self.layout.cap))
+            total = fitted.weighted_residuals(self.layout.cap)
+            meat = meat.unclipped(total, weighted=self.layout.weighted)
         shown, _ = trusted(fitted, matrix, meat)
         errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, fitted.covariance(shown), matrix), 0.0))
         hidden = self.out.any()
@@ -112,17 +113,18 @@ class _Near:
             noise.sd_square,
         )
 
-    def meat(self, theta: Array) -> Meat | None:
-        """The meat of a robust covariance at a line; None for a classical one."""
+    def meat(self, fitted: Fit, matrix: Array) -> Meat | None:
+        """The meat of a robust covariance at a line; None for a classical one. matrix: coefficients from scaled ones."""
         layout = self.layout
         if not layout.robust:
             return None
-        limit = 1.0 if self.box is None else residual_limit(layout.design, self.box, layout.cap, theta)
         name = layout.names("meat", far=self.far)[0]
-        residuals = np.clip(self.shape.response - self.scaled @ theta, -limit, limit)
+        blank = np.zeros(self.spends[name].shape)
+        sd = layout.decoded_meat(blank, self.sd(name)).sd
+        limit = residual_limit(fitted, matrix, extent(layout.design, self.box), layout.cap, sd)
+        residuals = np.clip(self.shape.response - self.scaled @ fitted.theta, -limit, limit)
         scores = self.scaled * (self.weights * residuals)[:, None]
-        noise = layout.decoded_meat(np.zeros(self.spends[name].shape), self.sd(name), limit)
-        return Meat((scores * self.each[:, None]).T @ scores, noise.sd)
+        return Meat((scores * self.each[:, None]).T @ scores, layout.decoded_meat(blank, self.sd(name), limit).sd)
 
     def sd(self, name: str) -> float:
         """Of the noise of a spend."""
