@@ -3,9 +3,9 @@
 Weights are silent as long as they are 1. A record beyond the cap R2 loses a part of its weight, and the line leans away from it, by
 A^{-1} sum (1 - w) z e; no private number bounds this sharply while such records are too few to be counted. So the cap lies above everything
 that is counted, with a margin, and at the corner of the public box (nothing is weighed) where records are counted far out: a heavy tail
-goes on. A feature is not answered where what a few records out there would do to its coefficient is beyond any margin: its public bounds
-lie more than 25 of its standard deviations away, or more than 10 while the records that escape a count, all at the bound, would hold as
-much of its variation as all the others.
+goes on. The margin is small where the public bounds end soon, within 10 standard deviations of every feature, and large where a tail that
+thins out slowly has room to go on. A feature whose bounds lie more than 25 of its standard deviations away is not answered: what a few
+records out there would do to its coefficient is beyond any margin.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
 substitute (`mechanisms.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
@@ -26,21 +26,21 @@ from confide.regression.normal_equations import Fit
 from confide.regression.scaling import extent
 from confide.schema import Design
 
-__all__ = ["REACH", "BoxLeverage", "chosen_cap", "largest", "reach", "residual_limit", "unanswered"]
+__all__ = ["REACH", "BoxLeverage", "chosen_cap", "largest", "margin", "reach", "residual_limit", "unanswered"]
 
 Array = NDArray[np.float64]
 
 # A number of records beyond an edge is counted when it is at least this many sds of its noise.
 _COUNTED = 3.0
-# The cap is this far beyond the first edge without counted records beyond it, in squared length (docs/methods/ssp.md, "The cap").
-_MARGIN = 1.25
+# The cap is this far beyond the first edge without counted records beyond it, in squared length, where bounds are near and where they are
+# not (docs/methods/ssp.md, "The cap").
+_MARGIN, _WIDE = 1.25, 4.0
 # The least edge and the others, as multiples of the number of coefficients p; |z|^2 is 1 + d/3 on average in a re-centred box.
 _EDGES = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0)
 #: Public bounds further out than this many standard deviations of a feature leave its coefficient unanswered (measured in spec and docs).
 REACH = 25.0
-# Bounds nearer than this are answered whatever the number of records; up to REACH it must be large enough.
+# Bounds nearer than this are near.
 _NEAR = 10.0
-_HIDDEN = 1.0
 # Records counted beyond this edge say that the tail is heavy.
 _HEAVY = _EDGES.index(8.0)
 # A limit of residuals leaves the noise of the meat at this share of each variance, and never cuts within so many standard deviations.
@@ -77,11 +77,14 @@ def reach(design: Design, box: Box) -> Array:
     return np.asarray(sqrt(3) * np.maximum(np.abs(low), np.abs(high)))
 
 
-def unanswered(design: Design, box: Box, edges: Array, counts: Array, sd: float, records: float) -> NDArray[np.bool_]:
-    """Which terms lie out of reach, (terms,): see above; records: a noisy number of them."""
-    far = reach(design, box)
-    hidden = _COUNTED * _noise(edges, sd)[min(_uncounted(edges, counts, sd), len(edges) - 1)]
-    return np.asarray((far > REACH) | ((far > _NEAR) & (hidden * far**2 > _HIDDEN * max(records, 1.0))))
+def unanswered(design: Design, box: Box) -> NDArray[np.bool_]:
+    """Which terms lie out of reach, (terms,)."""
+    return np.asarray(reach(design, box) > REACH)
+
+
+def margin(design: Design, box: Box) -> float:
+    """How far the cap lies beyond records that are counted, in squared length."""
+    return _WIDE if (reach(design, box) > _NEAR).any() else _MARGIN
 
 
 def residual_limit(fitted: Fit, to_units: Array, ends: tuple[Array, Array], cap: float, sd: float) -> float:
@@ -109,8 +112,8 @@ def residual_limit(fitted: Fit, to_units: Array, ends: tuple[Array, Array], cap:
     return float(limit) if 0 < limit < inf else 1.0
 
 
-def chosen_cap(edges: Array, counts: Array, sd: float, most: float) -> float:
-    """R2: a quarter more than the first edge beyond which no records are counted; `most` in a heavy tail, and at most that.
+def chosen_cap(edges: Array, counts: Array, sd: float, most: float, margin: float = _MARGIN) -> float:
+    """R2: `margin` times the first edge beyond which no records are counted; `most` in a heavy tail, and at most that.
 
     edges (k,), counts (k + 1,): noisy numbers of records in the cells between them, with noise of the given sd.
 
@@ -119,7 +122,7 @@ def chosen_cap(edges: Array, counts: Array, sd: float, most: float) -> float:
     (0.75, 50.0)
     """
     first = _uncounted(edges, counts, sd)
-    return most if first > _HEAVY else float(min(_MARGIN * edges[first], most))
+    return most if first > _HEAVY else float(min(margin * edges[first], most))
 
 
 def _uncounted(edges: Array, counts: Array, sd: float) -> int:

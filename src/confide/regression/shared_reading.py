@@ -341,8 +341,7 @@ def _out_of_reach(layout: Layout, release: Release, box: Box | None) -> NDArray[
     design = layout.design
     if box is None or "leverage" not in release.statistics or layout.cap >= largest(design, box):
         return np.zeros(len(design.terms), dtype=bool)
-    counts, records = release["leverage"], float(release["count"].decode()[0])
-    return unanswered(design, box, layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), records)
+    return unanswered(design, box)
 
 
 def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -> tuple[str, str]:

@@ -38,7 +38,7 @@ from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.regression.forecast import Forecast
-from confide.regression.leverage import REACH, chosen_cap, largest, residual_limit
+from confide.regression.leverage import REACH, chosen_cap, largest, margin, residual_limit
 from confide.regression.normal_equations import NoisyMoments, fit
 from confide.regression.reference import least_squares
 from confide.regression.scaling import extent, line_of, to_units
@@ -235,8 +235,8 @@ class SSP(Method):
             meter.draw("leverage", found)
             counts = meter.drawn("leverage")
             # the corner of a feature that is not answered is no place to pay for
-            cap = largest(layout.design, box, REACH)
-            cap = chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), cap)
+            cap, wide = largest(layout.design, box, REACH), margin(layout.design, box)
+            cap = chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), cap, wide)
         return {"cap": np.array([cap])}
 
     @staticmethod

@@ -16,7 +16,7 @@ from confide.mechanisms.rows import Box
 from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
 from confide.regression.forecast import Expect, Expected
-from confide.regression.leverage import REACH, BoxLeverage, chosen_cap, largest, residual_limit, unanswered
+from confide.regression.leverage import REACH, BoxLeverage, chosen_cap, largest, margin, residual_limit, unanswered
 from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, trusted
 from confide.regression.practice import Shape
 from confide.regression.scaling import extent, line_of, to_units
@@ -168,11 +168,12 @@ class _Far(_Near):
         if not planned.counting:
             return planned.far(largest(planned.design, self.box))
         most = largest(planned.design, self.box, REACH)
-        return planned.far(chosen_cap(*self.leverages, self.sd("leverage"), most))
+        wide = margin(planned.design, self.box)
+        return planned.far(chosen_cap(*self.leverages, self.sd("leverage"), most, wide))
 
     @cached_property
     def out(self) -> NDArray[np.bool_]:
         design = self.planned.design
         if not self.planned.counting or self.layout.cap >= largest(design, self.box):
             return super().out
-        return unanswered(design, self.box, *self.leverages, self.sd("leverage"), self.count)
+        return unanswered(design, self.box)
