@@ -80,7 +80,7 @@ def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: in
     assert first.release is not None
     rows, theta = plan.statistic(f"{branch}meat").map, first.release.public["theta"]
     assert isinstance(rows, OutcomeResiduals if recenter else ResidualRows)
-    limit = float(first.release.public["limits"][0]) if branch else 1.0
+    limit = float(first.release.public["limits"][0])
     (meat,) = cf.read(frame.iloc[:1], XY).aggregate(
         _layout(method, first.release).meat(0, theta, _box(first.release), limit)
     )

@@ -26,7 +26,16 @@ from confide.regression.normal_equations import Fit
 from confide.regression.scaling import extent
 from confide.schema import Design
 
-__all__ = ["REACH", "BoxLeverage", "chosen_cap", "largest", "margin", "reach", "residual_limit", "unanswered"]
+__all__ = [
+    "REACH",
+    "BoxLeverage",
+    "chosen_cap",
+    "largest",
+    "margin",
+    "reach",
+    "residual_limit",
+    "unanswered",
+]
 
 Array = NDArray[np.float64]
 
@@ -34,7 +43,7 @@ Array = NDArray[np.float64]
 _COUNTED = 3.0
 # The cap is this far beyond the first edge without counted records beyond it, in squared length, where bounds are near and where they are
 # not (docs/methods/ssp.md, "The cap").
-_MARGIN, _WIDE = 1.25, 4.0
+_MARGIN, _WIDE = 1.25, 3.0
 # The least edge and the others, as multiples of the number of coefficients p; |z|^2 is 1 + d/3 on average in a re-centred box.
 _EDGES = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0)
 #: Public bounds further out than this many standard deviations of a feature leave its coefficient unanswered (measured in spec and docs).
@@ -93,8 +102,8 @@ def residual_limit(fitted: Fit, to_units: Array, ends: tuple[Array, Array], cap:
     A limit that binds makes the meat too small, and unevenly: where a two-valued response is rare it loses more than elsewhere, and scaling
     the whole meat up does not give that back. Beyond 1 + max |z'theta| no residual lies. Noise of sd `sd` at a limit of 1 grows with its
     square; up to a quarter of each coefficient's variance (32 degrees of freedom) it does no harm. The limit is at least ten residual
-    standard deviations, or 1 where that is less; and where a line leaves the response's bounds, moving by more than a half-range between two
-    half-widths of the box and its longest records, it is at least what that needs.
+    standard deviations, or 1 where that is less; and where a line leaves the response's bounds, moving by more than a half-range from two
+    half-widths of the box to the longest records, it is at least what that needs.
 
     fitted: the noisy line; ends: from where to where x~ goes; cap: the largest |z|^2 that counts in full.
     """

@@ -48,11 +48,9 @@ __all__ = ["read"]
 
 Array = NDArray[np.float64]
 
-# The y_clipping flag is raised when the lower 95 % bound of the clipped share is above this.
-_SUBSET_COVERS = (
-    "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
-    "in the smaller model assumed, independent records"
-)
+_SUBSET_COVERS = "population's {line} line on these columns alone; sampling of records and privacy noise, {assumed}, independent records"
+_EQUAL = "equal residual variances in the smaller model assumed"
+_UNRELATED = "unequal variances about the full model allowed; what was left out is assumed to vary as much at any values of these columns"
 
 
 def read(method: Any, layout: Layout, release: Release, question: Question) -> SharedEstimates:
@@ -120,7 +118,7 @@ class _Reading:
         # units differ between responses, and so does the line through y = 0 of a formula without an intercept
         line = line_of(design, self.keep, self.box)
         matrix, shift = to_units(design, self.keep, self.box)
-        meat = self._meat(k) if self.layout.robust and not self.subset else None
+        meat = self._meat(k) if self.layout.robust else None
         names = self.names
         numbers: dict[str, Any] = {
             "estimates": np.full(len(names), nan),
@@ -131,15 +129,16 @@ class _Reading:
         flags: tuple[str, ...] = ()
         fitted: Fit | None = None
         known = Explained()
-        shown = meat
         with suppress(np.linalg.LinAlgError):
             fitted = fit(moments, line)
+        if self.subset:
+            meat = None if meat is None or fitted is None else self._smaller(k, meat, fitted)
+        shown = meat
         if fitted is not None:
             numbers["estimates"] = matrix @ fitted.theta + shift
             if self.state[0] in ("ok", "partial"):
-                if meat is not None:
-                    total = fitted.weighted_residuals(self.layout.cap)
-                    meat = meat.unclipped(total, weighted=self.layout.weighted)
+                if meat is not None and not self.subset:
+                    meat = self._unclipped(meat, fitted)
                 shown, df = trusted(fitted, matrix, meat)
                 numbers |= {
                     "covariance": matrix @ fitted.covariance(shown) @ matrix.T,
@@ -164,7 +163,7 @@ class _Reading:
             requested=self.release.plan.requested,
             guarantee=self.release.charged,
             target=self.layout.title(design.response.name, names),
-            covers=_SUBSET_COVERS if self.subset else self.release.plan.covers,
+            covers=self._covers(meat),
             release_sha256=self.release.sha256,
             facts=(
                 ("Cov. type", "classical" if meat is None else "robust"),
@@ -181,6 +180,30 @@ class _Reading:
             **numbers,
         )
         return _One(table, fitted, shown, meat)
+
+    def _unclipped(self, meat: Meat, fitted: Fit) -> Meat:
+        return meat.unclipped(fitted.weighted_residuals(self.layout.cap), weighted=self.layout.weighted)
+
+    def _smaller(self, k: int, meat: Meat, fitted: Fit) -> Meat | None:
+        """The meat of a smaller model: that of the full one, and for what was left out s2 A with the growth of the residual variance.
+
+        None where the full model's line, at which the meat was taken, is hidden by noise.
+        """
+        design, moments = self.layout.designs[k], self.moments.each[k]
+        whole = line_of(design, list(range(len(design.terms))), self.box)
+        if identified(moments, whole)[0] != "ok":
+            return None
+        full = fit(moments, whole)
+        own = self._unclipped(meat, full)
+        return replace(own, values=own.values + max(fitted.s2 - full.s2, 0.0) * _symmetric(moments.gram))
+
+    def _covers(self, meat: Meat | None) -> str:
+        if not self.subset:
+            return self.release.plan.covers
+        return _SUBSET_COVERS.format(
+            line="leverage-weighted" if self.layout.weighted else "least-squares",
+            assumed=_EQUAL if meat is None else _UNRELATED,
+        )
 
     def _explained(self, fitted: Fit, line: Line, meat: Meat | None) -> Explained:
         """R squared and the residual standard deviation in half-ranges of the response."""

@@ -16,7 +16,15 @@ from confide.mechanisms.rows import Box
 from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
 from confide.regression.forecast import Expect, Expected
-from confide.regression.leverage import REACH, BoxLeverage, chosen_cap, largest, margin, residual_limit, unanswered
+from confide.regression.leverage import (
+    REACH,
+    BoxLeverage,
+    chosen_cap,
+    largest,
+    margin,
+    residual_limit,
+    unanswered,
+)
 from confide.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, trusted
 from confide.regression.practice import Shape
 from confide.regression.scaling import extent, line_of, to_units
