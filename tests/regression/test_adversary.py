@@ -45,7 +45,9 @@ def test_the_published_line_is_a_function_of_the_published_numbers(recenter):
     if recenter:
         layout = layout.far(float(made.public["cap"][0]))
     (moments,) = layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
-    assert made.public["theta"].tolist() == method._starting_line(design, moments, box).tolist()
+    noise = sqrt(made["re-centred meat" if recenter else "meat"].variance)
+    theta, limit = method._start(layout, moments, box, noise)
+    assert made.public["theta"].tolist() == theta.tolist() and made.public["limits"].tolist() == [limit]
     assert set(made.public) == ({"theta", "limits"} | ({"box", "cap"} if recenter else set()))
 
 

@@ -286,7 +286,9 @@ def test_infer_reads_the_file_alone(recenter: str | bool) -> None:
 def test_a_subset_is_the_projection_on_it() -> None:
     frame = records(4_000, 8)
     # weights are 1 with this cap in the public box
-    made = release(cf.regression.SSP(FORMULA, leverage_cap=4, recenter=False), frame, noise=ZeroNoise(), mu=1e4)
+    made = release(
+        cf.regression.SSP(FORMULA, cov="classical", leverage_cap=4, recenter=False), frame, noise=ZeroNoise(), mu=1e4
+    )
     part = cf.infer(made, cf.Question(subset=["c", "a"]))
     rounded = decoded(frame)
     ols = sm.OLS(rounded["y"], sm.add_constant(rounded[["a", "c"]])).fit()
@@ -470,8 +472,9 @@ def test_impossible_settings_are_refused(settings_: dict[str, object], match: st
 def test_the_meat_is_scaled_up_to_unclipped_residuals_and_never_down() -> None:
     meat = Meat(np.diag([100.0, 40.0]), 2.0)
     np.testing.assert_allclose(meat.unclipped(50.0).values, meat.values)
-    doubled = meat.unclipped(200 / 0.94)
+    doubled = meat.unclipped(200 / 0.94, weighted=True)
     np.testing.assert_allclose(doubled.values, 2 * meat.values)
+    np.testing.assert_allclose(meat.unclipped(204.0).values, 2 * meat.values)
     assert doubled.sd == pytest.approx(4.0)
     np.testing.assert_allclose(meat.unclipped(1e9).values, 4 * meat.values)
     assert Meat(np.diag([-3.0, 1.0]), 2.0).unclipped(1.0).values[1, 1] == pytest.approx(1.0)

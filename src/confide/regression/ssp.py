@@ -261,6 +261,8 @@ class SSP(Method):
         with suppress(np.linalg.LinAlgError):
             fitted = fit(moments, line_of(design, box=box))
             if (np.abs(fitted.theta) <= _FAR).all():
+                if layout.chosen:
+                    return fitted.theta, 1.0
                 matrix, _ = to_units(design, list(range(len(design.terms))), box)
                 sd = layout.decoded_meat(np.zeros((0, 0)), noise).sd
                 return fitted.theta, residual_limit(fitted, matrix, extent(design, box), layout.cap, sd)

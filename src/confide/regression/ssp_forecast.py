@@ -129,7 +129,9 @@ class _Near:
         name = layout.names("meat", far=self.far)[0]
         blank = np.zeros(self.spends[name].shape)
         sd = layout.decoded_meat(blank, self.sd(name)).sd
-        limit = residual_limit(fitted, matrix, extent(layout.design, self.box), layout.cap, sd)
+        limit = (
+            1.0 if layout.chosen else residual_limit(fitted, matrix, extent(layout.design, self.box), layout.cap, sd)
+        )
         residuals = np.clip(self.shape.response - self.scaled @ fitted.theta, -limit, limit)
         scores = self.scaled * (self.weights * residuals)[:, None]
         return Meat((scores * self.each[:, None]).T @ scores, layout.decoded_meat(blank, self.sd(name), limit).sd)
