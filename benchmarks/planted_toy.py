@@ -217,7 +217,9 @@ class ExactLine(cf.regression.SSP):
         sd = sqrt(noisy[0].variance)
         (seen,) = layout.decoded(noisy[0].decode(), sd).each
         (true,) = layout.decoded(totals[0].astype(float), sd).each
-        line = self._starting_line(layout.design, seen, None)
-        (meat,) = source.aggregate(layout.meat(0, self._starting_line(layout.design, true, None), None))
+        noise = float(plan.spend("meat").noise_sd or 0)
+        line, limit = self._start(layout, seen, None, noise)
+        exact, _ = self._start(layout, true, None, noise)
+        (meat,) = source.aggregate(layout.meat(0, exact, None, limit))
         meter.draw("meat", meat)
-        return {"theta": line}
+        return {"theta": line, "limits": np.array([limit])}
