@@ -12,7 +12,7 @@ as its one-hot cells, in place of the intercept and its indicators. All of it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from confide.schema import Design
 from confide.schema.term import Indicator, Term
 
-__all__ = ["Layout", "Metric", "floored_moments"]
+__all__ = ["Cell", "Layout", "Metric", "floored_moments"]
 
 Array = NDArray[np.float64]
+Cell = tuple[int, int]
 
 # No share of a level is taken to be below this: its cell would be given weight that its records cannot use.
 _RARE = 1e-3
@@ -37,12 +38,13 @@ class Layout:
     """The terms of a design by kind, as places among the terms: factors (the largest first), and the rest.
 
     A factor is a group of indicators of which at most one is 1: the levels of a categorical column, or of a product of such columns;
-    or one column of zeros and ones.
+    or one column of zeros and ones. separate: places among the factors of those whose columns stand in no other term.
     """
 
     terms: int
     factors: tuple[tuple[int, ...], ...]
     numeric: tuple[int, ...]
+    separate: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, design: Design) -> Layout:
@@ -54,8 +56,26 @@ class Layout:
         factors = sorted((tuple(group) for group in groups.values()), key=lambda group: -len(group))
         taken = {place for group in factors for place in group}
         return cls(
-            len(design.terms), tuple(factors), tuple(place for place in range(len(design.terms)) if place not in taken)
+            len(design.terms),
+            tuple(factors),
+            tuple(place for place in range(len(design.terms)) if place not in taken),
+            frozenset(place for place, group in enumerate(factors) if _separate(design, group)),
         )
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """Every cell of every factor: (its place, 0 for the level without an indicator, k for the k-th indicator)."""
+        return ((place, k) for place, factor in enumerate(self.factors) for k in range(len(factor) + 1))
+
+    def cell_rows(self, cells: Sequence[Cell]) -> Array:
+        """Rows c with c'z = 1 for records in a cell and 0 for others, (cells, p)."""
+        rows = [self._cells(self.factors[place])[k] for place, k in cells]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.terms + 1)
+
+    def indicators(self, cell: Cell) -> tuple[tuple[int, ...], bool]:
+        """(terms, present): a record lies in the cell where any of these terms is 1, or (present False) where none is."""
+        place, k = cell
+        return (self.factors[place], False) if k == 0 else ((self.factors[place][k - 1],), True)
 
     def start(self) -> tuple[Array, float]:
         """(M_0, R2): the metric before anything is known, shape (p, p), and its bound on |M_0 z|^2 in the public box's half-widths.
@@ -79,9 +99,12 @@ class Layout:
         rows[0] = np.eye(self.terms + 1)[0] - rows[1:].sum(axis=0)
         return rows
 
-    def metric(self, moments: Array, least: float) -> Metric:
-        """The metric of released second moments of z per record, (p, p), moments[0, 0] = 1; least: no level's share counts below it."""
-        blocks = list(self._blocks(moments, max(least, _RARE)))
+    def metric(self, moments: Array, least: float, without: Sequence[Cell] = ()) -> Metric:
+        """The metric of released second moments of z per record, (p, p), moments[0, 0] = 1; least: no level's share counts below it.
+
+        without: cells that no record has; coordinates that are 0 for the others stand in their place, last, without a weight.
+        """
+        blocks = list(self._blocks(moments, max(least, _RARE), frozenset(without)))
         rows = np.vstack([block.rows for block in blocks])
         weights = np.concatenate([block.weights for block in blocks])
         spread = rows @ moments @ rows.T
@@ -92,25 +115,39 @@ class Layout:
         sd = np.sqrt(np.maximum(np.diag(spread), _SINGULAR))
         values, vectors = np.linalg.eigh(spread / np.outer(sd, sd))
         root = (vectors / np.sqrt(np.maximum(values, _SINGULAR + max(-2 * values[0], 0.0)))) @ vectors.T
+        matrix = np.sqrt(weights)[:, None] * (root @ (rows / sd[:, None]))
         return Metric(
-            np.sqrt(weights)[:, None] * (root @ (rows / sd[:, None])),
+            np.vstack([matrix, self.cell_rows(without)]),
             weights,
             np.concatenate([block.support for block in blocks]),
+            self._longest(matrix, moments[:, 0], without) + float(weights.sum()),
         )
 
-    def _blocks(self, moments: Array, least: float) -> Iterator[_Block]:
+    def _longest(self, matrix: Array, mean: Array, without: Sequence[Cell]) -> float:
+        """The largest |v|^2 of a record with the means of all features but of one factor, of which it has one level."""
+        longest = 0.0
+        for place, k in self.cells:
+            if (place, k) not in without:
+                at, factor = np.array(mean), self.factors[place]
+                at[[1 + j for j in factor]] = [1.0 if 1 + j == k else -1.0 for j in range(len(factor))]
+                longest = max(longest, float(((matrix @ at) ** 2).sum()))
+        return longest
+
+    def _blocks(self, moments: Array, least: float, without: frozenset[Cell] = frozenset()) -> Iterator[_Block]:
         """The centred rows of each group: cells of the main factor (or the intercept), other factors, the rest."""
         p = self.terms + 1
         if not self.factors:
             yield _Block(np.eye(p)[:1], np.ones(1), np.ones(1), np.ones(1))
         for place, factor in enumerate(self.factors):
-            cells = self._cells(factor)
+            cells = self._cells(factor)[[k for k in range(len(factor) + 1) if (place, k) not in without]]
             shares = np.maximum(cells @ moments[:, 0], least)
             shares = shares / shares.sum()
             if place == 0:
                 yield _Block(cells, sqrt(float((1 / shares).sum())) * shares, shares, shares)
                 continue
             own = np.arange(len(shares)) != int(np.argmax(shares))
+            if not own.any():
+                continue
             longest = (1 - shares[own]) / shares[own]
             centred = cells[own] - shares[own][:, None] * np.eye(p)[0]
             yield _Block(centred, sqrt(float(longest.sum())) / longest, 1 / (longest + 1), shares[own])
@@ -132,11 +169,16 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """M (p, p), v = M z; f^2 of each coordinate (p,), whose sum is about the mean of |v|^2; the share of records each rests on (p,)."""
+    """M (p, p), v = M z; f^2 of each coordinate (k,), whose sum is about the mean of |v|^2; the share of records each rests on (k,).
+
+    longest: about the mean of |v|^2 in the level where it is largest. k = p but where cells are left out: the last p - k coordinates are
+    0 for every record that is not.
+    """
 
     matrix: Array
     weights: Array
     support: Array
+    longest: float
 
     @property
     def size(self) -> float:
@@ -159,6 +201,12 @@ def floored_moments(gram: Array, transform: Array, count: float, noise: float) -
     back = np.linalg.inv(transform)
     moments = back.T @ floored @ back
     return np.asarray((moments + moments.T) / 2 / moments[0, 0])
+
+
+def _separate(design: Design, group: tuple[int, ...]) -> bool:
+    """Whether the columns of a factor stand in no other term."""
+    own = {column for place in group for column in design.terms[place].columns}
+    return not any(own & set(term.columns) for place, term in enumerate(design.terms) if place not in group)
 
 
 def _group(term: Term) -> str:

@@ -12,6 +12,8 @@ Sensitivities: A and the meat 2^40 in the Frobenius norm, under substitute sqrt(
 (`protocol.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`protocol.Total`);
 q 2^40 under both, as it is one number that is never negative; a histogram 1, under substitute sqrt(2).
 
+Records in cells that were left out, by their own levels alone, count as nothing, like incomplete ones (`PartialFrame`).
+
 The coordinates of a record are one linear map of its codes. Rounded to integers that keep every sum below 2^53 it is one exact matrix
 product, so that no number depends on the batch, on the order or on the machine; all further float steps are elementwise.
 """
@@ -38,6 +40,7 @@ __all__ = [
     "Coordinates",
     "LimitedFeatures",
     "LimitedScores",
+    "PartialFrame",
     "SizeCells",
     "SizeIndices",
     "SquareOf",
@@ -49,6 +52,20 @@ Array = NDArray[np.float64]
 SCORE_CELLS, LEVERAGE_CELLS = 11, 9
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52
+
+
+@dataclass(frozen=True)
+class PartialFrame(Frame):
+    """A frame for records outside some cells: (terms, present) is the cell where any of these 0/1 terms is 1, or where none is."""
+
+    apart: tuple[tuple[tuple[int, ...], bool], ...] = ()
+
+    def outside(self, terms: Array) -> NDArray[np.bool_]:
+        """Which records lie in none of the cells, (records,), from the codes of the terms."""
+        kept = np.ones(terms.shape[1], dtype=np.bool_)
+        for places, present in self.apart:
+            kept &= (terms[list(places)] > 0).any(axis=0) != present
+        return kept
 
 
 @dataclass(frozen=True)
@@ -153,6 +170,9 @@ class _InCoordinates(CodedRows):
     def rows(self, codes: Array) -> tuple[Array, Array, NDArray[np.bool_] | None]:
         """v (p, records), r (records,), and which records count."""
         terms, keep = self.design.codes(codes)
+        if isinstance(self.frame, PartialFrame):
+            outside = self.frame.outside(terms)
+            keep = outside if keep is None else keep & outside
         rows = self.coordinates(terms)
         return rows[:-1], rows[-1], keep
 

@@ -37,6 +37,11 @@ class Explained:
     facts: tuple[tuple[str, str], ...]
 
     @classmethod
+    def nothing(cls, why: str) -> Explained:
+        """A dash for both, with the reason."""
+        return cls(nan, (nan, nan), (("R-squared", f"{DASH} ({why})"), ("Residual sd", f"{DASH} ({why})")))
+
+    @classmethod
     def of(cls, reading: LeastSquaresReading) -> Explained:
         """From a release whose A is positive definite."""
         s = reading.sandwich
@@ -48,8 +53,7 @@ class Explained:
         residual = max(rss - _Z * error, 0.0), rss + _Z * error
         unit = float(reading.design.response.high - reading.design.response.low) / 2
         if reach < largest or rss <= 0:
-            why = "squares of far residuals were cut" if reach < largest else "noise hides it"
-            return cls(nan, (nan, nan), (("R-squared", f"{DASH} ({why})"), ("Residual sd", f"{DASH} ({why})")))
+            return cls.nothing("squares of far residuals were cut" if reach < largest else "noise hides it")
         sds = tuple(unit * sqrt(end / s.count) for end in (rss, *residual))
         sd = ("Residual sd", f"{sds[0]:.4g} [{sds[1]:.4g}, {sds[2]:.4g}]")
         explained, spread = _line_part(s, line)

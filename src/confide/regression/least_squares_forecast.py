@@ -116,7 +116,14 @@ class _Sums:
             self.box, self.layout, self.scaled, self.shape.response, self.each, self.theta,
             self.moments, self.noise, self.mu, self.generator,
         )  # fmt: skip
-        return rounds.standing(long=not self.branch)
+        return rounds.standing(long=not self.branch).without_rare(self.layout, BOUND / self.noise[self.branch + "gram"])
+
+    @cached_property
+    def kept(self) -> Array:
+        """How many records each practice record stands for in the sums: none in a level that is left out."""
+        left = self.standing.left
+        inside = 0.0 if left is None else (self.scaled @ self.layout.cell_rows(left.cells).T).max(axis=1)
+        return np.asarray(self.each * (1 - np.clip(inside, 0.0, 1.0)))
 
     @property
     def metric(self) -> Metric:
@@ -157,10 +164,10 @@ class _Sums:
             BOUND / self.noise["meat"],
         )
         sizes = Sizes(self.metric.weights, sigma, self.standing.count, self.tail, leverage, self.maxima, levels)
-        return sizes.limits(self._rarer(), unlimited=self.unlimited)
+        return self.standing.spared(sizes.limits(self._rarer(), unlimited=self.unlimited), self.maxima)
 
     def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:
-        counts = np.bincount(np.searchsorted(edges, sizes), self.each, len(edges) + 1)
+        counts = np.bincount(np.searchsorted(edges, sizes), self.kept, len(edges) + 1)
         noise = self.noise[name]
         return Tail(counts + noise * self.generator.normal(size=len(counts)), np.array(edges), noise)
 
@@ -181,7 +188,7 @@ class _Sums:
 
     @cached_property
     def v(self) -> Array:
-        return np.asarray(self.scaled @ self.metric.matrix.T)
+        return np.asarray(self.scaled @ self.metric.matrix[: len(self.metric.weights)].T)
 
     @cached_property
     def sandwich(self) -> Sandwich:
@@ -191,25 +198,26 @@ class _Sums:
         lengths = np.maximum(np.linalg.norm(scores, axis=1), 1e-300)
         limited = scores * np.minimum(1.0, limits.meat / lengths)[:, None]
         matrix, _ = to_units(self.design, list(range(len(self.design.terms))), self.box)
-        rows = matrix @ self.metric.matrix.T
-        moved = np.linalg.solve(self.metric.matrix.T, self.theta - self.standing.theta)
+        size = len(self.metric.weights)
+        rows = matrix @ self.metric.matrix[:size].T
+        moved = np.linalg.solve(self.metric.matrix.T, self.theta - self.standing.theta)[:size]
         left = self.shape.response - self.scaled @ self.standing.theta
         sd_gram = limits.leverage * self.noise[self.branch + "gram"] / BOUND
         sd_meat = limits.meat**2 * self.noise["meat"] / BOUND
-        gram = self._symmetric((v * (weights * self.each)[:, None]).T @ v, sd_gram)
-        square = float(self.each @ np.minimum(left**2, limits.square**2))
+        gram = self._symmetric((v * (weights * self.kept)[:, None]).T @ v, sd_gram)
+        square = float(self.kept @ np.minimum(left**2, limits.square**2))
         return Sandwich(
             gram=gram,
             cross=gram @ moved,
             square=square,
-            meat=self._symmetric((limited * self.each[:, None]).T @ limited, sd_meat),
+            meat=self._symmetric((limited * self.kept[:, None]).T @ limited, sd_meat),
             sd_gram=sd_gram,
             sd_cross=limits.score * self.noise[self.branch + "cross"] / (1 << BITS),
             sd_square=limits.square**2 * self.noise["square"] / BOUND,
             sd_meat=sd_meat,
             rows=rows,
             shift=np.zeros(len(rows)),
-            axis=np.linalg.solve(self.metric.matrix.T, np.eye(len(gram))[0]),
+            axis=np.linalg.solve(self.metric.matrix.T, np.eye(len(self.metric.matrix))[0])[:size],
             s2=max(square / self.count, self.standing.sigma**2 / 4),
             weights=self.metric.weights,
             support=self.metric.support,
@@ -279,7 +287,7 @@ class _Foreseen(LeastSquaresReading):
     def _points(self, status: str, reason: str, flags: tuple[str, ...] = ()) -> Any:
         return Expected(np.full(len(self.sums.rows), nan), False)
 
-    def _reasons(self) -> str:
+    def _reasons(self, *, told: bool = True) -> str:
         return ""
 
     def _hidden(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, USUAL_INDEX, Tail
+from confide.mechanisms.metric import Layout
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
 from confide.mechanisms.score_rows import LimitedScores
@@ -19,14 +21,26 @@ from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
 from confide.regression.explained import Explained
 from confide.regression.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
-from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
+from confide.regression.left_out import CORRELATED, LeftOut
+from confide.regression.level_counts import base_levels, counted_levels
 from confide.regression.linear import legend
-from confide.regression.needs import Unanswered, bounds_words, demand_words, level_needs, plain, tied_words
+from confide.regression.needs import (
+    Unanswered,
+    bounds_words,
+    demand_words,
+    first_words,
+    left_out_words,
+    level_needs,
+    mostly,
+    plain,
+    tied_words,
+)
 from confide.regression.remarks import clipped_responses, count_text, few_records
 from confide.regression.sandwich import Sandwich
-from confide.regression.scaling import coefficient_names, to_units
+from confide.regression.scaling import coefficient_names, factor_name, to_units
 from confide.regression.score_sums import decoded_sums, names_of
 from confide.regression.shared_estimates import SharedEstimates
+from confide.results import student
 from confide.schema import Design
 
 __all__ = ["LeastSquaresReading"]
@@ -73,20 +87,21 @@ class LeastSquaresReading:
         gram, cross, square = decoded_sums(self.design, drawn, cap, limit, reach)
         meat_limit = self._number("meat_limit")
         scores = LimitedScores(self.design, limit=meat_limit)
-        metric = self._public("metric")
+        metric, kept = self._public("metric"), len(self._public("weights"))
+        gram, cross = gram[:kept, :kept], cross[:kept]
         matrix, shift = to_units(self.design, list(range(len(self.design.terms))), self.box)
-        axis = np.linalg.solve(metric.T, np.eye(len(metric))[0])
+        axis = np.linalg.solve(metric.T, np.eye(len(metric))[0])[:kept]
         count = max(float(axis @ gram @ axis), 1.0)
         return Sandwich(
             gram=gram,
             cross=cross,
             square=square,
-            meat=self.release["meat"].decode() / scores.steps**2,
+            meat=self.release["meat"].decode()[:kept, :kept] / scores.steps**2,
             sd_gram=cap * _relative(drawn[0], BOUND),
             sd_cross=limit * _relative(drawn[1], 1 << BITS),
             sd_square=reach**2 * _relative(drawn[2], BOUND),
             sd_meat=meat_limit**2 * _relative(self.release["meat"], BOUND),
-            rows=matrix @ metric.T,
+            rows=matrix @ metric[:kept].T,
             shift=matrix @ self._public("line") + shift,
             axis=axis,
             s2=max(square / count, self._number("sigma") ** 2 / 4),
@@ -95,6 +110,18 @@ class LeastSquaresReading:
         )
 
     # which coefficients are answered ------------------------------------------------------------------------------------
+
+    @cached_property
+    def left(self) -> LeftOut | None:
+        """The levels whose records were left out."""
+        public = self.release.public
+        return LeftOut.from_rows(self._public("left_out")) if "left_out" in public else None
+
+    @cached_property
+    def _apart(self) -> list[int]:
+        """The places of the coefficients that need the records of such a level."""
+        matrix, _ = to_units(self.design, list(range(len(self.design.terms))), self.box)
+        return self.left.needed_by(matrix, Layout.of(self.design)) if self.left else []
 
     @cached_property
     def reach(self) -> dict[int, float]:
@@ -153,10 +180,12 @@ class LeastSquaresReading:
         wide = [1 + j for j, reach in self.reach.items() if 1 + j in away or (reach > NOTED and s.demand[1 + j] > 1)]
         correlation = np.abs(s.correlation()[:, away])
         tied = np.asarray((correlation > self._tied[:, None]).any(axis=1))
+        others = [j for j in range(len(tied)) if j not in wide and j not in self._apart]
         return Unanswered(
             wide=tuple(wide),
-            demanding=tuple(j for j in range(len(tied)) if s.demand[j] > 1 and not tied[j] and j not in wide),
-            tied={j: away[int(np.argmax(correlation[j]))] for j in range(len(tied)) if tied[j] and j not in wide},
+            demanding=tuple(j for j in others if s.demand[j] > 1 and not tied[j]),
+            tied={j: away[int(np.argmax(correlation[j]))] for j in others if tied[j]},
+            apart=tuple(self._apart),
         )
 
     @cached_property
@@ -190,11 +219,11 @@ class LeastSquaresReading:
         said = bounds_words(term.name, self.reach[j], (term.low, term.high), enough, NEAR, why)
         return f"{said}, or ask limit='none'" if limits and not hidden else said
 
-    def _reasons(self) -> str:
+    def _reasons(self, *, told: bool = True) -> str:
         """Why coefficients are not answered: bounds, rare levels, demand, what moves with a feature that reaches too far."""
         names, s, left = self.design.names, self.sandwich, self._unanswered
         parts = [self._too_wide(place, hidden=bool(s.demand[place] > 1)) for place in left.wide]
-        parts.append(self._levels(demanding=bool(left.demanding)))
+        parts.append(self._levels(demanding=bool(left.demanding), told=told))
         if left.demanding:
             demand = [float(s.demand[place]) for place in left.demanding]
             parts.append(demand_words([names[place] for place in left.demanding], demand, self._records))
@@ -234,28 +263,41 @@ class LeastSquaresReading:
         unanswered = self._unanswered.places
         # an intercept stands or falls with the slopes
         usable = self.sandwich.demand <= 1
-        if 2 * usable[1:].sum() < len(usable) - 1 or len(unanswered) == len(usable):
-            return self._points("weak", self._reasons())
+        if not mostly(self._groups, usable) or len(unanswered) == len(usable):
+            return self._points("weak", self._reasons(told=False))
         return self._intervals(unanswered)
+
+    @property
+    def _groups(self) -> list[list[int]]:
+        """Places of coefficients that could be told: of each factor, and of each other term."""
+        layout = Layout.of(self.design)
+        groups = [*layout.factors, *((j,) for j in layout.numeric)]
+        return [[1 + j for j in group if 1 + j not in self._apart] for group in groups]
 
     def _intervals(self, hidden: list[int]) -> SharedEstimates:
         s = self.sandwich
         covariance, noise, df = np.array(s.covariance), np.diag(s.noise_covariance).copy(), np.array(s.df)
         estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta)
+        moved = self.left.bias(s, self._public("metric"), Layout.of(self.design).factors) if self.left else 0 * bias
+        bias += moved
         estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
-        explained = Explained.of(self)
+        explained = Explained.of(self) if self.left is None else Explained.nothing("levels left out")
         return self._made(
             names=self.design.names,
             estimates=estimates,
             covariance=covariance,
             df=df,
             noise_variance=noise,
-            bias=bias if self._number("kappa") > 0 else None,
+            bias=bias if (bias > 0).any() else None,
             joint=s.law((self.release.sha256, self.question.sha256)),
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
-            covers=f"{self.release.plan.covers}; {self._assumption()}",
+            covers="; ".join(
+                part
+                for part in (self.release.plan.covers, self._assumption(), self._allowed(moved, covariance, df, bias))
+                if part
+            ),
             flags=("unlimited" if self.unlimited else "tail_assumption",),
             facts=(self._limited(), *explained.facts),
             rsquared=explained.share,
@@ -300,10 +342,14 @@ class LeastSquaresReading:
         inside = np.linalg.solve(metric.T, np.eye(len(metric))[:, columns])
         basis, back = np.linalg.qr(inside)
         line = np.linalg.solve(metric.T, self._public("line"))
+        kept, p = len(s.gram), len(metric)
+        # what is left out adds nothing, for certain
+        gram, cross = np.zeros((p, p)), np.zeros(p)
+        gram[:kept, :kept], cross[:kept] = s.gram, s.cross
         start = basis.T @ line
         away = basis @ start - line
         system = NoisySystem(
-            basis.T @ s.gram @ basis, basis.T @ (s.cross - s.gram @ away), s.sd_gram, s.sd_cross, s.s2, False
+            basis.T @ gram @ basis, basis.T @ (cross - gram @ away), s.sd_gram, s.sd_cross, s.s2, False
         )
         generator = keyed_generator(self.release.sha256, self.question.sha256)
         psi, _ = wiener(system, choose_prior(system, generator))
@@ -350,6 +396,16 @@ class LeastSquaresReading:
             f"that (limit='none') intervals are {self._width(whole / own)}"
         )
 
+    def _allowed(self, moved: Array, covariance: Array, df: Array, bias: Array) -> str:
+        """What intervals allow for the records left out, with its price; "" for none."""
+        if self.left is None:
+            return ""
+        half = student.quantile(0.025, df) * np.sqrt(np.diag(covariance)) + bias
+        return (
+            "of the levels left out: that residuals within them are as large as elsewhere and correlate with the features by at most "
+            f"{CORRELATED:g}; for any correlation intervals would be at most {1 + float(np.nanmax(moved / half)):.2f} times as wide"
+        )
+
     def _width(self, factor: float) -> str:
         """What intervals without limits would be."""
         wide = "about the same width" if factor < 1.1 else f"about {plain(factor)} times as wide"
@@ -357,12 +413,48 @@ class LeastSquaresReading:
         growth = float(self._public("largest")[1]) / self._number("leverage_cap")
         return f"{wide}, and fewer coefficients may be answered" if (demand * growth > 1).any() else wide
 
-    def _levels(self, *, demanding: bool) -> str:
-        """What a reason says of rare levels. demanding: whether noise hides coefficients, so that the rarest level matters."""
-        s, schema = self.sandwich, self.release.plan.schema
-        totals = totals_of_gram(s.gram, s.sd_gram, self._public("metric").T)
-        counts = counted_levels(self.design, schema, totals, box=self.box, keep=self.keep)
-        return level_needs(counts, base_levels(self.design, schema), self._records, demanding=demanding)
+    @property
+    def _totals(self) -> tuple[Array, Array]:
+        """Totals of z and their noise, (p,) and (p, p); nothing of what was left out."""
+        s = self.sandwich
+        back = np.linalg.inv(self._public("metric"))[:, : len(s.gram)]
+        noise = s.sd_gram**2 / 2 * (float(s.axis @ s.axis) * np.eye(len(s.gram)) + np.outer(s.axis, s.axis))
+        return back @ s.gram @ s.axis, back @ noise @ back.T
+
+    def _levels(self, *, demanding: bool, told: bool = False) -> str:
+        """What a reason says of rare levels. demanding: whether noise hides coefficients, so that the rarest level matters; told: whether
+        some are answered.
+        """
+        schema = self.release.plan.schema
+        counts = counted_levels(self.design, schema, self._totals, box=self.box, keep=self.keep)
+        base = base_levels(self.design, schema)
+        if self.left is None:
+            return level_needs(counts, base, self._records, demanding=demanding)
+        names = self._names_left(base)
+        counts = [one for one in counts if f"{one.column}[{one.level}]" not in names]
+        first = [column for column, level in base.items() if f"{column}[{level}]" in names]
+        parts = [
+            left_out_words(names, list(self.left.counts), list(self.left.sds), list(self.left.enough), told=told),
+            first_words(first) if first else "",
+            level_needs(counts, base, self._records, demanding=demanding),
+        ]
+        return "; ".join(part for part in parts if part)
+
+    def _names_left(self, base: Mapping[str, str]) -> list[str]:
+        """Levels left out as a sentence names them: "region[west]", "member = 1", "region[west]:age[old]"; base: as `base_levels`."""
+        names, layout = [], Layout.of(self.design)
+        for place, cell in self.left.cells if self.left else ():
+            own = [self.design.terms[j] for j in layout.factors[place]]
+            column = own[0].columns[0]
+            if own[0].plain is not None:
+                names.append(f"{column} = {cell}")
+            elif cell:
+                names.append(own[cell - 1].name.replace("[T.", "["))
+            else:
+                names.append(
+                    f"{column}[{base[column]}]" if column in base else f"the first level of {factor_name(own[0])}"
+                )
+        return names
 
 
 def _relative(noisy: Noisy, bound: int) -> float:

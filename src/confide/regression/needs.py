@@ -5,16 +5,32 @@ All from the release and the schema. The demand is itself a noisy number: it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
+import numpy as np
+from numpy.typing import NDArray
+
 from confide.results.levels import LevelCount, level_remarks
 
-__all__ = ["Unanswered", "bounds_words", "demand_words", "level_needs", "plain", "rounded_up", "tied_words"]
+__all__ = [
+    "Unanswered",
+    "bounds_words",
+    "demand_words",
+    "first_words",
+    "left_out_words",
+    "level_needs",
+    "mostly",
+    "plain",
+    "rounded_up",
+    "tied_words",
+]
 
 # Coefficients that a sentence names; a factor may have hundreds.
 _NAMED = 4
+# Levels left out that it names; and half of a 95 % interval in sds.
+_LEVELS, _TWO = 6, 1.96
 # A level with less than this part of all records is named as rare.
 _RARE = 0.1
 
@@ -23,17 +39,19 @@ _RARE = 0.1
 class Unanswered:
     """Places of coefficients that are not answered, by the cause.
 
-    wide: features whose bounds reach too far; demanding: those whose noise is too large; tied: place -> the wide one that it moves with.
+    wide: features whose bounds reach too far; demanding: those whose noise is too large; tied: place -> the wide one that it moves with;
+    apart: those that need the records of a level that was left out.
     """
 
     wide: tuple[int, ...]
     demanding: tuple[int, ...]
     tied: Mapping[int, int]
+    apart: tuple[int, ...] = ()
 
     @property
     def places(self) -> list[int]:
         """All of them, in order."""
-        return sorted({*self.wide, *self.demanding, *self.tied})
+        return sorted({*self.wide, *self.demanding, *self.tied, *self.apart})
 
 
 def bounds_words(
@@ -97,11 +115,44 @@ def level_needs(counts: Sequence[LevelCount], base: Mapping[str, str], records: 
         small = [rarest]
     first = dict.fromkeys(one.column for one in small if base.get(one.column) == one.level)
     if first and demanding:
-        words.append(
-            f"every coefficient of {_joined(list(first))} compares with such a level: let one with "
-            "many records stand first in the schema"
-        )
+        words.append(first_words(list(first)))
     return "; ".join(words)
+
+
+def mostly(groups: Iterable[Sequence[int]], usable: Sequence[bool] | NDArray[np.bool_]) -> bool:
+    """Whether at least half of a table's coefficients can be told, or half of its terms, a factor counting as one; usable: by place.
+
+    >>> mostly([[1], [2], [3, 4, 5]], [True, True, True, False, False, False]), mostly([[1], [2, 3]], [True, False, False, False])
+    (True, False)
+    """
+    told = [[bool(usable[place]) for place in group] for group in groups if group]
+    shares, all_of = [sum(group) / len(group) for group in told], sum(told, list[bool]())
+    return bool(told) and (2 * sum(shares) >= len(shares) or 2 * sum(all_of) >= len(all_of))
+
+
+def left_out_words(
+    names: Sequence[str], counts: Sequence[float], sds: Sequence[float], enough: Sequence[float], *, told: bool
+) -> str:
+    """The sentence on levels whose records were left out. told: whether any coefficient is answered.
+
+    >>> left_out_words(["job[student]"], [13.2], [6.0], [101.0], told=True)
+    'too few records to be told: job[student] (about 13 ± 12, at least about 110 would do); the other coefficients are told without them, and their intervals allow for it'
+    """  # noqa: E501
+    given = [
+        f"{name} (about {max(count, 0.0):.0f} ± {_TWO * sd:,.0f}, at least about {rounded_up(most)} would do)"
+        for name, count, sd, most in zip(names, counts, sds, enough, strict=True)
+    ]
+    named = _joined(given[:_LEVELS]) + (f" and {len(given) - _LEVELS} more" if len(given) > _LEVELS else "")
+    return f"too few records to be told: {named}; the other coefficients are told without them, and their intervals allow for it"
+
+
+def first_words(columns: Sequence[str]) -> str:
+    """The sentence for factors whose first level has too few records.
+
+    >>> first_words(["job"])
+    'every coefficient of job compares with such a level: let one with many records stand first in the schema'
+    """
+    return f"every coefficient of {_joined(columns)} compares with such a level: let one with many records stand first in the schema"
 
 
 def rounded_up(number: float) -> str:

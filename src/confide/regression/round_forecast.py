@@ -15,6 +15,7 @@ from confide.mechanisms.rounds import Round, first_variance
 from confide.mechanisms.rows import Box
 from confide.mechanisms.shrinkage import symmetric_noise, wiener
 from confide.mechanisms.whitened_rows import Frame, WhitenedRows
+from confide.regression.left_out import CellCounts
 from confide.regression.score_sums import Standing, second_frame, standing_after
 
 __all__ = ["Rounds"]
@@ -44,22 +45,22 @@ class Rounds:
         transform, cap = self.layout.start()
         start = Frame.of(self.box, transform.T, np.zeros(len(transform)), 1.0)
         if not long:
-            return self._round("short round 1", start, cap, first=True)
-        standing = self._round("round 1", start, cap, first=True)
+            return self._round("short round 1", start, cap)
+        standing = self._round("round 1", start, cap)
         frame, cap = second_frame(standing, self.box, self.moments.blocks, self.sd["round 2"])
-        return self._round("round 2", frame, cap, first=False)
+        return self._round("round 2", frame, cap, standing.cells)
 
-    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> Standing:
+    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> Standing:
         done = self._drawn(self.sd[name], frame, cap)
         own = np.linalg.solve(frame.matrix, self.theta - frame.line) / frame.rho
         # the prior that the release chooses from its noise, as the line itself has it
         prior = max(float(own @ own) / len(own), 1e-5)
-        system = done.system(first_variance(done), free=first and not self.layout.factors)
+        system = done.system(first_variance(done), free=before is None and not self.layout.factors)
         for _ in range(2):
             delta, _ = wiener(system, prior)
             system = replace(system, s2=done.residual_variance(delta))
         theta = frame.line + frame.rho * frame.matrix @ delta
-        return standing_after(done, theta, system.s2, self.layout, self.mu)
+        return standing_after(done, theta, system.s2, self.layout, self.mu, before)
 
     def _drawn(self, sd: float, frame: Frame, cap: float) -> Round:
         """Weighted moments of u and clipped residuals, with noise."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from confide.results.joint_law import JointLaw, NoisyMeat
 
-__all__ = ["Sandwich"]
+__all__ = ["USABLE", "Sandwich"]
 
 Array = NDArray[np.float64]
 
@@ -24,8 +24,10 @@ Array = NDArray[np.float64]
 _LEAST_DF = 3.0
 # The sampling variance is at least this part of the classical one: noise may leave almost nothing of a meat in some direction.
 _FLOOR = 0.7
-# The noise of A may move a coefficient in second order by at most this part of what moves it in first order.
-_USABLE = 0.33
+# Instead of 0 where a coefficient is not in these sums at all.
+_NONE = 1e-300
+#: The noise of A may move a coefficient in second order by at most this part of what moves it in first order.
+USABLE = 0.33
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +119,15 @@ class Sandwich:
         values, vectors = np.linalg.eigh((self.meat + self.meat.T) / 2)
         meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
         whole = k @ (meat + self.noise(self.delta)) @ k.T
-        stretch = np.sqrt(self.variances / np.diag(whole))
+        stretch = np.sqrt(self.variances / np.maximum(np.diag(whole), _NONE))
         return np.asarray((whole + whole.T) / 2 * np.outer(stretch, stretch))
 
     @property
     def df(self) -> Array:
         """Degrees of freedom of each variance, (k,): by its noise, and by the records that it rests on (Satterthwaite 1946)."""
         noise = (self.sd_meat * (self.spread**2).sum(axis=1)) ** 2
-        return np.asarray(np.maximum(2 * self.variances**2 / (noise + 2 * self.sampling**2 / self.records), _LEAST_DF))
+        whole = noise + 2 * self.sampling**2 / np.maximum(self.records, _NONE)
+        return np.asarray(np.maximum(2 * self.variances**2 / np.maximum(whole, _NONE), _LEAST_DF))
 
     @property
     def records(self) -> Array:
@@ -154,7 +157,7 @@ class Sandwich:
     @property
     def demand(self) -> Array:
         """How many times as many records, or how much a mu, each coefficient needs: above 1 it cannot be had, (k,)."""
-        return self.second_order / _USABLE
+        return self.second_order / USABLE
 
     @property
     def residual_sum(self) -> tuple[float, float]:

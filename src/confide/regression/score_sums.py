@@ -9,6 +9,7 @@ Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -33,11 +34,12 @@ from confide.mechanisms.moments import ClippedResponse
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.mechanisms.rounds import Round, first_variance, shrunken, split_of
 from confide.mechanisms.rows import BITS, BOUND, Box
-from confide.mechanisms.score_rows import LimitedFeatures, LimitedScores, SizeCells, SizeIndices, SquareOf
+from confide.mechanisms.score_rows import LimitedFeatures, LimitedScores, PartialFrame, SizeCells, SizeIndices, SquareOf
 from confide.mechanisms.whitened_rows import Frame, WhitenedRows
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
+from confide.regression.left_out import CellCounts, LeftOut
 from confide.schema import Design
 
 __all__ = ["PASSES", "ScoreSums", "Standing", "decoded_sums", "names_of", "second_frame", "standing_after"]
@@ -126,21 +128,52 @@ class ScoreSums:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """What the rounds know: the line, the residual sd, second moments of z per record, the metric, the count of records."""
+    """What the rounds know: the line, the residual sd, second moments of z per record, the metric, the count of records, those of each
+    level; and which levels are left out (`left_out`).
+    """
 
     theta: Array
     sigma: float
     moments: Array
     metric: Metric
     count: float
+    cells: CellCounts
+    least: float
+    left: LeftOut | None = None
+
+    def spared(self, limits: Limits, maxima: Maxima) -> Limits:
+        """No level is cut whole: A weighs long records down and b does not, so that its coefficient would be that many times too large."""
+        return replace(limits, leverage=min(max(limits.leverage, self.metric.longest), maxima.leverage))
+
+    def without_rare(self, layout: Layout, mu: float) -> Standing:
+        """The same, with the levels left out that noise would hide all coefficients with. mu: of the sum A."""
+        left = LeftOut.of(layout, self.cells, mu)
+        if left is None:
+            return self
+        metric = layout.metric(self.moments, self.least, left.cells)
+        return replace(self, metric=metric, left=left, count=max(self.count - float(left.counts.sum()), 1.0))
 
 
-def standing_after(done: Round, theta: Array, s2: float, layout: Layout, mu: float) -> Standing:
-    """The metric that follows from a round with this line and residual variance in units of rho^2; mu: of the whole plan for one record."""
+def standing_after(
+    done: Round, theta: Array, s2: float, layout: Layout, mu: float, before: CellCounts | None = None
+) -> Standing:
+    """The metric that follows from a round with this line and residual variance in units of rho^2; mu: of the whole plan for one record.
+
+    before: what earlier rounds say of the levels.
+    """
     least = _FLOORED * (_FLOORED_FACTOR if layout.factors else 1.0) * done.gram_noise / done.count
     moments = floored_moments(done.gram, done.frame.matrix, done.count, least)
-    metric = layout.metric(moments, 2 / (mu * done.count))
-    return Standing(theta, done.frame.rho * sqrt(s2), moments, metric, done.count)
+    rare = 2 / (mu * done.count)
+    cells = CellCounts.of(done, layout)
+    return Standing(
+        theta,
+        done.frame.rho * sqrt(s2),
+        moments,
+        layout.metric(moments, rare),
+        done.count,
+        before.joined(cells) if before else cells,
+        rare,
+    )
 
 
 def second_frame(standing: Standing, box: Box, blocks: tuple[int, int, int], sd: float) -> tuple[Frame, float]:
@@ -176,11 +209,12 @@ class _Draw:
             box = private_box(design, ranges.decode(), sqrt(ranges.variance))
         transform, cap = self.of.layout.start()
         start = Frame.of(box, transform.T, np.zeros(len(transform)), 1.0)
-        standing = self._round("round 1" if long else "short round 1", start, cap, first=True)
+        standing = self._round("round 1" if long else "short round 1", start, cap)
         if long:
             frame, cap = self._second(standing, box)
-            standing = self._round("round 2", frame, cap, first=False)
-        return self._sums(standing, box, "" if long else "short ")
+            standing = self._round("round 2", frame, cap, before=standing.cells)
+        branch = "" if long else "short "
+        return self._sums(standing.without_rare(self.of.layout, BOUND / self._sd(branch + "gram")), box, branch)
 
     @property
     def _mu(self) -> float:
@@ -192,7 +226,7 @@ class _Draw:
         assert found is not None
         return found
 
-    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> Standing:
+    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> Standing:
         """One round of moments, its shrunken line, and the metric that follows."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
@@ -201,11 +235,11 @@ class _Draw:
         done = Round.decoded(noisy, planned, frame, cap)
         generator = keyed_generator("noise fission", digest(noisy.to_dict()))
         layout = self.of.layout
-        free = first and not layout.factors
+        free = before is None and not layout.factors
         delta, s2 = shrunken(done.system(first_variance(done), free=free), done, generator)
         theta = frame.line + frame.rho * frame.matrix @ delta
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
-        return standing_after(done, theta, s2, layout, self._mu)
+        return standing_after(done, theta, s2, layout, self._mu, before)
 
     def _second(self, standing: Standing, box: Box) -> tuple[Frame, float]:
         """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
@@ -215,14 +249,18 @@ class _Draw:
 
     def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         """Histograms, A, b, q and the meat at the line that they give."""
-        frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
-        maxima = public_maxima(self.of.design, self.of.layout, frame)
-        limits = self._limits(standing, frame, maxima, branch)
+        layout = self.of.layout
+        frame: Frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
+        if standing.left:
+            frame = PartialFrame(
+                frame.box, frame.transform, frame.theta, 1.0, tuple(map(layout.indicators, standing.left.cells))
+            )
+        maxima = public_maxima(self.of.design, layout, frame)
+        limits = standing.spared(self._limits(standing, frame, maxima, branch), maxima)
         gram, cross, _ = self._three(frame, limits, branch)
-        try:
-            delta = np.linalg.solve(gram, cross)
-        except np.linalg.LinAlgError:
-            delta = np.zeros_like(cross)
+        delta, kept = np.zeros_like(cross), len(standing.metric.weights)
+        with suppress(np.linalg.LinAlgError):
+            delta[:kept] = np.linalg.solve(gram[:kept, :kept], cross[:kept])
         theta = frame.line + frame.matrix @ delta
         # where noise hides A the meat serves no interval
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
@@ -299,7 +337,8 @@ def _rarer(design: Design, standing: Standing) -> float | None:
 def _public(standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
-    return {
+    left = {"left_out": standing.left.rows} if standing.left else {}
+    return left | {
         "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
         "metric": standing.metric.matrix,
         "line": standing.theta,
