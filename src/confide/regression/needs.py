@@ -77,13 +77,13 @@ def demand_words(names: Sequence[str], demand: Sequence[float], records: float) 
     """One sentence for all coefficients that need more; the largest demand first.
 
     >>> demand_words(["a", "b"], [1.2, 1.43], 6_000)
-    'b and a need more records: about 8,600, or a mu 1.5 times as large'
+    'b and a need more records: at least about 8,600, or a mu 1.5 times as large'
     """
     order = sorted(range(len(names)), key=lambda place: -demand[place])
     most = demand[order[0]]
     larger = f"{ceil(10 * most) / 10:.1f}" if most < 10 else rounded_up(most)
     return (
-        f"{_listed([names[place] for place in order])} need{'s' if len(names) == 1 else ''} more records: about "
+        f"{_listed([names[place] for place in order])} need{'s' if len(names) == 1 else ''} more records: at least about "
         f"{rounded_up(max(records, 1.0) * most)}, or a mu {larger} times as large"
     )
 
