@@ -60,7 +60,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "gradient_descent": (cf.regression.GradientDescent(_PLAIN), cf.GDP(1.0)),
     "johnson_lindenstrauss": (cf.regression.JohnsonLindenstrauss(_PLAIN), cf.ApproxDP(1.0, 1e-6)),
     "kernel_curve": (cf.regression.KernelCurve("y ~ x"), cf.GDP(1.0)),
-    "logistic": (cf.regression.Logistic("z ~ x + w"), cf.ApproxDP(1.0, 1e-6)),
+    "logistic": (cf.regression.Logistic("z ~ x + w", mechanism="objective"), cf.ApproxDP(1.0, 1e-6)),
     "naive_bayes": (classification.NaiveBayes("g ~ x + w"), cf.GDP(1.0)),
     "output_perturbation": (cf.regression.OutputPerturbation(_PLAIN), cf.GDP(1.0)),
     "posterior_sampling": (cf.regression.PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),

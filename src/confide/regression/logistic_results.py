@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from confide.errors import NoResult, PlanError
-from confide.results import Estimates
+from confide.results import Estimates, student
+from confide.results.words import WITHOUT_NUMBERS
 from confide.schema import Design
 
 __all__ = ["LogisticEstimates"]
@@ -46,12 +46,15 @@ class LogisticEstimates(Estimates):
     def predict_proba(self, frame: Any) -> pd.DataFrame:
         """Probabilities of the two levels at the rows of a public frame (pandas, or a mapping of arrays): one column for each.
 
-        A row with a missing value gives NaN. Raises `NoResult` when the release holds no reply.
+        A row with a missing value gives NaN, and so does, at status "partial", a row that an unanswered coefficient counts in. Raises
+        `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
         """
-        if self.design is None or self.status == "no_reply" or not np.isfinite(self.estimates).all():
+        if self.design is None or self.status == "no_reply":
             raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
+        if self.status in WITHOUT_NUMBERS:
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
         matrix = self.design.matrix(frame)
-        log_odds = _products(matrix[:, [self.design.names.index(name) for name in self.names]], self.estimates)
+        log_odds = student.weighted(matrix[:, [self.design.names.index(name) for name in self.names]], self.estimates)
         with np.errstate(over="ignore"):
             share = 1 / (1 + np.exp(-log_odds))
         return pd.DataFrame({self.levels[0]: 1 - share, self.levels[1]: share})
@@ -66,7 +69,3 @@ class LogisticEstimates(Estimates):
         share = self.predict_proba(frame)[self.levels[1]].to_numpy()
         labels = np.array([*self.levels, None], dtype=object)
         return pd.Series(labels[np.where(np.isnan(share), 2, share >= threshold).astype(int)], name=self.response)
-
-
-def _products(matrix: NDArray[np.float64], estimates: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(matrix @ estimates)
