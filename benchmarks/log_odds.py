@@ -157,10 +157,10 @@ DESIGNS: dict[str, Design] = {
         _uniform(20, [0.5 * (-1) ** j * (1 - 0.03 * j) for j in range(20)]),
         ((10_000, 0.3), (10_000, 1.0), (10_000, 3.0)),
     ),
-    "normal d=20, box x15": Design(
+    "normal d=20 box x15": Design(
         _sum(_names(20)), {**dict.fromkeys(_names(20), cf.Numeric(-15, 15)), **_Y}, _normal(20, 1.0), ((20_000, 1.0),)
     ),
-    "normal d=4, box x4": Design(
+    "normal d=4 box x4": Design(
         _sum(_names(4)), {**dict.fromkeys(_names(4), cf.Numeric(-4, 4)), **_Y}, _normal(4, 1.0), _USUAL
     ),
     "outcome 2 %": Design(
@@ -175,7 +175,7 @@ DESIGNS: dict[str, Design] = {
         _level,
         ((10_000, 0.3), (10_000, 1.0), (10_000, 3.0)),
     ),
-    "slopes 8, -4": Design(
+    "slopes 8 and -4": Design(
         _sum(_names(2)),
         {**{n: _BOX[n] for n in _names(2)}, **_Y},
         _uniform(2, [8, -4]),
@@ -184,7 +184,7 @@ DESIGNS: dict[str, Design] = {
     "wrong model": Design(
         _sum(_names(3)), {**{n: _BOX[n] for n in _names(3)}, **_Y}, _bent, ((10_000, 0.3), (10_000, 1.0), (10_000, 3.0))
     ),
-    "1 % far, against": Design(
+    "1 % far against": Design(
         _sum(_names(3)),
         {**dict.fromkeys(_names(3), cf.Numeric(-25, 25)), **_Y},
         _against,
