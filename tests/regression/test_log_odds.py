@@ -11,15 +11,13 @@ from scipy.special import expit
 
 import confide as cf
 from confide.errors import PlanError
-from confide.mechanisms.rounds import Round
 from confide.mechanisms.rows import Box
-from confide.mechanisms.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.protocol.events import Either, Event, Spend, Together, exact_cost
 from confide.regression import Logistic
 from confide.regression.fisher_bound import Sizes, chosen_kappa
-from confide.regression.fisher_levels import quiet_levels
+from confide.regression.fisher_levels import Seen
 from confide.regression.fisher_rounds import FisherRound
 from confide.regression.fisher_sandwich import FisherSandwich
 from confide.regression.fisher_start import made_points, started
@@ -220,14 +218,16 @@ def test_the_covariance_is_robust_where_the_meat_can_tell_and_the_models_elsewhe
 def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it() -> None:
     schema = cf.Schema({"c": cf.Categorical(["u", "v", "w"]), "k": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
     design = Design.of("y ~ c + k", schema)
-    n, v, w, k = 1_000.0, 300.0, 100.0, 500.0
-    z = np.array([n, 2 * v - n, 2 * w - n, 2 * k - n])
-    gram, box = np.eye(4), Box.of(design)
-    gram[0] = gram[:, 0] = z
-    # 400 events: 200 of u, 199 of v, 1 of w; 200 with k
-    events = np.array([400.0, 2 * 199 - 400.0, 2 * 1 - 400.0, 2 * 200 - 400.0])
-    begun = Round(gram, 2 * events - z, 0.0, 3.0, 3.0, 1.0, Frame.start(box), 1.0)
-    (found,) = quiet_levels(design, schema.to_dict(), begun, box)
+    g = np.random.default_rng(1)
+    level, k = g.choice(3, 2_000, p=[0.5, 0.4, 0.1]), g.integers(0, 2, 2_000)
+    z = np.column_stack([np.ones(2_000), 2.0 * (level == 1) - 1, 2.0 * (level == 2) - 1, 2.0 * k - 1])
+    y = (g.random(2_000) < 0.3) & (level != 2)
+    transform, p = g.normal(size=(4, 4)), np.full(2_000, 0.3)
+    u, line = z @ transform, np.array([np.log(3 / 7), 0.0, 0.0, 0.0])
+    last = FisherRound((u.T * (p * (1 - p))) @ u, u.T @ (y - p), 0.05, 0.5)
+    seen = Seen(last, transform, line, z.T @ z / 2_000, 2_000.0, Box.of(design))
+    (found,) = seen.quiet(design, schema.to_dict())
+    assert abs(found.count.count) < 3
     assert (found.count.column, found.count.level, found.outcome, found.places) == ("c", "w", 1, (2,))
 
 

@@ -1,28 +1,35 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-The linear round's moments hold sum w z and sum w z (2 y - 1), and with them the noisy number of records of each level and outcome.
+At the line of the last step sum (y - p) over the records of a level is in g, and h = sum p (1 - p) in A; with N records, about
+N (1 - sqrt(1 - 4 h/N))/2 are expected to have the rarer outcome. Expected and surprise together are a noisy count of those that have it,
+far better known than from the first round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.rounds import Round
 from confide.mechanisms.rows import Box
-from confide.regression.level_counts import base_levels, counted_levels
+from confide.regression.fisher_rounds import FisherRound
+from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
 from confide.results.levels import LevelCount
 from confide.schema import Design
 from confide.schema.term import Indicator
 
-__all__ = ["QuietLevel", "quiet_levels", "quiet_words"]
+__all__ = ["QuietLevel", "Seen", "quiet_words"]
 
 Array = NDArray[np.float64]
+
+# With fewer records of an outcome than this a coefficient has no normal distribution to speak of.
+_FEWEST = 5.0
+# Near even odds h says little of which share has an outcome, and there it does not matter.
+_LEAST_ROOT = 0.3
 
 
 @dataclass(frozen=True)
@@ -34,18 +41,43 @@ class QuietLevel:
     places: tuple[int, ...]
 
 
-def quiet_levels(design: Design, schema: Mapping[str, Any], begun: Round, box: Box) -> list[QuietLevel]:
-    """The levels, and the values of 0/1 columns, whose noisy count of either outcome does not stand above its noise."""
-    p = len(begun.cross)
-    half = begun.sd_gram**2 / 2
-    noise = (half + begun.sd_cross**2) * np.eye(p)
-    noise[0, 0] += half
-    found = []
-    for outcome, sign in enumerate((-1.0, 1.0)):
-        totals = (begun.gram[:, 0] + sign * begun.cross) / 2, noise / 4
-        counts = [*counted_levels(design, schema, totals, box=box), *_values(design, totals)]
-        found += [QuietLevel(one, outcome, _places(design, schema, one)) for one in counts if not one.seen]
-    return found
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is known of levels. last: the last round, in u = transform' z, at theta = line; moments: of z per record, (k, k)."""
+
+    last: FisherRound
+    transform: Array
+    line: Array
+    moments: Array
+    records: float
+    box: Box
+
+    def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
+        """The levels, and the values of 0/1 columns, whose noisy count of the rarer outcome is small or does not stand above its noise."""
+        information, noise = totals_of_gram(self.last.gram, self.last.sd_gram, self.transform)
+        back = np.linalg.inv(self.transform)
+        nothing = np.zeros_like(noise)
+        sums = (
+            (information, noise),
+            (back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back),
+            (self.moments[0] * self.records, nothing),
+            (self.moments @ self.line, nothing),
+        )
+        counted = ([*counted_levels(design, schema, own, box=self.box), *_values(design, own)] for own in sums)
+        found = []
+        for expected, surprise, size, log_odds in zip(*counted, strict=True):
+            likely = int(log_odds.count > 0)
+            one = _rarer(expected, surprise, max(size.count, 1.0), -1.0 if likely else 1.0)
+            if not one.seen or one.count < _FEWEST:
+                found.append(QuietLevel(one, 1 - likely, _places(design, schema, one)))
+        return found
+
+
+def _rarer(expected: LevelCount, surprise: LevelCount, size: float, sign: float) -> LevelCount:
+    """The noisy count of records of a level with the rarer outcome; sign: 1 where that is the outcome itself."""
+    root = sqrt(max(1 - 4 * max(expected.count, 0.0) / size, _LEAST_ROOT**2))
+    count = size * (1 - root) / 2 + sign * surprise.count
+    return replace(surprise, count=count, sd=sqrt(surprise.sd**2 + (expected.sd / root) ** 2))
 
 
 def _values(design: Design, totals: tuple[Array, Array]) -> Iterator[LevelCount]:

@@ -17,8 +17,8 @@ from confide.mechanisms.rows import BOUND, Box
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.far_bounds import NEAR, far, short_tail
-from confide.regression.fisher_levels import QuietLevel, quiet_levels, quiet_words
-from confide.regression.fisher_rounds import FisherRound, linear_round, scored, steps_of
+from confide.regression.fisher_levels import QuietLevel, Seen, quiet_words
+from confide.regression.fisher_rounds import FisherRound, scored, steps_of
 from confide.regression.fisher_sandwich import FisherSandwich
 from confide.regression.linear import legend
 from confide.regression.logistic_design import log_odds
@@ -144,8 +144,9 @@ class FisherReading:
     @cached_property
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
-        begun = linear_round(self.design, self.release.statistics, self.box)
-        return quiet_levels(self.design, self.release.plan.schema, begun, self.box)
+        transform, line, moments = (self._public(name) for name in ("transform", "line", "moments"))
+        seen = Seen(self.last, transform, line, moments, self._records, self.box)
+        return seen.quiet(self.design, self.release.plan.schema)
 
     @cached_property
     def _wide(self) -> list[int]:
@@ -269,7 +270,10 @@ class FisherReading:
         """What the intervals rest on, and what they would be without it."""
         shown = [j for j in np.flatnonzero(self.bias > 0) if j not in hidden]
         if not shown:
-            return "no feature's bounds reach far beyond its values: no assumption on tails"
+            return (
+                f"no answered feature's bounds reach beyond {_AT_RISK:g} half-widths of its private range, so that records that count less "
+                "are taken to move no coefficient"
+            )
         price = max(
             float((self._half[j] + self.bias[j] / _TAIL_RESIDUAL) / (self._half[j] + self.bias[j])) for j in shown
         )

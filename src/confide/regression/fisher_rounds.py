@@ -35,7 +35,7 @@ from confide.regression.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.regression.fisher_start import made_points, started
 from confide.schema import Design
 
-__all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
+__all__ = ["PASSES", "FisherRound", "FisherRounds", "scored", "steps_of"]
 
 Array = NDArray[np.float64]
 
@@ -63,13 +63,6 @@ _FAR = 1e6
 def steps_of(statistics: Mapping[str, Any]) -> int:
     """K: how many steps a release took before the last."""
     return next((k for k in _ENOUGH if f"step 1 of {k}" in statistics), 1)
-
-
-def linear_round(design: Design, statistics: Mapping[str, Noisy], box: Box) -> Round:
-    """The moments of z and of 2 y - 1 that a release began with."""
-    name = "linear" if "linear" in statistics else "short linear"
-    planned = BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
-    return Round.decoded(statistics[name], planned, Frame.start(box), _cap(design))
 
 
 def _cap(design: Design) -> float:
