@@ -316,11 +316,37 @@ def cells() -> Iterator[tuple[str, int, float]]:
                 yield name, n, mu
 
 
+def lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    """The table of docs/methods/logistic.md."""
+    yield "| design | n | mu | ok, partial | answered | all coefficients | worst one | without privacy, there | width |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for row in found:
+        cells = [
+            row["design"],
+            f"{row['n']:,}",
+            f"{row['mu']:g}",
+            f"{row['ok']:.2f}, {row['partial']:.2f}",
+            f"{row['answered']:.2f}",
+        ]
+        rest = (
+            [
+                f"{row['coverage']:.3f}",
+                f"{row['worst']:.3f} {row['of']}",
+                f"{row['worst plain']:.3f}",
+                f"{row['width']:.2f}",
+            ]
+            if "worst" in row
+            else ["-"] * 4
+        )
+        yield f"| {' | '.join([*cells, *rest])} |"
+
+
 def run() -> list[dict[str, Any]]:
     found = []
     for one in cells():
-        found.append(cell(*one))
+        found.append({"check": "{} n={} mu={}".format(*one), **cell(*one)})
         print(found[-1], flush=True)
+    print("\n".join(lines(found)), flush=True)
     return found
 
 

@@ -19,19 +19,22 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
+from confide.regression.fisher_forecast import FisherForecast
 from confide.regression.fisher_reading import FisherReading
 from confide.regression.fisher_rounds import PASSES, FisherRounds
+from confide.regression.forecast import Forecast
 from confide.regression.logistic_results import LogisticEstimates
 from confide.regression.scaling import to_units
-from confide.schema import Design
+from confide.schema import Design, Schema
 
 __all__ = ["FisherLine"]
 
 
 @dataclass(frozen=True)
 class FisherLine:
-    """The way of one design with an outcome of two values; levels: of the outcome, the base first."""
+    """The way of one design with an outcome of two values, over a schema; levels: of the outcome, the base first."""
 
+    schema: Schema
     design: Design
     levels: tuple[str, str]
 
@@ -45,6 +48,7 @@ class FisherLine:
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
         event, statistics = FisherRounds(self.design).plan(allowance)
+        forecast = FisherForecast.of(self.design, event)
         return {
             "event": event,
             "statistics": statistics,
@@ -57,6 +61,7 @@ class FisherLine:
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; sampling of records and privacy "
                 "noise, independent records"
             ),
+            "forecast": Forecast(self.design, self.schema, n, forecast.expect, bare=forecast.bare),
         }
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:

@@ -159,7 +159,8 @@ class Logistic(Method):
         return frozenset() if self.mechanism == "glm" else frozenset({"opaque"})
 
     def _fisher(self, schema: Any) -> FisherLine:
-        return FisherLine(*self._design(schema))
+        design, levels = self._design(schema)
+        return FisherLine(design.schema, design, levels)
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -173,7 +174,7 @@ class Logistic(Method):
         notes = parse_formula(design.formula, design.schema).notes
         if self.mechanism == "glm":
             allowance = Allowance.of(privacy, self, schema)
-            planned = FisherLine(design, levels).plan(allowance, n)
+            planned = FisherLine(design.schema, design, levels).plan(allowance, n)
             return Plan.of(
                 self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
             )
