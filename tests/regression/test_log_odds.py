@@ -221,13 +221,12 @@ def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it(
     g = np.random.default_rng(1)
     level, k = g.choice(3, 2_000, p=[0.5, 0.4, 0.1]), g.integers(0, 2, 2_000)
     z = np.column_stack([np.ones(2_000), 2.0 * (level == 1) - 1, 2.0 * (level == 2) - 1, 2.0 * k - 1])
-    y = (g.random(2_000) < 0.3) & (level != 2)
-    transform, p = g.normal(size=(4, 4)), np.full(2_000, 0.3)
-    u, line = z @ transform, np.array([np.log(3 / 7), 0.0, 0.0, 0.0])
-    last = FisherRound((u.T * (p * (1 - p))) @ u, u.T @ (y - p), 0.05, 0.5)
-    seen = Seen(last, transform, line, z.T @ z / 2_000, 2_000.0, Box.of(design))
-    (found,) = seen.quiet(design, schema.to_dict())
-    assert abs(found.count.count) < 3
+    # log-odds of -1 at u and v, of -6 at w: about .5 records of 200
+    line, moments = np.array([-3.5, 0.0, -2.5, 0.0]), z.T @ z / 2_000
+    (found,) = Seen(line, 1e-4 * np.eye(4), moments, 2_000.0, Box.of(design)).quiet(design, schema.to_dict())
+    assert 0.1 < found.count.count < 3
+    noisy = Seen(line, 1e2 * np.eye(4), moments, 2_000.0, Box.of(design)).quiet(design, schema.to_dict())
+    assert len(noisy) == 5
     assert (found.count.column, found.count.level, found.outcome, found.places) == ("c", "w", 1, (2,))
 
 
@@ -297,6 +296,23 @@ def test_settings_of_other_mechanisms_and_formulas_without_an_intercept_are_refu
         cf.plan(Logistic("y ~ 0 + a"), SCHEMA, cf.GDP(1.0))
     with pytest.raises(PlanError, match="has 3 levels"):
         cf.plan(Logistic("c ~ a"), SCHEMA, cf.GDP(1.0))
+
+
+def test_the_forecast_is_a_range_that_holds_what_comes_and_is_no_public_fact() -> None:
+    """More records or a larger budget never make an answer less likely."""
+    schema = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(3)}, "y": cf.Integer(0, 1)})
+    method = Logistic("y ~ x0 + x1 + x2")
+    plans = {(n, mu): cf.plan(method, schema, cf.GDP(mu), n=n) for n in (500, 5_000, 50_000) for mu in (0.3, 3.0)}
+    chance = {key: plan.forecast["ok"][f"{key[0]:,}"] for key, plan in plans.items()}
+    assert chance[500, 0.3] <= chance[5_000, 0.3] <= chance[50_000, 0.3] == 1.0
+    assert all(chance[n, 0.3] <= chance[n, 3.0] for n in (500, 5_000, 50_000))
+    assert plans[500, 0.3].sha256 == plans[5_000, 0.3].sha256
+    g = np.random.default_rng(1)
+    frame = pd.DataFrame(g.normal(0, 0.3, (5_000, 3)).clip(-1, 1), columns=["x0", "x1", "x2"])
+    frame["y"] = (g.random(5_000) < expit(frame.x0 - 0.5)).astype(int)
+    found, _ = released(frame, "y ~ x0 + x1 + x2", schema, mu=3.0)
+    low, high = plans[5_000, 3.0].forecast["5,000"]["x1"]
+    assert low <= found.bse["x1"] <= high
 
 
 def test_the_title_names_the_estimand_and_the_release_reads_back() -> None:

@@ -1,23 +1,23 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-At the line of the last step sum (y - p) over the records of a level is in g, and h = sum p (1 - p) in A; with N records, about
-N (1 - sqrt(1 - 4 h/N))/2 are expected to have the rarer outcome. Expected and surprise together are a noisy count of those that have it,
-far better known than from the first round.
+At the likeliest line the shares that it predicts for the records of a level add up to the level's records with the outcome. So the released
+line, whose privacy noise is known, says how many have it: N_l p_l, p_l = expit(c eta_l), eta_l the mean log-odds of the level and c = (1 +
+pi s^2/8)^(-1/2) for log-odds that vary by s over records (MacKay 1992).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from confide.mechanisms.rows import Box
-from confide.regression.fisher_rounds import FisherRound
-from confide.regression.level_counts import base_levels, counted_levels, totals_of_gram
+from confide.regression.level_counts import base_levels, counted_levels
 from confide.results.levels import LevelCount
 from confide.schema import Design
 from confide.schema.term import Indicator
@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 
 # With fewer records of an outcome than this a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
-# Near even odds h says little of which share has an outcome, and there it does not matter.
-_LEAST_ROOT = 0.3
+# No level has a smaller share of the records.
+_LEAST_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -43,41 +43,33 @@ class QuietLevel:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What is known of levels. last: the last round, in u = transform' z, at theta = line; moments: of z per record, (k, k)."""
+    """What is known of levels: theta (k,) of the released line, the covariance of its privacy noise (k, k), second moments of z per
+    record (k, k), z measured from `box`, and the noisy number of records.
+    """
 
-    last: FisherRound
-    transform: Array
     line: Array
+    noise: Array
     moments: Array
     records: float
     box: Box
 
     def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
-        """The levels, and the values of 0/1 columns, whose noisy count of the rarer outcome is small or does not stand above its noise."""
-        information, noise = totals_of_gram(self.last.gram, self.last.sd_gram, self.transform)
-        back = np.linalg.inv(self.transform)
-        nothing = np.zeros_like(noise)
-        sums = (
-            (information, noise),
-            (back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back),
-            (self.moments[0] * self.records, nothing),
-            (self.moments @ self.line, nothing),
-        )
-        counted = ([*counted_levels(design, schema, own, box=self.box), *_values(design, own)] for own in sums)
+        """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
+        m = self.moments
+        totals = ((m[0], np.zeros_like(m)), (m @ self.line, m @ self.noise @ m))
+        counted = ([*counted_levels(design, schema, own, box=self.box), *_values(design, own)] for own in totals)
+        varying = float(self.line @ m @ self.line) - float(m[0] @ self.line) ** 2
+        damped = 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
         found = []
-        for expected, surprise, size, log_odds in zip(*counted, strict=True):
-            likely = int(log_odds.count > 0)
-            one = _rarer(expected, surprise, max(size.count, 1.0), -1.0 if likely else 1.0)
+        for size, log_odds in zip(*counted, strict=True):
+            share = max(size.count, _LEAST_SHARE)
+            mean, error = log_odds.count / share, log_odds.sd / share
+            rarer = float(expit(-abs(mean) * damped))
+            count = share * self.records * rarer
+            one = replace(log_odds, count=count, sd=count * (1 - rarer) * error)
             if not one.seen or one.count < _FEWEST:
-                found.append(QuietLevel(one, 1 - likely, _places(design, schema, one)))
+                found.append(QuietLevel(one, int(mean <= 0), _places(design, schema, one)))
         return found
-
-
-def _rarer(expected: LevelCount, surprise: LevelCount, size: float, sign: float) -> LevelCount:
-    """The noisy count of records of a level with the rarer outcome; sign: 1 where that is the outcome itself."""
-    root = sqrt(max(1 - 4 * max(expected.count, 0.0) / size, _LEAST_ROOT**2))
-    count = size * (1 - root) / 2 + sign * surprise.count
-    return replace(surprise, count=count, sd=sqrt(surprise.sd**2 + (expected.sd / root) ** 2))
 
 
 def _values(design: Design, totals: tuple[Array, Array]) -> Iterator[LevelCount]:

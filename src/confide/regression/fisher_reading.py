@@ -144,8 +144,9 @@ class FisherReading:
     @cached_property
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
-        transform, line, moments = (self._public(name) for name in ("transform", "line", "moments"))
-        seen = Seen(self.last, transform, line, moments, self._records, self.box)
+        transform, s = self._public("transform"), self.sandwich
+        noise = transform @ s.bread @ s.noise @ s.bread @ transform.T
+        seen = Seen(self._public("meat_line"), noise, self._public("moments"), self._records, self.box)
         return seen.quiet(self.design, self.release.plan.schema)
 
     @cached_property
