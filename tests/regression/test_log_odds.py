@@ -315,6 +315,22 @@ def test_the_forecast_is_a_range_that_holds_what_comes_and_is_no_public_fact() -
     assert low <= found.bse["x1"] <= high
 
 
+def test_predicted_probabilities_have_intervals() -> None:
+    """At a value of a only, with b and c at their base: the coefficients' own interval, carried over."""
+    found, _ = released(records(3_000, 1))
+    frame = pd.DataFrame({"a": [0.0, 1.0], "b": [0.0, 0.0], "c": ["u", "u"]})
+    ends = found.get_prediction(frame)
+    assert ((ends.mean_ci_lower > 0) & (ends.mean_ci_lower < ends["mean"]) & (ends["mean"] < ends.mean_ci_upper)).all()
+    low, high = found.conf_int().loc["Intercept"]
+    np.testing.assert_allclose(
+        ends.loc[0, ["mean_ci_lower", "mean_ci_upper"]].astype(float), expit([low, high]), rtol=1e-9
+    )
+    np.testing.assert_allclose(ends["mean"], found.predict_proba(frame)["yes"])
+    weak, _ = released(records(300, 1), mu=0.2)
+    if weak.status == "weak":
+        assert weak.get_prediction(frame).drop(columns="mean").isna().all().all()
+
+
 def test_the_title_names_the_estimand_and_the_release_reads_back() -> None:
     found, release = released(records(2_000, 1))
     assert "maximum likelihood" in found.target and "plain maximum-likelihood" in found.covers

@@ -95,16 +95,14 @@ class FisherReading:
     @cached_property
     def reach(self) -> dict[int, tuple[float, float]]:
         """By place among the terms of more than two values: how far its public bounds lie from its private mean in private sds, and from
-        the middle of its private range in half-widths.
+        the middle of its private range in half-widths of sqrt(3) sds; without ranges both are from the moments.
         """
         middle, half = self.box.arrays
         public_middle, public_half = Box.of(self.design).arrays
         centre, width = (public_middle - middle) / half, public_half / half
-        mean, sd = self._public("feature_mean"), self._public("feature_sd")
-        return {
-            j: (float((abs(centre[j] - mean[j]) + width[j]) / sd[j]), float(abs(centre[j]) + width[j]))
-            for j in ranged(self.design)
-        }
+        sds = (np.abs(centre - self._public("feature_mean")) + width) / self._public("feature_sd")
+        halves = np.abs(centre) + width if "ranges" in self.release.statistics else sds / sqrt(3)
+        return {j: (float(sds[j]), float(halves[j])) for j in ranged(self.design)}
 
     @cached_property
     def far(self) -> tuple[int, ...]:
@@ -167,11 +165,6 @@ class FisherReading:
             if j and j not in self._wide and row.max() > _TIED
         }
 
-    @cached_property
-    def _demanding(self) -> list[int]:
-        """Coefficients that the noise of A hides."""
-        return [j for j, demand in enumerate(self.sandwich.demand) if demand > 1]
-
     # the table ----------------------------------------------------------------------------------------------------------
 
     def table(self) -> LogisticEstimates:
@@ -186,7 +179,7 @@ class FisherReading:
         if reason:
             return self._points("weak", reason)
         hidden = sorted({*self._wide, *self._tied, *(j for one in self.quiet for j in one.places)})
-        if 2 * sum(j > 0 for j in hidden) > len(self.design.terms):
+        if hidden and len({*hidden, 0}) > len(self.design.terms):
             return self._points("weak", self._reasons())
         return self._intervals(hidden)
 
@@ -290,7 +283,8 @@ class FisherReading:
         if j in self.far:
             enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
         else:
-            middle, half = self.box.middle[j], self.box.half[j]
+            ranges = "ranges" in self.release.statistics
+            middle, half = (self.box.middle[j], self.box.half[j]) if ranges else (mean, sqrt(3) * sd)
             enough, near = (middle - _AT_RISK * half, middle + _AT_RISK * half), _AT_RISK * half / sd
         why = "a few records out there, which count less, could move its coefficient"
         return bounds_words(term.name, self.reach[j][0], (term.low, term.high), enough, near, why)
