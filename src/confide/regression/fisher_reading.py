@@ -107,7 +107,8 @@ class FisherReading:
     @cached_property
     def far(self) -> tuple[int, ...]:
         """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
-        return tuple(j for j, (sds, _) in self.reach.items() if far(sds, self._short(j)))
+        # a record counts less from some length on, whatever its residual: no reach is safe for that
+        return tuple(j for j, (sds, _) in self.reach.items() if far(sds, 0.0, self._short(j)))
 
     def _short(self, j: int) -> bool:
         """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
