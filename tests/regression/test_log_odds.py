@@ -221,11 +221,14 @@ def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it(
     g = np.random.default_rng(1)
     level, k = g.choice(3, 2_000, p=[0.5, 0.4, 0.1]), g.integers(0, 2, 2_000)
     z = np.column_stack([np.ones(2_000), 2.0 * (level == 1) - 1, 2.0 * (level == 2) - 1, 2.0 * k - 1])
-    # log-odds of -1 at u and v, of -6 at w: about .5 records of 200
-    line, moments = np.array([-3.5, 0.0, -2.5, 0.0]), z.T @ z / 2_000
-    (found,) = Seen(line, 1e-4 * np.eye(4), moments, 2_000.0, Box.of(design)).quiet(design, schema.to_dict())
-    assert 0.1 < found.count.count < 3
-    noisy = Seen(line, 1e2 * np.eye(4), moments, 2_000.0, Box.of(design)).quiet(design, schema.to_dict())
+    y = (g.random(2_000) < 0.3) & (level != 2)
+    moments, box = z.T @ z / 2_000, Box.of(design)
+    # log-odds of -1 at u and v, of -3 at w before the last step and of -4 after it: nearly 4 records of 200, and none is seen
+    before, line = np.array([-2.0, 0.0, -1.0, 0.0]), np.array([-2.5, 0.0, -1.5, 0.0])
+    surprise = z.T @ (y - expit(z @ before)), 4.0 * np.eye(4)
+    (found,) = Seen(before, line, 1e-4 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design, schema.to_dict())
+    assert abs(found.count.count) < 3
+    noisy = Seen(before, line, 1e2 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design, schema.to_dict())
     assert len(noisy) == 5
     assert (found.count.column, found.count.level, found.outcome, found.places) == ("c", "w", 1, (2,))
 

@@ -1,8 +1,9 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-At the likeliest line the shares that it predicts for the records of a level add up to the level's records with the outcome. So the released
-line, whose privacy noise is known, says how many have it: N_l p_l, p_l = expit(c eta_l), eta_l the mean log-odds of the level and c = (1 +
-pi s^2/8)^(-1/2) for log-odds that vary by s over records (MacKay 1992).
+Two noisy counts of a level's records with its rarer outcome follow from the last round, and both must be seen. With N_l records and mean
+log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s over
+records (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
+it lags behind the first, since a step moves log-odds by about one, but its noise is another.
 """
 
 from __future__ import annotations
@@ -43,33 +44,44 @@ class QuietLevel:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What is known of levels: theta (k,) of the released line, the covariance of its privacy noise (k, k), second moments of z per
-    record (k, k), z measured from `box`, and the noisy number of records.
+    """What is known of levels: theta before the last round and the released one (k,), the covariance of its privacy noise (k, k), sum z
+    (y - p) at the first with the covariance of its noise, second moments of z per record (k, k), z measured from `box`, and the noisy
+    number of records.
     """
 
+    before: Array
     line: Array
     noise: Array
+    surprise: tuple[Array, Array]
     moments: Array
     records: float
     box: Box
 
     def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
-        m = self.moments
-        totals = ((m[0], np.zeros_like(m)), (m @ self.line, m @ self.noise @ m))
+        m, nothing = self.moments, np.zeros_like(self.moments)
+        totals = ((m[0], nothing), (m @ self.before, nothing), (m @ self.line, m @ self.noise @ m), self.surprise)
         counted = ([*counted_levels(design, schema, own, box=self.box), *_values(design, own)] for own in totals)
-        varying = float(self.line @ m @ self.line) - float(m[0] @ self.line) ** 2
-        damped = 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
+        damped, damped_before = self._damped(self.line), self._damped(self.before)
         found = []
-        for size, log_odds in zip(*counted, strict=True):
+        for size, first, last, surprise in zip(*counted, strict=True):
             share = max(size.count, _LEAST_SHARE)
-            mean, error = log_odds.count / share, log_odds.sd / share
-            rarer = float(expit(-abs(mean) * damped))
-            count = share * self.records * rarer
-            one = replace(log_odds, count=count, sd=count * (1 - rarer) * error)
-            if not one.seen or one.count < _FEWEST:
-                found.append(QuietLevel(one, int(mean <= 0), _places(design, schema, one)))
+            mean, error = last.count / share, last.sd / share
+            # of the outcome that the released line says is the rarer
+            sign, number = (-1.0 if mean > 0 else 1.0), share * self.records
+            rarer = float(expit(sign * mean * damped))
+            expects = replace(last, count=number * rarer, sd=number * rarer * (1 - rarer) * error)
+            expected = number * float(expit(sign * first.count / share * damped_before))
+            counts = (expects, replace(surprise, count=expected + sign * surprise.count))
+            one = min(counts, key=lambda count: count.count - count.margin)
+            if any(not count.seen or count.count < _FEWEST for count in counts):
+                found.append(QuietLevel(one, int(sign > 0), _places(design, schema, one)))
         return found
+
+    def _damped(self, line: Array) -> float:
+        """c of a line."""
+        varying = float(line @ self.moments @ line) - float(self.moments[0] @ line) ** 2
+        return 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
 
 
 def _values(design: Design, totals: tuple[Array, Array]) -> Iterator[LevelCount]:

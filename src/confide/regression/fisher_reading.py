@@ -144,14 +144,17 @@ class FisherReading:
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
         transform, s = self._public("transform"), self.sandwich
-        noise = transform @ s.bread @ s.noise @ s.bread @ transform.T
-        seen = Seen(self._public("meat_line"), noise, self._public("moments"), self._records, self.box)
+        noise, back = transform @ s.bread @ s.noise @ s.bread @ transform.T, np.linalg.inv(transform)
+        surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
+        lines = self._public("line"), self._public("meat_line")
+        seen = Seen(*lines, noise, surprise, self._public("moments"), self._records, self.box)
         return seen.quiet(self.design, self.release.plan.schema)
 
     @cached_property
     def _wide(self) -> list[int]:
         """Coefficients that records far out in wide bounds may move unseen."""
-        biased = np.flatnonzero(self.bias > _TOO_MUCH * self._half)
+        # the same records are behind all of them: too much for one is an assumption too far for all
+        biased = np.flatnonzero(self.bias > 0) if (self.bias > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
         return sorted({*(1 + j for j in self.far), *map(int, biased)})
 
     @cached_property
