@@ -31,6 +31,7 @@ NAMES = (
     "shared",
     "ptr",
     "logistic",
+    "log_odds",
     "truth",
     "least_squares",
     "forecasts",

@@ -49,6 +49,7 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "gradient_descent": ("gradient_descent", _FORMULA, _LINE),
     "johnson_lindenstrauss": ("johnson_lindenstrauss", {**_FORMULA, "rows": 200}, _LINE),
     "logistic": ("logistic", _FORMULA, _BINARY),
+    "logistic, objective": ("logistic", {**_FORMULA, "mechanism": "objective"}, _BINARY),
     "logistic, ptr": ("logistic", {**_FORMULA, "mechanism": "ptr"}, _BINARY),
     "quantile": ("quantile", {"column": "a"}, _ONE),
     "safe_release": (

@@ -35,7 +35,7 @@ _LABELS = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
 #: Opaque releases of real numbers: every method whose assumptions name float64, and those whose sampling was once in doubles.
 OPAQUE: dict[str, tuple[Any, cf.Schema, Any]] = {
     "johnson_lindenstrauss": (cf.regression.JohnsonLindenstrauss("y ~ a + b"), _WIDE, cf.ApproxDP(1.0, 1e-6)),
-    "logistic": (cf.regression.Logistic("y ~ a"), _LABELS, cf.ApproxDP(1.0, 1e-6)),
+    "logistic": (cf.regression.Logistic("y ~ a", mechanism="objective"), _LABELS, cf.ApproxDP(1.0, 1e-6)),
     "posterior_sampling": (cf.regression.PosteriorSampling("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
     "adaops": (cf.regression.AdaOPS("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
     "smooth_naive_bayes": (cf.classification.SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1.0)),

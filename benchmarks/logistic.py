@@ -113,7 +113,7 @@ def speed() -> dict[str, Any]:
     frame = table(100_000, slopes, False, g)
     x, y = frame.drop(columns="y").to_numpy(), frame["y"].to_numpy()
     source = cf.read(frame, schema(20))
-    method = Logistic("y ~ " + " + ".join(f"x{j}" for j in range(20)))
+    method = Logistic("y ~ " + " + ".join(f"x{j}" for j in range(20)), mechanism="objective")
     ours, theirs = [], []
     with threadpool_limits(1):
         for _ in range(9):

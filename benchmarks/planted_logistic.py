@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special, stats
 
 import confide as cf
+from benchmarks.planted_fisher import FISHER_FAULTS
 from benchmarks.planted_kinds import Fault, law
 from confide.audit.verdict import Finding
 from confide.guarantees import gaussian_delta
@@ -241,4 +242,5 @@ LOGISTIC = [
         lambda: _eigenvalue(_Quarter),
         lambda: _eigenvalue(LeastCurvature),
     ),
+    *FISHER_FAULTS,
 ]

@@ -236,7 +236,7 @@ OPAQUE_FAULTS = [
         "tilt at a tenth",
         "the tilt of the logistic objective is divided by ten",
         weak(Logistic, Fraction(1, 10), first=True)("y ~ a"),
-        Logistic("y ~ a"),
+        Logistic("y ~ a", mechanism="objective"),
         _BINARY,
         _LARGE,
         [([(1.0, 0.0)] * 200, [*[(1.0, 0.0)] * 200, (1.0, 1.0)])],

@@ -44,7 +44,7 @@ from confide.regression.factor_means import FactorMeans
 from confide.regression.leverage import BoxLeverage
 from confide.schema import Design
 
-__all__ = ["SCORE_FAULTS"]
+__all__ = ["SCORE_FAULTS", "searched"]
 
 _LINE = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
 _LEVELS = cf.Schema(
@@ -56,7 +56,7 @@ _DESIGN = Design.of("y ~ a + b + a:b", _LINE)
 # maps and their bounds ---------------------------------------------------------------------------------------------------
 
 
-def _searched(
+def searched(
     name: str,
     what: str,
     build: Callable[[bool, np.random.Generator], tuple[Any, Codes]],
@@ -341,7 +341,7 @@ def _leverages(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes
 
 
 SCORE_FAULTS = [
-    _searched(
+    searched(
         "opposite scores at sqrt(2)",
         "a replaced record moves a sum of scores from R to -R, twice its bound",
         lambda wrong, generator: (
@@ -350,85 +350,85 @@ SCORE_FAULTS = [
         ),
         "substitute",
     ),
-    _searched(
+    searched(
         "scores limited in the length of features alone",
         "|v| <= R says nothing of |v r|",
         _scored(_Scores(_DESIGN, rule="length"), LimitedScores(_DESIGN), Total),
     ),
-    _searched(
+    searched(
         "scores limited in the residual alone",
         "|r| <= R says nothing of |v r|",
         _scored(_Scores(_DESIGN, rule="residual"), LimitedScores(_DESIGN), Total),
     ),
-    _searched(
+    searched(
         "scores limited coordinate by coordinate",
         "p coordinates of at most R are sqrt(p) R long",
         _scored(_Scores(_DESIGN, rule="coordinates"), LimitedScores(_DESIGN), Total),
     ),
-    _searched(
+    searched(
         "a meat beyond its limit",
         "scores are limited at R, and noise is for R_M",
         _scored(_Scores(_DESIGN, rule="meat"), LimitedScores(_DESIGN), Gram),
     ),
-    _searched(
+    searched(
         "the weight of features to the wrong power",
         "w = min(1, sqrt(R_A)/|v|)",
         _scored(_Features(_DESIGN), LimitedFeatures(_DESIGN), Gram),
     ),
-    _searched(
+    searched(
         "squared residuals without a limit",
         "r^2 in units of the reach, however far out",
         _scored(_Squares(_DESIGN), SquareOf(_DESIGN), lambda rows: Total(rows, nonnegative=True)),
     ),
-    _searched(
+    searched(
         "a histogram of sizes at 1 under substitute",
         "a replaced record leaves one cell and enters another",
         _cells(_OneCell),
         "substitute",
     ),
-    _searched("a histogram of sizes added up", "a record is counted beyond every edge below it", _cells(_Beyond)),
+    searched("a histogram of sizes added up", "a record is counted beyond every edge below it", _cells(_Beyond)),
     _bits("coordinates as a product of doubles", "the last bits of a record depend on the others in its batch"),
-    _searched(
+    searched(
         "counts and sums at sqrt(2) in the units of add-remove",
         "opposite responses in one level move the sums alone, by twice their bound",
         _levels("root of two", "y ~ f"),
         "substitute",
     ),
-    _searched(
+    searched(
         "pairs of levels not charged",
         "a record also counts in every table of two factors",
         _levels("pairs", "y ~ f + g"),
     ),
-    _searched("one factor charged for all", "a record lies in a level of each", _levels("one block", "y ~ f + g")),
-    _searched(
+    searched("one factor charged for all", "a record lies in a level of each", _levels("one block", "y ~ f + g")),
+    searched(
         "squares by level beyond their limit",
         "min(r^2, R^2) in units of a quarter of R^2",
         _at_levels(lambda levels, wrong: (_LongSquares if wrong else LevelSquares)(_squares_of(levels))),
     ),
-    _searched(
+    searched(
         "squared residuals of means without a limit",
         "the reach divides and does not limit",
         _at_levels(lambda levels, wrong: Total((_FreeSquares if wrong else SquaredRows)(levels, reach=0.5), True)),
     ),
-    _searched(
+    searched(
         "residuals in cells at 1 under substitute",
         "a replaced record leaves one cell and enters another",
         _at_levels(_residual_cells),
         "substitute",
     ),
-    _searched(
+    searched(
         "scores of levels longer than one",
         "one-hot rows of two factors are sqrt(2) long",
         _at_levels(_scores_of, "y ~ f + g"),
     ),
-    _searched("a meat coded for another limit", "|r| reaches the limit, not 1", _meat, of="ssp"),
-    _searched(
+    searched("a meat coded for another limit", "|r| reaches the limit, not 1", _meat, of="ssp"),
+    searched(
         "blocks of the cap in use",
         "the products of a smaller cap are larger, and their noise is that of the plan",
         _moments,
         of="ssp",
     ),
-    _searched(
+    searched(
         "leverages at 1 under substitute",
         "a replaced record leaves one cell and enters another",
         _leverages,

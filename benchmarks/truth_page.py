@@ -36,7 +36,7 @@ from the meaning of their columns (`benchmarks/outside_tables.py`).
   error of a coefficient in non-private standard errors.
 - **ok**: share of runs with status `ok`; **answered**: share of coefficients with an interval, at `ok` or `partial`; **flagged**: share of
   answered runs that print a flag.
-- mu is the budget; for methods that need a delta it is 1e-6, `logistic` gets the (epsilon, 1e-6) of mu, `quantile` epsilon = mu.
+- mu is the budget; for methods that need a delta it is 1e-6, `quantile` epsilon = mu.
 - A method marked * states another line in its title, which a release alone determines; it is held here against least squares, for
   information.
 """

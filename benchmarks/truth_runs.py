@@ -65,6 +65,8 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("rare-outcome", "logistic"): Logistic("y ~ x"),
     ("hmda", "logistic"): Logistic("deny ~ pirat + lvrat + afam"),
     ("smokeban", "logistic"): Logistic("smoker ~ ban + age"),
+    ("wells", "logistic"): Logistic("switch ~ arsenic + distance + education + association"),
+    ("insurance", "logistic"): Logistic("insurance ~ education"),
     ("plain", "kernel_curve"): KernelCurve("y ~ a", bandwidth=0.2),
     ("cps1988", "kernel_curve"): KernelCurve("wage ~ experience", bandwidth=4.0),
     ("bent", "efficient_ptr_kernel"): EfficientPTRKernel("y ~ x", points=(0.5, 1.0, 2.0), bandwidth=0.5, least=100.0),

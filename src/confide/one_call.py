@@ -61,17 +61,17 @@ def logistic_regression(
 ) -> LogisticEstimates:
     """Plan, release and infer a logistic regression; `settings` are those of `confide.regression.Logistic`.
 
-    The outcome is a categorical column of two levels or one between 0 and 1. privacy: a `cf.ApproxDP`, or what another mechanism takes.
+    The outcome is a categorical column of two levels or one between 0 and 1. privacy: any request, or what another mechanism takes.
     privacy and ledger have no default: whoever wants no ledger writes ledger=None. Errors are those of `confide.release`.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Categorical(["no", "yes"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> result = logistic_regression("y ~ x", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None)
+    >>> result = logistic_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)
     >>> result.status, result.levels
     ('ok', ('no', 'yes'))
     """
-    _check("logistic_regression", Logistic, privacy, ledger, settings, "cf.ApproxDP(1.0, 1e-6)")
+    _check("logistic_regression", Logistic, privacy, ledger, settings, "cf.GDP(1.0)")
     method = Logistic(formula, **settings)
     return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
 

@@ -61,7 +61,11 @@ def test_the_hessian_is_that_at_the_released_theta_and_not_at_the_hidden_one() -
 def test_a_replaced_record_costs_objective_perturbation_more_noise_than_an_added_one() -> None:
     for epsilon in (0.5, 2.0):
         plans = {
-            relation: cf.plan(Logistic("y ~ x0", ridge=60.0), LOGIT, cf.ApproxDP(epsilon, 1e-6, relation=relation))
+            relation: cf.plan(
+                Logistic("y ~ x0", mechanism="objective", ridge=60.0),
+                LOGIT,
+                cf.ApproxDP(epsilon, 1e-6, relation=relation),
+            )
             for relation in ("add-remove", "substitute")
         }
         ratio = plans["substitute"].constants["tilt sd"] / plans["add-remove"].constants["tilt sd"]
@@ -83,7 +87,7 @@ def test_the_certificate_under_substitute_is_for_the_data_set_without_the_record
     assert least > statistic.ridge  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("method", [Logistic("y ~ x0"), Logistic("y ~ x0", mechanism="ptr")])
+@pytest.mark.parametrize("method", [Logistic("y ~ x0", mechanism="objective"), Logistic("y ~ x0", mechanism="ptr")])
 def test_methods_for_single_records_refuse_units_of_two(method: Logistic) -> None:
     two = cf.Schema(dict(LOGIT.columns), rows_per_unit=2, unit="person")
     with pytest.raises(cf.errors.PrivacyError, match="rows_per_unit"):

@@ -101,7 +101,7 @@ def test_the_number_of_steps_is_public_at_large_epsilon(monkeypatch: pytest.Monk
 def test_logistic_intervals_that_are_offered_cover() -> None:
     """2,000 records, log-odds 4 a, a normal in [-4, 4], epsilon = 4: intervals where V passes by luck of its noise."""
     schema = cf.Schema({"a": cf.Numeric(-4, 4), "y": cf.Integer(0, 1)})
-    method = Logistic("y ~ a")
+    method = Logistic("y ~ a", mechanism="objective")
     plan = cf.plan(method, schema, cf.ApproxDP(4.0, 1e-6))
     offered = hits = 0
     for seed in range(200):

@@ -52,7 +52,7 @@ def records(n: int, seed: int) -> pd.DataFrame:
 def released(
     frame: pd.DataFrame, seed: int = 1, schema: cf.Schema = SCHEMA, formula: str = FORMULA, **settings: object
 ):
-    method = Logistic(formula, **settings)  # type: ignore[arg-type]
+    method = Logistic(formula, **{"mechanism": "objective", **settings})  # type: ignore[arg-type]
     request = REQUESTS[method.mechanism]
     made = cf.release(method, cf.read(frame, schema), request, ledger=None, noise=SimulatedNoise(seed))
     return method.infer(made)
@@ -113,7 +113,7 @@ def _reference(frame: pd.DataFrame, ridge: float, cut: float, tilt: np.ndarray) 
 
 
 def _collected(frame: pd.DataFrame, schema: cf.Schema, formula: str) -> tuple[LabelledRows, np.ndarray]:
-    design, _ = Logistic(formula)._design(schema)
+    design, _ = Logistic(formula, mechanism="objective")._design(schema)
     labelled = LabelledRows(design)
     (rows,) = cf.read(frame, schema).aggregate(Collected(labelled))
     return labelled, rows
@@ -130,7 +130,7 @@ def test_the_minimiser_is_that_of_the_weighted_tilted_loss() -> None:
 def test_without_noise_it_is_logistic_regression() -> None:
     """A small ridge, no weights, no noise: the maximum likelihood estimates in the data's units, the ridge's bias taken off."""
     frame = records(4_000, 2)
-    method = Logistic(FORMULA, row_bound=3)
+    method = Logistic(FORMULA, mechanism="objective", row_bound=3)
     made = cf.release(method, cf.read(frame, SCHEMA), cf.ApproxDP(30.0, 1e-6), ledger=None, noise=ZeroNoise())  # type: ignore[arg-type]
     found = method.infer(made)
     assert found.status == "ok"
@@ -261,7 +261,7 @@ def test_a_start_that_needs_more_gets_more() -> None:
 
 def test_theta_of_an_empty_table_is_the_tilt() -> None:
     """theta~ = -b/lam there: standard deviation s/lam within 5 standard errors over 150 releases, no coordinate tied to another."""
-    method = Logistic("y ~ x0 + x1", inference=False)
+    method = Logistic("y ~ x0 + x1", mechanism="objective", inference=False)
     plan = cf.plan(method, LINE, ASKED)
     empty = cf.read(pd.DataFrame({"x0": [], "x1": [], "y": []}, dtype=float), LINE)
     drawn = np.array([seal(method, empty, plan, SimulatedNoise(k))["logistic"].decode() for k in range(150)])
@@ -275,7 +275,7 @@ def test_theta_of_an_empty_table_is_the_tilt() -> None:
 def test_a_real_release_tells_a_record_apart_as_well_as_claimed(factor: float, caught: bool) -> None:
     """An empty table against one record, "y ~ 1"; with 10 % of the noise the attack must succeed (power)."""
     claim = cf.ApproxDP(0.5, 0.02)
-    method = Logistic("y ~ 1", inference=False)
+    method = Logistic("y ~ 1", mechanism="objective", inference=False)
     schema = cf.Schema({"y": cf.Integer(0, 1)})
     plan = cf.plan(method, schema, claim)
     level = plan.guarantee
@@ -357,7 +357,7 @@ def labelled_share(statistic: LeastCurvature, certified: float) -> float:
 
 def test_intervals_cover_and_those_without_privacy_noise_do_not() -> None:
     """40 runs at n = 3,000, epsilon = 0.5: 95 % by the 99.9 % rule; the Hessian's alone, with the ridge and b forgotten, miss it."""
-    truth, method = np.array([-0.5, 1.5, -1.0]), Logistic("y ~ x0 + x1")
+    truth, method = np.array([-0.5, 1.5, -1.0]), Logistic("y ~ x0 + x1", mechanism="objective")
     plan = cf.plan(method, LINE, cf.ApproxDP(0.5, 1e-6))
     hits, naive = 0, 0
     for seed in range(40):
@@ -436,7 +436,7 @@ def test_it_draws_reports_and_reads_as_other_tables_do(tmp_path: object) -> None
 
 def test_the_ledger_is_charged(tmp_path: object) -> None:
     ledger = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))  # type: ignore[operator]
-    done = cf.release(Logistic(FORMULA), cf.read(records(100, 1), SCHEMA), ASKED, ledger=ledger)
+    done = cf.release(Logistic(FORMULA, mechanism="objective"), cf.read(records(100, 1), SCHEMA), ASKED, ledger=ledger)
     assert cf.verify(done, ledger).ok
     assert done.charged == cf.ApproxDP(1.0, 1e-6, relation="add-remove", assumptions=("float64 solver",))
 
@@ -450,16 +450,21 @@ def test_an_infeasible_ridge_names_the_least_one() -> None:
     least = PerturbedObjective.least_ridge(sqrt(1 + 4 / 3) * labelled.longest, 1.0, 1e-6, "add-remove", _SHARE)
     for ridge in (0.1, 0.99 * least):
         with pytest.raises(PrivacyError, match=f"above {least:.6g} for this formula, got {ridge:.6g}"):
-            cf.plan(Logistic(FORMULA, ridge=ridge), SCHEMA, ASKED)
-    assert cf.plan(Logistic(FORMULA, ridge=1.05 * least), SCHEMA, ASKED).constants["ridge"] == 1.05 * least
+            cf.plan(Logistic(FORMULA, mechanism="objective", ridge=ridge), SCHEMA, ASKED)
+    assert (
+        cf.plan(Logistic(FORMULA, mechanism="objective", ridge=1.05 * least), SCHEMA, ASKED).constants["ridge"]
+        == 1.05 * least
+    )
     with pytest.raises(PlanError, match="ridge >="):
         cf.plan(Logistic(FORMULA, mechanism="ptr", ridge=1.0), SCHEMA, REQUESTS["ptr"])
 
 
 def test_requests_that_have_no_guarantee_are_refused() -> None:
-    for request in (cf.GDP(1.0), cf.PureDP(1.0), cf.ZCDP(0.1)):
-        with pytest.raises(NoConversion, match='mechanism="output"'):
-            cf.plan(Logistic(FORMULA), SCHEMA, request)
+    for request in (cf.GDP(1.0), cf.ZCDP(0.1)):
+        with pytest.raises(NoConversion, match='mechanism="glm"'):
+            cf.plan(Logistic(FORMULA, mechanism="objective"), SCHEMA, request)
+    with pytest.raises(NoConversion, match=r"ApproxDP\(1.0"):
+        cf.plan(Logistic(FORMULA, mechanism="objective"), SCHEMA, cf.PureDP(1.0))
     with pytest.raises(PrivacyError, match="delta"):
         cf.plan(Logistic(FORMULA, mechanism="ptr"), SCHEMA, cf.GDP(1.0))
     twice = cf.Schema(dict(SCHEMA.columns), rows_per_unit=2)
@@ -480,7 +485,7 @@ def test_settings_and_outcomes_that_cannot_work_are_refused() -> None:
         {"ridge": float("nan")},
     ):
         with pytest.raises(PlanError):
-            Logistic(FORMULA, **settings)  # type: ignore[arg-type]
+            Logistic(FORMULA, **{"mechanism": "objective", **settings})  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="has 3 levels"):
         cf.plan(Logistic("c ~ a"), SCHEMA, ASKED)
     with pytest.raises(PlanError, match=r"Integer\(0, 1\)"):
@@ -490,6 +495,9 @@ def test_settings_and_outcomes_that_cannot_work_are_refused() -> None:
 
 
 def test_replaced_records_cost_twice_the_noise() -> None:
-    plans = {r: cf.plan(Logistic(FORMULA), SCHEMA, cf.ApproxDP(1.0, 1e-6, relation=r)) for r in Logistic.relations}
+    plans = {
+        r: cf.plan(Logistic(FORMULA, mechanism="objective"), SCHEMA, cf.ApproxDP(1.0, 1e-6, relation=r))
+        for r in Logistic.relations
+    }
     sds = {r: plan.constants["tilt sd"] for r, plan in plans.items()}
     assert 1.9 < sds["substitute"] / sds["add-remove"] < 2.15

@@ -135,7 +135,7 @@ def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
 
 
 def _logistic(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    return tuple(("logistic", {"mechanism": mechanism}) for mechanism in ("objective", "output", "ptr"))
+    return tuple(("logistic", {"mechanism": mechanism}) for mechanism in ("glm", "objective", "output", "ptr"))
 
 
 def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:

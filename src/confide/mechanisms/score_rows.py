@@ -24,20 +24,23 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.rows import BITS, BOUND, Box, CodedRows, round_within, steps
 from confide.mechanisms.whitened_rows import Frame
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = [
     "LEVERAGE_CELLS",
     "SCORE_CELLS",
+    "CellMap",
     "Coordinates",
+    "InCoordinates",
     "LimitedFeatures",
     "LimitedScores",
     "PartialFrame",
@@ -152,8 +155,8 @@ def _length(v: Array) -> Array:
     return np.sqrt(total, out=total)
 
 
-class _InCoordinates(CodedRows):
-    """What the maps share: a design, and the frame of one release; without one the public box, M = I, theta = 0."""
+class InCoordinates(CodedRows):
+    """What maps in whitened coordinates share: a design, and the frame of one release; without one the public box, M = I, theta = 0."""
 
     frame: Frame | None
 
@@ -178,7 +181,7 @@ class _InCoordinates(CodedRows):
 
 
 @dataclass(frozen=True)
-class LimitedFeatures(_InCoordinates):
+class LimitedFeatures(InCoordinates):
     """One record as sqrt(w) v in integer steps, w = min(1, cap/|v|^2): |m|^2 <= 2^40."""
 
     design: Design
@@ -217,7 +220,7 @@ class LimitedFeatures(_InCoordinates):
 
 
 @dataclass(frozen=True)
-class LimitedScores(_InCoordinates):
+class LimitedScores(InCoordinates):
     """One record as limit(v r, R)/R in integer steps: |m|^2 <= 2^40."""
 
     design: Design
@@ -257,7 +260,7 @@ class LimitedScores(_InCoordinates):
 
 
 @dataclass(frozen=True)
-class SquareOf(_InCoordinates):
+class SquareOf(InCoordinates):
     """min(r^2/reach^2, 1) of a complete record in steps of 2^-40, 0 for any other."""
 
     design: Design
@@ -290,7 +293,7 @@ class SquareOf(_InCoordinates):
 
 
 @dataclass(frozen=True)
-class SizeIndices(_InCoordinates):
+class SizeIndices(InCoordinates):
     """The cell of a record's size among rising edges, from 1 on, and 0 for a record that is dropped.
 
     scores: the size is |v r|, else |v|. The plan fixes the number of cells; the edges follow from noisy numbers.
@@ -337,11 +340,18 @@ class SizeIndices(_InCoordinates):
         return np.asarray(cell[None, :])
 
 
+class CellMap(RecordMap, Protocol):
+    """A map of one record to the cell that it lies in, from 1 on, 0 for none."""
+
+    @property
+    def cells(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class SizeCells:
     """How many records lie in each cell of a size, shape (cells,): one record moves one count by 1."""
 
-    map: SizeIndices
+    map: CellMap
     norm: str = field(default="cells", init=False)
 
     @property

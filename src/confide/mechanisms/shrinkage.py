@@ -78,12 +78,12 @@ def _filtered(
     return vectors @ solution, freedom
 
 
-def choose_prior(system: NoisySystem, generator: np.random.Generator) -> float:
-    """The prior variance whose solution predicts best on the other part of the split noise.
+def choose_prior(system: NoisySystem, generator: np.random.Generator, priors: tuple[float, ...] = _PRIORS) -> float:
+    """The prior variance, of those given, whose solution predicts best on the other part of the split noise.
 
     Loss: delta'A2 delta - 2 delta'b2 + 2 s2 f, summed over 8 splits; f, the degrees of freedom, stands for fitting the records twice.
     """
-    loss = np.zeros(len(_PRIORS))
+    loss = np.zeros(len(priors))
     wider = sqrt(1 + _SPLIT**2)
     for _ in range(_DRAWS):
         gram_noise = symmetric_noise(len(system.cross), system.sd_gram, generator)
@@ -96,9 +96,9 @@ def choose_prior(system: NoisySystem, generator: np.random.Generator) -> float:
             sd_cross=wider * system.sd_cross,
         )
         gram, cross = system.gram - gram_noise / _SPLIT, system.cross - cross_noise / _SPLIT
-        for i, (solution, freedom) in enumerate(_solutions(solving, _PRIORS, 2)):
+        for i, (solution, freedom) in enumerate(_solutions(solving, priors, 2)):
             loss[i] += solution @ gram @ solution - 2 * solution @ cross + 2 * system.s2 * freedom
-    return _PRIORS[int(np.argmin(loss))]
+    return priors[int(np.argmin(loss))]
 
 
 def symmetric_noise(p: int, sd: float, generator: np.random.Generator) -> Array:

@@ -52,7 +52,8 @@ Expect = Callable[[Shape, int], Expected]
 class Forecast(Mapping[str, Any]):
     """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read.
 
-    offer: what else could be asked, said for numbers of records where this is dear or unlikely to be answered.
+    offer: what else could be asked, said for numbers of records where this is dear or unlikely to be answered. bare: standard errors
+    without privacy, of least squares when left out.
     """
 
     design: Design
@@ -60,6 +61,7 @@ class Forecast(Mapping[str, Any]):
     n: int | None
     expect: Expect
     offer: str = ""
+    bare: Callable[[Shape, int], Array] | None = None
 
     def __post_init__(self) -> None:
         to_units(
@@ -68,7 +70,7 @@ class Forecast(Mapping[str, Any]):
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        found = forecast_table(self.design, self.schema, self.n, self.expect)
+        found = forecast_table(self.design, self.schema, self.n, self.expect, self.bare)
         dear = {key: found["ok"][key] < _CHANCE or not found["price"][key] <= _DEAR for key in found["ok"]}
         return found | {"offer": {key: self.offer for key in dear if dear[key]} if self.offer else {}}
 
@@ -85,14 +87,20 @@ class Forecast(Mapping[str, Any]):
         return dict, (self.table,)
 
 
-def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect) -> dict[str, Any]:
+def forecast_table(
+    design: Design,
+    schema: Schema,
+    n: int | None,
+    expect: Expect,
+    without: Callable[[Shape, int], Array] | None = None,
+) -> dict[str, Any]:
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
     A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), between which 98 % of
     the family's standard errors lie. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
     interchangeable before the data are seen, and so are columns whose spreads are not: what the shapes say of one is said of all, of
     columns in units of their half-ranges. "price": how many times as large as without privacy noise. "between": where a number stands,
-    (low, high) beside it.
+    (low, high) beside it. without: standard errors without privacy, if not of least squares.
     """
     known = stated(design, schema)
     names = coefficient_names(design, list(range(len(design.terms))))
@@ -106,7 +114,9 @@ def forecast_table(design: Design, schema: Schema, n: int | None, expect: Expect
     }
     for count in (n,) if n else (1_000, 10_000, 100_000):
         found = [expect(shape, count) for shape in drawn]
-        bare = np.array([bare_errors(design, shape, count) for shape in drawn])
+        bare = np.array(
+            [bare_errors(design, shape, count) if without is None else without(shape, count) for shape in drawn]
+        )
         errors = np.array([one.errors for one in found])
         key, alike = f"{count:,}", {name: errors[:, own] * sizes[own] for name, own in groups.items()}
         table[key] = {name: _entry(alike[name] / size, known) for name, size in zip(names, sizes, strict=True)}

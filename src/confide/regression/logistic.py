@@ -1,11 +1,16 @@
-"""Logistic regression: the log-odds of a two-valued outcome, by a tilted objective, or by noise on its minimiser.
+"""Logistic regression: the log-odds of a two-valued outcome, by Fisher scoring, a tilted objective, or noise on its minimiser.
 
-Estimates log(P/(1 - P)) = z'theta. In public units z = (1, x~) as in SSP, y = 1 or -1, and with w = min(1, B/|z|), which costs no bias
+Estimates log(P/(1 - P)) = z'theta.
+
+mechanism="glm" (default): mu-GDP. The population's plain maximum-likelihood coefficients by noisy Fisher scoring, without a ridge
+(`confide.regression.fisher_line`).
+
+The others minimise a penalised loss. In public units z = (1, x~) as in SSP, y = 1 or -1, and with w = min(1, B/|z|), which costs no bias
 where the model holds (cutting z to length B would), R = max |z|, K = B R,
 
     theta = argmin sum w log(1 + exp(-y z'theta)) + lam |theta|^2/2 [+ b'theta]
 
-mechanism="objective" (default): b ~ N(0, s^2 I). (epsilon, delta)-DP, add-remove or substitute, with s from the exact curve of the logistic
+mechanism="objective": b ~ N(0, s^2 I). (epsilon, delta)-DP, add-remove or substitute, with s from the exact curve of the logistic
 loss, whose slope and curvature are not extreme together (`confide.guarantees.objective_perturbation`): at lam = K/epsilon, the default, s
 is within 0.1 % of that of one Gaussian mechanism of sensitivity B. What the solver leaves is hidden by a little noise on theta
 (`confide.mechanisms.perturbed_objective`, with the proof). No Gaussian statement is made.
@@ -13,12 +18,12 @@ mechanism="output": mu-GDP. theta moves by at most B/lam (Chaudhuri, Monteleoni,
 mechanism="ptr": mu-GDP with failure delta. First the least eigenvalue of the Hessian, which moves by at most K/4 + 2 K for
 lam >= 2 K, then theta, which moves by at most -log(1 - K/m)/R where m, the noisy eigenvalue less a quantile of its noise, is below the true
 one: else with probability at most delta (docs/errata.md: Redberg, Zhu, Wang 2023, C.11).
-inference=True (not for "output"): 15 % of mu^2 for the Hessian at the released theta, an exact integer Gram matrix of rows of squared
-length at most K/4.
+inference=True ("objective" and "ptr"): 15 % of mu^2 for the Hessian at the released theta, an exact integer Gram matrix of rows of
+squared length at most K/4.
 
-Interval: normal, for the coefficients of the population where the logistic model holds; sampling, privacy noise, and the ridge, whose
-bias is taken off to first order (`confide.regression.logistic_reading`). None where the Hessian does not stand above its noise, and none
-from "output", whose ridge is too large for that.
+Interval of these: normal, for the coefficients of the population where the logistic model holds; sampling, privacy noise, and the ridge,
+whose bias is taken off to first order (`confide.regression.logistic_reading`). None where the Hessian does not stand above its noise, and
+none from "output", whose ridge is too large for that.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, isfinite, sqrt
+from math import isfinite, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,9 +63,9 @@ from confide.protocol import (
     Total,
     threshold,
 )
-from confide.regression.linear import legend
-from confide.regression.logistic_design import binary_design, log_odds
-from confide.regression.logistic_reading import Reading, read
+from confide.regression.fisher_line import FisherLine
+from confide.regression.logistic_design import binary_design
+from confide.regression.logistic_perturbed import perturbed_table
 from confide.regression.logistic_results import LogisticEstimates
 from confide.regression.reference import log_odds_line
 from confide.schema import Categorical, Design, Practice, Schema
@@ -70,7 +75,7 @@ __all__ = ["Logistic"]
 
 Array = NDArray[np.float64]
 
-_MECHANISMS = ("objective", "output", "ptr")
+_MECHANISMS = ("glm", "objective", "output", "ptr")
 _CURVATURE_SHARE = Fraction(15, 100)
 _COUNT_SHARE = Fraction(1, 100)
 _SAFETY_SHARE = Fraction(20, 100)
@@ -90,21 +95,21 @@ _PROOF = (
 
 @dataclass(frozen=True)
 class Logistic(Method):
-    """Logistic regression of a two-level categorical or 0/1 column, with intervals where the Hessian stands above its noise.
+    """Logistic regression of a two-level categorical or 0/1 column, with intervals where the data stand above the noise.
 
-    formula: "y ~ a + b"; mechanism: "objective" (asks for `ApproxDP`), "output" (any request) or "ptr" (a delta); inference: release
-    the Hessian, too, and with it intervals; ridge: lam in scaled units, public, by a rule when left out; row_bound: B, default
-    sqrt(1 + d/3) for d terms; term_bounds: public bounds of derived terms that have none. Memory grows with the number of records.
+    formula: "y ~ a + b"; mechanism: "glm" (any request), "objective" (asks for `ApproxDP`), "output" (any) or "ptr" (a delta); term_bounds:
+    public bounds of derived terms that have none. For all but "glm": inference: release the Hessian, too, and with it intervals; ridge: lam
+    in scaled units, public, by a rule when left out; row_bound: B, default sqrt(1 + d/3) for d terms; their memory grows with the records.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
-    >>> plan = Logistic("y ~ x").plan(schema, cf.ApproxDP(1.0, 1e-6))
-    >>> plan.guarantee.assumptions
-    ('float64 solver',)
+    >>> plan = Logistic("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.passes
+    (1.0, 9)
     """
 
     formula: str
-    mechanism: str = "objective"
+    mechanism: str = "glm"
     inference: bool = True
     ridge: float | None = None
     row_bound: float | None = None
@@ -113,21 +118,32 @@ class Logistic(Method):
     name: ClassVar[str] = "logistic"
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
-        "objective perturbation (Chaudhuri et al. 2011; Kifer et al. 2012) with the exact curve of the logistic loss, or output "
-        "perturbation"
+        "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022); or objective perturbation with the exact "
+        "curve of the logistic loss (Chaudhuri et al. 2011; Kifer et al. 2012), or output perturbation"
     )
-    native: ClassVar[str] = "ApproxDP"
-    intervals: ClassVar[str] = "coefficients of the logistic model; sampling, privacy noise, ridge"
-    needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
+    intervals: ClassVar[str] = (
+        "the population's maximum-likelihood coefficients; sampling, privacy noise, a model that need not hold"
+    )
 
     def __post_init__(self) -> None:
         if self.mechanism not in _MECHANISMS:
             raise PlanError(
                 f"mechanism must be one of {', '.join(map(repr, _MECHANISMS))}, got {self.mechanism!r}; "
-                'write Logistic(formula, mechanism="objective")'
+                'write Logistic(formula, mechanism="glm")'
             )
         if not isinstance(self.inference, bool):
             raise PlanError(f"inference must be True or False, got {self.inference!r}")
+        others = {
+            "inference": not self.inference,
+            "ridge": self.ridge is not None,
+            "row_bound": self.row_bound is not None,
+        }
+        if self.mechanism == "glm" and any(others.values()):
+            name = next(name for name, given in others.items() if given)
+            raise PlanError(
+                f'{name} belongs to the mechanisms that minimise a penalised loss and has no effect on "glm"; leave it out, or write '
+                'Logistic(formula, mechanism="objective", ...)'
+            )
         for name, value, most in (("ridge", self.ridge, 1e12), ("row_bound", self.row_bound, 1e3)):
             if value is None:
                 continue
@@ -136,6 +152,15 @@ class Logistic(Method):
                 raise PlanError(
                     f"{name} must be a number from 1e-06 to {most:g}, got {value!r}; leave it out for the default"
                 )
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Opaque releases, but for Fisher scoring, which adds up exact integers."""
+        return frozenset() if self.mechanism == "glm" else frozenset({"opaque"})
+
+    def _fisher(self, schema: Any) -> FisherLine:
+        design, levels = self._design(schema)
+        return FisherLine(design.schema, design, levels)
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -146,12 +171,19 @@ class Logistic(Method):
         or a ridge that the mechanism has no guarantee for.
         """
         design, levels = self._design(schema)
+        notes = parse_formula(design.formula, design.schema).notes
+        if self.mechanism == "glm":
+            allowance = Allowance.of(privacy, self, schema)
+            planned = FisherLine(design.schema, design, levels).plan(allowance, n)
+            return Plan.of(
+                self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
+            )
         labelled, cut = LabelledRows(design), self._cut(design)
         facts: dict[str, Any] = {
             "n": n,
             "target": f"logistic regression of {design.response.name} = {levels[1]} on {', '.join(design.names)}",
             "covers": _COVERS if self._share else f"no interval: {_NO_HESSIAN[self.mechanism == 'output']}",
-            "warnings": parse_formula(design.formula, design.schema).notes,
+            "warnings": notes,
         }
         curvature = Gram(CurvatureRows(labelled, cut))
         if self.mechanism == "objective":
@@ -161,7 +193,7 @@ class Logistic(Method):
                 schema,
                 assumptions=("float64 solver",),
                 who="objective perturbation",
-                instead='write Logistic(formula, mechanism="output")',
+                instead='write Logistic(formula, mechanism="glm")',
             )
             perturbed = self._perturbed(design, proved.approx)
             statistics: dict[str, Statistic] = {"rows": Total(labelled), "curvature": curvature}
@@ -175,7 +207,7 @@ class Logistic(Method):
                 **facts,
             )
         failure = Fraction(1, 2) if self.mechanism == "ptr" else None
-        allowance = Allowance.of(privacy, _Gaussian(), schema, failure=failure, assumptions=("float64 solver",))
+        allowance = Allowance.of(privacy, self, schema, failure=failure, assumptions=("float64 solver",))
         bending = self._share
         first = _SAFETY_SHARE if self.mechanism == "ptr" else _COUNT_SHARE
         statistics = self._statistics(design)
@@ -256,7 +288,9 @@ class Logistic(Method):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """theta, and the Hessian there."""
+        """theta, and the Hessian there; of "glm" the sums of each step."""
+        if self.mechanism == "glm":
+            return self._fisher(source.schema).draw(source, plan, meter)
         design, _ = self._design(source.schema)
         public: dict[str, Array] = {}
         if self.mechanism == "objective":
@@ -304,86 +338,11 @@ class Logistic(Method):
 
     def infer(self, release: Release, question: Question | None = None) -> LogisticEstimates:
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
-        design, levels = self._design(release.plan.schema)
-        reading, ridge, sd = self._read(release, design)
-        matrix = log_odds(design)
-        p = len(reading.theta)
-        status = "weak" if reading.weak else "ok"
-        flags: tuple[str, ...] = ()
-        covariance = matrix @ reading.covariance @ matrix.T
-        if not self._share:
-            status, flags, covariance = "ok", ("no_interval",), np.full((p, p), np.nan)
-        own = np.full(p, np.nan) if status == "weak" or flags else np.diag(matrix @ reading.noise @ matrix.T)
-        return LogisticEstimates(
-            method=f"{self.name} {self.version}",
-            response=design.response.name,
-            names=design.names,
-            estimates=matrix @ reading.theta,
-            covariance=(covariance + covariance.T) / 2,
-            df=inf,
-            noise_variance=own,
-            status=status,
-            reason=reading.weak if status == "weak" else "",
-            flags=flags,
-            requested=release.plan.requested,
-            guarantee=release.charged,
-            target=release.plan.target,
-            covers=release.plan.covers,
-            release_sha256=release.sha256,
-            facts=(
-                ("Outcome", f"{levels[1]} against {levels[0]}"),
-                (
-                    "Mechanism",
-                    f"{self.mechanism} perturbation"
-                    if self.mechanism != "ptr"
-                    else "output perturbation with a certificate",
-                ),
-                (
-                    "Ridge",
-                    f"{ridge:.4g} in scaled units" + (", its bias taken off" if status == "ok" and not flags else ""),
-                ),
-                ("Noise", f"sd {sd:.4g} on the gradient" if self.mechanism == "objective" else f"sd {sd:.4g} on theta"),
-            ),
-            legend=legend(design, release.plan.schema)[1:],
-            simulated=release.simulated,
-            design=design,
-            levels=levels,
-            ridge=ridge,
-        )
-
-    def _read(self, release: Release, design: Design) -> tuple[Reading, float, float]:
-        """The reading, lam, and the sd of the noise that decides."""
-        labelled, cut = LabelledRows(design), self._cut(design)
-        p = labelled.width
-        if self.mechanism == "objective":
-            level = release.plan.guarantee
-            assert isinstance(level, ApproxDP)
-            perturbed = self._perturbed(design, level)
-            drawn = release["logistic"].decode()
-            theta, ridge, tilt, output, spread = (
-                drawn[:p],
-                perturbed.ridge,
-                perturbed.sd,
-                perturbed.output_sd,
-                perturbed.curvature_sd,
-            )
-            upper = drawn[p:]
-        else:
-            noisy, step = release["minimiser"], float(release.public["step"][0])
-            theta, ridge = noisy.decode() * step, float(release.public["ridge"][0])
-            tilt, output = 0.0, sqrt(noisy.variance) * step
-            upper, spread = np.empty(0), 0.0
-            if self._share:
-                bent, unit = release["curvature"], CurvatureRows(labelled, cut).unit ** 2
-                upper, spread = bent.decode()[np.triu_indices(p)] / unit, sqrt(bent.variance) / unit
-        if not self._share:
-            nothing = np.full((p, p), np.nan)
-            return Reading(theta, nothing, nothing, ""), ridge, tilt or output
-        whole = np.zeros((p, p))
-        whole[np.triu_indices(p)] = upper
-        whole.T[np.triu_indices(p)] = upper
-        return read(theta, whole, ridge=ridge, tilt=tilt, output=output, spread=spread), ridge, tilt or output
+        question = question or Question()
+        question.only()
+        if self.mechanism == "glm":
+            return self._fisher(release.plan.schema).table(release, question)
+        return perturbed_table(self, release)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest logistic model, without a ridge."""
@@ -404,9 +363,3 @@ def _end(column: Any, last: bool) -> Any:
     if isinstance(column, Categorical):
         return column.levels[-1 if last else 0]
     return column.high if last else column.low
-
-
-class _Gaussian:
-    """The face that the Gaussian mechanisms show to an allowance."""
-
-    name, relations, native = Logistic.name, Logistic.relations, "GDP"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.mechanisms.labelled_rows import features_box
+from confide.mechanisms.rows import Box
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formula import cut
 
@@ -49,9 +50,9 @@ def binary_design(
     return design, levels
 
 
-def log_odds(design: Design) -> Array:
-    """J: coefficients in the data's units are J theta, in the order of `design.names`."""
-    middle, half = features_box(design)
+def log_odds(design: Design, box: Box | None = None) -> Array:
+    """J: coefficients in the data's units are J theta, in the order of `design.names`. box: where z was measured from, if not there."""
+    middle, half = features_box(design) if box is None else box.arrays
     if not design.intercept:
         return np.diag(1 / half)
     matrix = np.diag(np.concatenate([[1.0], 1 / half]))

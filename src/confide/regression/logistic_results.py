@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from confide.errors import NoResult, PlanError
-from confide.results import Estimates
+from confide.results import Estimates, check_alpha, student
+from confide.results.words import WITHOUT_NUMBERS
 from confide.schema import Design
 
 __all__ = ["LogisticEstimates"]
@@ -46,15 +48,42 @@ class LogisticEstimates(Estimates):
     def predict_proba(self, frame: Any) -> pd.DataFrame:
         """Probabilities of the two levels at the rows of a public frame (pandas, or a mapping of arrays): one column for each.
 
-        A row with a missing value gives NaN. Raises `NoResult` when the release holds no reply.
+        A row with a missing value gives NaN, and so does, at status "partial", a row that an unanswered coefficient counts in. Raises
+        `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
         """
-        if self.design is None or self.status == "no_reply" or not np.isfinite(self.estimates).all():
-            raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
-        matrix = self.design.matrix(frame)
-        log_odds = _products(matrix[:, [self.design.names.index(name) for name in self.names]], self.estimates)
-        with np.errstate(over="ignore"):
-            share = 1 / (1 + np.exp(-log_odds))
+        share = expit(student.weighted(self._rows(frame), self.estimates))
         return pd.DataFrame({self.levels[0]: 1 - share, self.levels[1]: share})
+
+    def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
+        """Probability of the second level, standard error and interval at the rows of a public frame: columns as in statsmodels.
+
+        mean, mean_se, mean_ci_lower, mean_ci_upper; the ends are those of the log-odds, carried over. The interval covers the probability
+        that the population's line gives there. Without intervals all but the mean is NaN.
+        """
+        alpha, rows = check_alpha(alpha), self._rows(frame)
+        log_odds = student.weighted(rows, self.estimates)
+        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
+        error = np.where(np.isnan(log_odds), np.nan, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)))
+        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
+        if self.bias is not None:
+            half = half + student.weighted(np.abs(rows), self.bias)
+        mean = expit(log_odds)
+        return pd.DataFrame(
+            {
+                "mean": mean,
+                "mean_se": mean * (1 - mean) * error,
+                "mean_ci_lower": expit(log_odds - half),
+                "mean_ci_upper": expit(log_odds + half),
+            }
+        )
+
+    def _rows(self, frame: Any) -> NDArray[np.float64]:
+        if self.design is None or self.status == "no_reply":
+            raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
+        if self.status in WITHOUT_NUMBERS:
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
+        matrix = self.design.matrix(frame)
+        return matrix[:, [self.design.names.index(name) for name in self.names]]
 
     def predict(self, frame: Any, threshold: float = 0.5) -> pd.Series[Any]:
         """The level whose probability is larger; threshold: from which probability on it is the second one. None at missing values.
@@ -66,7 +95,3 @@ class LogisticEstimates(Estimates):
         share = self.predict_proba(frame)[self.levels[1]].to_numpy()
         labels = np.array([*self.levels, None], dtype=object)
         return pd.Series(labels[np.where(np.isnan(share), 2, share >= threshold).astype(int)], name=self.response)
-
-
-def _products(matrix: NDArray[np.float64], estimates: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(matrix @ estimates)

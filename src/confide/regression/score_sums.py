@@ -280,7 +280,7 @@ class _Draw:
         asked = []
         for name in names:
             planned = self.plan.statistic(name)
-            assert isinstance(planned, SizeCells)
+            assert isinstance(planned, SizeCells) and isinstance(planned.map, SizeIndices)
             asked.append(replace(planned, map=planned.map.at(frame, tuple(edges[name]))))
         tails = {}
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):

@@ -230,7 +230,7 @@ class Select(Method):
         except NoConversion:
             raise NoConversion(
                 f"candidate {i + 1}, {method.name}, states no GDP, and a selection runs each candidate at a level in GDP; take candidates "
-                'that do, such as Logistic(formula, mechanism="output")'
+                "that do, such as Logistic(formula)"
             ) from None
         except ConfideError as error:
             raise type(error)(f"candidate {i + 1}, {method.name}: {error}") from None

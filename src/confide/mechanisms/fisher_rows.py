@@ -1,0 +1,352 @@
+"""Records under a logistic model at a known line: score and information of one record in one exact integer statistic.
+
+A record has u = T'z, eta = z'theta and an outcome y of 0 or 1; p = 1/(1 + exp(-eta)), residual r = y - p, information h = p (1 - p),
+and m = max(p, 1 - p), so that |r| <= m for either outcome. With k coefficients and alpha = kappa/sqrt(k)
+
+    N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2,   w = min(1, D/N),   A = sum w h u u',   g = sum w r u.
+
+N depends on the features and on theta, never on y: weights do not bias the score where the model holds. T, theta, kappa and D come from
+earlier noisy outputs, and for ANY of them one record's part obeys
+
+    |alpha w h u u'|_F^2 + |w r u|^2 <= w^2 (alpha^2 h^2 |u|^4 + m^2 |u|^2) = w^2 N^2 <= D^2.
+
+Score and information are not extreme together (|r| = 1 only where h = 0, and |r| = 1/2 where h is largest), so that one joint bound costs
+less noise than two. In integers, with B = 2^20 and k coefficients,
+
+    a = rint(S sqrt(w h) u), S^2 = (B - sqrt(k)/2 - 1)^2 alpha/D,     b = rint(S' w r u), S' = (B - sqrt(k)/2 - 1)/D,
+    released: the symmetric matrix [[sum a a', c sum b], [c sum b', 0]],  c = 741455 <= 2^19.5.
+
+Sensitivity in the Frobenius norm: one record's square is |a|^4 + 2 c^2 |b|^2. Rows are cut, whatever the floats were, until
+(|a|^2/2^40)^2 + 2 c^2 |b|^2/2^80 <= 1 - 2^-40 in doubles. The squared lengths are sums of integers below 2^53 there, hence exact; the
+four roundings of the test err by less than 2^-50, so that the square is at most 2^80: sensitivity 2^40 under add-remove. Under substitute
+the triangle inequality gives 2^41, and no smaller factor holds: two records with opposite saturated scores and no information (|r| near 1,
+h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
+
+The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
+counts N^2 in cells. The excess is sum min((N/D - 1)+, 1), one number that is never negative: it moves by 1 under both relations.
+
+Float steps are elementwise, column by column. The exponential is computed in aligned blocks of one length, as the vector loops of a
+mathematical library may treat the ends of an array otherwise than its middle, and a record's integers must not depend on its batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import isqrt, sqrt
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.mechanisms.rows import BITS, BOUND, round_within
+from confide.mechanisms.score_rows import InCoordinates
+from confide.mechanisms.whitened_rows import Frame
+from confide.protocol import Gram, Total
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = ["CROSS", "INFORMATION_CELLS", "Excess", "FisherRows", "FisherScores", "FisherSum", "InformationIndices"]
+
+Array = NDArray[np.float64]
+
+#: c: 2 c^2 <= 2^40.
+CROSS = 741_455
+#: Cells of the histogram of N^2, between edges k 2^(j/2) for j from -4 to 20.
+INFORMATION_CELLS = 26
+_EXPONENTS = range(-4, 21)
+# Rows whose exponentials are computed together.
+_BLOCK = 4096
+# What a joint square may be at most, in units of its bound.
+_WITHIN = 1 - 2.0**-40
+
+
+class _Parts(NamedTuple):
+    """u (k, records); h, r, N (records,); which records count (None: all)."""
+
+    u: Array
+    information: Array
+    residual: Array
+    size: Array
+    keep: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True)
+class _AtLine(InCoordinates):
+    """What the maps share. alpha weighs information against score in N; bound: D."""
+
+    design: Design
+    frame: Frame | None = None
+    alpha: float = 1.0
+    bound: float = 1.0
+
+    def at(self, frame: Frame, alpha: float, bound: float) -> Self:
+        """The map in the coordinates and at the line of a frame."""
+        return replace(self, frame=frame, alpha=float(alpha), bound=float(bound))
+
+    @property
+    def width(self) -> int:
+        return self.features
+
+    @property
+    def digest(self) -> str:
+        # the frame and D are left out: the bounds hold for any, and the plan does not know them yet
+        return digest([type(self).__name__, self.design.to_dict()])
+
+    @property
+    def reach(self) -> float:
+        """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
+        return (1 << BITS) - sqrt(self.features) / 2 - 1
+
+    def parts(self, codes: Array) -> _Parts:
+        """The record's parts at the line."""
+        terms, keep = self.design.codes(codes)
+        steps = self.design.response.steps - 1
+        rows = self.coordinates(terms)
+        u = rows[:-1]
+        # the last row of the coordinates is t - z'theta, t = 2 c/steps - 1
+        eta = terms[-1] * (2.0 / steps)
+        eta -= 1.0
+        eta -= rows[-1]
+        yes = terms[-1] * 2.0 >= steps
+        likely, unlikely = _probabilities(np.abs(eta))
+        h = likely * unlikely
+        # an outcome on the side that the line says leaves the smaller residual
+        r = np.where(yes == (eta >= 0.0), unlikely, likely)
+        np.negative(r, out=r, where=~yes)
+        square = np.zeros(len(h))
+        product = np.empty(len(h))
+        for row in u:
+            np.multiply(row, row, out=product)
+            square += product
+        size = h * square
+        size *= self.alpha
+        size *= size
+        np.multiply(likely, likely, out=likely)
+        likely *= square
+        size += likely
+        return _Parts(u, h, r, np.sqrt(size, out=size), keep)
+
+    def weights(self, size: Array) -> Array:
+        """w = min(1, D/N)."""
+        return np.asarray(self.bound / np.maximum(size, self.bound))
+
+
+def _probabilities(margin: Array) -> tuple[Array, Array]:
+    """(1/(1 + e), e/(1 + e)) with e = exp(-margin), margin >= 0, in aligned blocks of one length."""
+    raw = np.empty(_BLOCK + 8)
+    first = -raw.ctypes.data % 64 // 8
+    room = raw[first : first + _BLOCK]
+    unlikely = np.empty_like(margin)
+    for start in range(0, len(margin), _BLOCK):
+        stop = min(start + _BLOCK, len(margin))
+        np.negative(margin[start:stop], out=room[: stop - start])
+        room[stop - start :] = 0.0
+        np.exp(room, out=room)
+        unlikely[start:stop] = room[: stop - start]
+    likely = 1.0 / (1.0 + unlikely)
+    unlikely *= likely
+    return likely, unlikely
+
+
+@dataclass(frozen=True)
+class FisherRows(_AtLine):
+    """One record as (a, b), 2 k rows of integers, with |a|^4 + 2 c^2 |b|^2 <= 2^80."""
+
+    #: |a|^2 + |b|^2 <= 2^40 (x + 1 - x^2) (1 + 2^-20) with x = |a|^2/2^40, at most 5/4 of 2^40.
+    l2_squared: int = field(default=BOUND + BOUND // 4 + (BOUND >> 19), init=False)
+
+    @property
+    def width(self) -> int:
+        return 2 * self.features
+
+    @property
+    def l1(self) -> int:
+        return isqrt(self.width * self.l2_squared) + 1
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """(S^2, S'): steps in one unit of A and of g."""
+        return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
+
+    def __call__(self, codes: Array) -> Array:
+        with np.errstate(all="ignore"):
+            u, h, r, size, keep = self.parts(codes)
+            w = self.weights(size)
+            gram, cross = self.steps
+            r *= w
+            r *= cross
+            h *= w
+            h *= gram
+            np.sqrt(h, out=h)
+            if keep is not None:
+                h *= keep
+                r *= keep
+            rows = np.empty((2 * len(u), u.shape[1]))
+            np.multiply(u, h, out=rows[: len(u)])
+            np.multiply(u, r, out=rows[len(u) :])
+            return _jointly_within(rows)
+
+
+def _jointly_within(rows: Array) -> Array:
+    """Round (a, b) to integers in place and enforce the joint bound for every column, whatever the entries are."""
+    np.rint(rows, out=rows)
+    # "not <=" rather than ">": a NaN must count as out of bounds
+    bad = ~(_joint_square(rows) <= _WITHIN)
+    if bad.any():
+        most = 2.0 ** (BITS + 1)
+        cut = np.clip(np.nan_to_num(rows[:, bad], nan=0.0, posinf=most, neginf=-most), -most, most)
+        while (over := _joint_square(cut) > _WITHIN).any():
+            cut[:, over] = np.trunc(cut[:, over] * (1 - 2.0**-10))
+        rows[:, bad] = cut
+    return rows
+
+
+def _joint_square(rows: Array) -> Array:
+    """(|a|^2/2^40)^2 + 2 c^2 |b|^2/2^80 of each column."""
+    k = len(rows) // 2
+    a = np.einsum("ij,ij->j", rows[:k], rows[:k])
+    a *= 1.0 / BOUND
+    a *= a
+    b = np.einsum("ij,ij->j", rows[k:], rows[k:])
+    b *= 2.0 * CROSS**2 / BOUND**2
+    a += b
+    return np.asarray(a)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Rows that are integers already: what the sums below add up."""
+
+    width: int
+    columns: tuple[str, ...] = ()
+    l1: int = 0
+    l2_squared: int = 2 * BOUND
+    digest: str = ""
+
+    def __call__(self, rows: Array) -> Array:
+        return rows
+
+
+@dataclass(frozen=True)
+class FisherSum:
+    """[[sum a a', c sum b], [c sum b', 0]], shape (k + 1, k + 1), symmetric: sensitivity 2^40, under substitute 2^41."""
+
+    map: FisherRows
+    norm: str = field(default="frobenius", init=False)
+
+    @property
+    def _k(self) -> int:
+        return self.map.features
+
+    @property
+    def _sums(self) -> tuple[Gram, Total]:
+        return Gram(_Given(self._k), entry_bits=BITS), Total(_Given(self._k))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self._k + 1, self._k + 1)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(BOUND) ** 2 * (4 if relation == "substitute" else 1)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        # |M|_1 <= (k + 1) |M|_F
+        return (self._k + 1) * Fraction(BOUND) * (2 if relation == "substitute" else 1)
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """Squared changes in the Frobenius norm when the record with the row `own` gives way to each of `rows`."""
+        k, own = self._k, own[:, None]
+        inner = (own[:k] * rows[:k]).sum(axis=0)
+        gram = (rows[:k] * rows[:k]).sum(axis=0) ** 2 + (own[:k] * own[:k]).sum(axis=0) ** 2 - 2 * inner**2
+        return gram + 2 * CROSS**2 * ((rows[k:] - own[k:]) ** 2).sum(axis=0)
+
+    def zero(self) -> Any:
+        gram, cross = self._sums
+        return gram.zero(), cross.zero()
+
+    def update(self, state: Any, codes: Array) -> Any:
+        rows = self.map(codes)
+        gram, cross = self._sums
+        return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
+
+    def merge(self, a: Any, b: Any) -> Any:
+        gram, cross = self._sums
+        return gram.merge(a[0], b[0]), cross.merge(a[1], b[1])
+
+    def value(self, state: Any) -> NDArray[Any]:
+        gram, cross = self._sums
+        whole = np.zeros(self.shape, dtype=object)
+        whole[:-1, :-1] = gram.value(state[0])
+        whole[:-1, -1] = whole[-1, :-1] = CROSS * cross.value(state[1])
+        return whole
+
+
+@dataclass(frozen=True)
+class FisherScores(_AtLine):
+    """One record as rint(S' w r u), |b|^2 <= 2^40: its Gram matrix is the meat of a robust covariance."""
+
+    l2_squared: int = field(default=BOUND, init=False)
+
+    @property
+    def steps(self) -> float:
+        """S': integer steps in one unit of w r u."""
+        return self.reach / self.bound
+
+    def __call__(self, codes: Array) -> Array:
+        with np.errstate(all="ignore"):
+            u, _, r, size, keep = self.parts(codes)
+            r *= self.weights(size)
+            r *= self.steps
+            if keep is not None:
+                r *= keep
+            u *= r
+            return round_within(u)
+
+
+@dataclass(frozen=True)
+class InformationIndices(_AtLine):
+    """The cell of N^2 among public edges k 2^(j/2), j = -4..20, from 1 on, and 0 for a record that is dropped."""
+
+    width: int = field(default=1, init=False)
+    cells: int = field(default=INFORMATION_CELLS, init=False)
+    l1: int = field(default=INFORMATION_CELLS, init=False)
+    l2_squared: int = field(default=INFORMATION_CELLS**2, init=False)
+
+    @property
+    def edges(self) -> Array:
+        """Of N^2, (25,)."""
+        return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
+
+    def __call__(self, codes: Array) -> Array:
+        with np.errstate(all="ignore"):
+            size, keep = self.parts(codes)[3:]
+            size *= size
+        # what is no number counts as infinitely far out
+        cell = 1.0 + np.searchsorted(self.edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
+        if keep is not None:
+            cell *= keep
+        return np.asarray(cell[None, :])
+
+
+@dataclass(frozen=True)
+class Excess(_AtLine):
+    """min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other."""
+
+    width: int = field(default=1, init=False)
+    l1: int = field(default=BOUND, init=False)
+    l2_squared: int = field(default=BOUND**2, init=False)
+
+    def __call__(self, codes: Array) -> Array:
+        with np.errstate(all="ignore"):
+            size, keep = self.parts(codes)[3:]
+            size /= self.bound
+            size -= 1.0
+            # fmin: what is no number counts as far out
+            np.fmin(size, 1.0, out=size)
+            np.maximum(size, 0.0, out=size)
+            size *= float(BOUND)
+            np.rint(size, out=size)
+            if keep is not None:
+                size *= keep
+        return size[None, :]

@@ -1,0 +1,300 @@
+"""The rounds behind a logistic line: ranges, a linear fit, steps of Fisher scoring, how far out records count, one last step, its meat.
+
+Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
+(`mechanisms.fisher_rows`), the histogram of N^2, the excess and the meat are Gaussian mechanisms on exact integers, adaptively composed:
+mu^2 adds up, and is the same in all branches, of which a noisy count chooses one. Coordinates, lines and bounds follow from what was
+drawn before. The meat's rows are taken at the line after the last step with N, w and r all recomputed there: with the weights of one line
+and the residuals of another they would be longer than D. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and
+Corollary 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.mechanisms.blocks import BlockGram, multipliers
+from confide.mechanisms.fisher_rows import CROSS, Excess, FisherRows, FisherScores, FisherSum, InformationIndices
+from confide.mechanisms.metric import floored_moments
+from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.mechanisms.rounds import Round
+from confide.mechanisms.rows import BOUND, Box
+from confide.mechanisms.score_rows import SizeCells
+from confide.mechanisms.shrinkage import NoisySystem, choose_prior, wiener
+from confide.mechanisms.whitened_rows import Frame, WhitenedRows
+from confide.noise import keyed_generator
+from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.protocol.exact import digest
+from confide.regression.fisher_bound import Bound, Sizes, chosen_kappa
+from confide.regression.fisher_start import made_points, started
+from confide.schema import Design
+
+__all__ = ["PASSES", "FisherRound", "FisherRounds", "scored", "steps_of"]
+
+Array = NDArray[np.float64]
+
+#: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
+PASSES = 9
+# Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
+_COMMON = {"count": 1, "leverage": 2, "excess": 2, "meat": 6}
+_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 46
+# From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
+_ENOUGH = {4: 300, 3: 100, 2: 30}
+# How the linear round splits between moments, products and square; its residual variance, of an outcome of -1 or 1.
+_SPLIT = (Fraction(40, 100), Fraction(59, 100), Fraction(1, 100))
+_RESIDUAL = 0.8
+# kappa and D^2/k of the steps before the histogram.
+_KAPPA, _ROOM = 3.0, 2.0
+# Steps are shrunken towards 0 and no longer than this, in coordinates where a record's features have variance 1.
+_PRIORS = tuple(4.0**j for j in range(-8, 5))
+_LONGEST = 1.5
+# Eigenvalues of the moments are floored at this part of their noise; records count at least this much in them.
+_FLOORED, _LEAST_COUNT = 0.5, 0.2
+# A line of log-odds beyond this is useless.
+_FAR = 1e6
+
+
+def steps_of(statistics: Mapping[str, Any]) -> int:
+    """K: how many steps a release took before the last."""
+    return next((k for k in _ENOUGH if f"step 1 of {k}" in statistics), 1)
+
+
+def _cap(design: Design) -> float:
+    """R2: what |z|^2 counts up to in the linear round."""
+    return 1 + len(design.terms) / 3
+
+
+@dataclass(frozen=True, eq=False)
+class FisherRound:
+    """One step's sums in units of u: A (k, k), g (k,), their noise sds (A's on the diagonal)."""
+
+    gram: Array
+    cross: Array
+    sd_gram: float
+    sd_cross: float
+
+    @classmethod
+    def decoded(cls, noisy: Noisy, rows: FisherRows) -> Self:
+        """From integers in steps."""
+        (a, b), values, sd = rows.steps, noisy.decode(), sqrt(noisy.variance)
+        return cls(values[:-1, :-1] / a, values[:-1, -1] / (CROSS * b), sd / a, sd / (sqrt(2) * CROSS * b))
+
+    @property
+    def norm(self) -> float:
+        """e: about the operator norm of the noise of A."""
+        return self.sd_gram * sqrt(2 * len(self.cross))
+
+    def shrunken(self, generator: np.random.Generator) -> Array:
+        """The correction with the noise filtered out."""
+        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0)
+        delta, _ = wiener(system, choose_prior(system, generator, _PRIORS))
+        size = float(np.linalg.norm(delta))
+        return np.asarray(delta * min(1.0, _LONGEST / size) if size > 0 else delta)
+
+    @property
+    def solved(self) -> Array:
+        """A^-1 g, zeros where A has no inverse or the correction is useless."""
+        try:
+            delta = np.linalg.solve(self.gram, self.cross)
+        except np.linalg.LinAlgError:
+            return np.zeros(len(self.cross))
+        return np.asarray(delta) if (np.abs(delta) <= _FAR).all() else np.zeros(len(delta))
+
+
+def scored(design: Design, release: Any) -> FisherRound:
+    """The last round of a release."""
+    rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
+    name = "last" if "last" in release.statistics else "short last"
+    return FisherRound.decoded(release[name], rows)
+
+
+@dataclass(frozen=True)
+class FisherRounds:
+    """The plan and the draws of a design with an intercept and an outcome of two values."""
+
+    design: Design
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
+        """The events and statistics, whose shares are exact in all branches."""
+        statistics = self._statistics()
+        rest = Fraction(100 - sum(_COMMON.values()), 100)
+        found = Fraction(_RANGES, 100) if "ranges" in statistics else Fraction(0)
+        rounds = Fraction(_LINEAR + _STEPS + _LAST, 100)
+
+        def spent(scale: Fraction, shares: Mapping[str, Fraction | int]) -> tuple[Event, ...]:
+            return tuple(
+                allowance.spend(name, statistics[name], scale * Fraction(part) / 100) for name, part in shares.items()
+            )
+
+        short = spent(rest / rounds, {"short linear": _LINEAR, "short step": _STEPS, "short last": _LAST})
+        scale = (rest - found) / rounds
+        long = spent(scale, {"linear": _LINEAR, "last": _LAST})
+        steps = tuple(
+            Together(spent(scale, {f"step {j + 1} of {k}": Fraction(_STEPS, k) for j in range(k)})) for k in _ENOUGH
+        )
+        ranges = spent(Fraction(1), {"ranges": _RANGES} if found else {})
+        common = spent(Fraction(1), _COMMON)
+        return Together((*common, Either((Together((*ranges, *long, Either(steps))), Together(short))))), statistics
+
+    def _statistics(self) -> dict[str, Statistic]:
+        design = self.design
+        made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
+        if ranged(design):
+            made["ranges"] = RangeCells(CellIndices(design))
+        made |= dict.fromkeys(("linear", "short linear"), BlockGram(WhitenedRows(design), multipliers(*_SPLIT)))
+        steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
+        made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design)))
+        made["leverage"] = SizeCells(InformationIndices(design))
+        made["excess"] = Total(Excess(design), nonnegative=True)
+        made["meat"] = Gram(FisherScores(design))
+        return made
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
+        """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
+        return _Draw(self.design, source, plan, meter).run()
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """One run through a branch."""
+
+    design: Design
+    source: Source
+    plan: Plan
+    meter: Meter
+
+    @property
+    def _k(self) -> int:
+        return len(self.design.terms) + 1
+
+    def run(self) -> dict[str, NDArray[Any]]:
+        first = [name for name in ("count", "ranges") if name in self.plan.statistics]
+        sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
+        records = max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
+        enough = records / sqrt(_COMMON["count"] / 100) / self._sd("count") / self._k
+        steps = next((k for k, least in _ENOUGH.items() if enough >= least), 1)
+        short, box = "short " if steps == 1 else "", Box.of(self.design)
+        if not short and "ranges" in sums:
+            ranges = self.meter.draw("ranges", sums["ranges"])
+            box = private_box(self.design, ranges.decode(), sqrt(ranges.variance))
+        begun = self._begun(short + "linear", box, records)
+        names = ["short step"] if short else [f"step {j + 1} of {steps}" for j in range(steps)]
+        return self._scored(begun, names, short + "last", records)
+
+    def _sd(self, name: str) -> float:
+        found = self.plan.spend(name).noise_sd
+        assert found is not None
+        return found
+
+    def _begun(self, name: str, box: Box, records: float) -> _Begun:
+        """The linear fit, the coordinates that whiten its moments, and the line to start from."""
+        planned = self.plan.statistic(name)
+        assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
+        frame, cap = Frame.start(box), _cap(self.design)
+        (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
+        noisy = self.meter.draw(name, total)
+        done = Round.decoded(noisy, planned, frame, cap)
+        generator = keyed_generator("logistic start", digest(noisy.to_dict()))
+        system = done.system(_RESIDUAL, free=True)
+        line, _ = wiener(system, choose_prior(system, generator))
+        # records of long rows count less here; the weighted count puts the scale right
+        count = max(done.count, _LEAST_COUNT * records)
+        values, vectors = np.linalg.eigh((done.gram + done.gram.T) / 2 / count)
+        floor = _FLOORED * done.gram_noise / count
+        transform = vectors / np.sqrt(np.maximum(values, floor))
+        moments = floored_moments(done.gram, np.eye(self._k), count, floor)
+        share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
+        points = made_points(self.design, box, moments, generator)
+        theta = started(points, np.clip(line, -_FAR, _FAR), share)
+        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points)
+
+    def _scored(self, begun: _Begun, steps: list[str], last: str, records: float) -> dict[str, NDArray[Any]]:
+        """The steps, how far out records count, the last step and the meat."""
+        k, frame = self._k, begun.frame
+        alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
+        gram = begun.information(records)
+        less = 0.0
+        for name in steps:
+            if name == steps[-1]:
+                mu = BOUND / self._sd(last)
+                alpha = chosen_kappa(gram, mu) / sqrt(k)
+                found = self._bound(frame, alpha, gram, mu, records)
+                bound, less = found.value, found.less
+            done, noisy = self._round(name, frame, alpha, bound)
+            gram = done.gram
+            delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())))
+            frame = _moved(frame, delta)
+        planned = self.plan.statistic("excess")
+        assert isinstance(planned, Total) and isinstance(planned.map, Excess)
+        done, _ = self._round(last, frame, alpha, bound, replace(planned, map=planned.map.at(frame, alpha, bound)))
+        final = _moved(frame, done.solved)
+        meat = self.plan.statistic("meat")
+        assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
+        # N, w and r are those of the new line: only so are its rows no longer than D
+        (total,) = self.source.aggregate(Gram(meat.map.at(final, alpha, bound)))
+        self.meter.draw("meat", total)
+        mean = begun.moments[0, 1:]
+        return {
+            "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
+            "transform": frame.matrix,
+            "start": begun.frame.line,
+            "line": frame.line,
+            "meat_line": final.line,
+            "moments": begun.moments,
+            "feature_mean": mean,
+            "feature_sd": np.sqrt(np.maximum(np.diag(begun.moments)[1:] - mean**2, 1e-12)),
+            "alpha": np.array([alpha]),
+            "bound": np.array([bound]),
+            "less": np.array([less]),
+        }
+
+    def _bound(self, frame: Frame, alpha: float, gram: Array, mu: float, records: float) -> Bound:
+        planned = self.plan.statistic("leverage")
+        assert isinstance(planned, SizeCells) and isinstance(planned.map, InformationIndices)
+        (cells,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, alpha, 1.0)))
+        counts = self.meter.draw("leverage", cells).decode()
+        return Sizes(counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records).bound()
+
+    def _round(
+        self, name: str, frame: Frame, alpha: float, bound: float, *others: Statistic
+    ) -> tuple[FisherRound, Noisy]:
+        """One step's sums, and in the same pass others, drawn under the name `excess`."""
+        planned = self.plan.statistic(name)
+        assert isinstance(planned, FisherSum)
+        rows = planned.map.at(frame, alpha, bound)
+        total, *rest = self.source.aggregate(FisherSum(rows), *others)
+        noisy = self.meter.draw(name, total)
+        for one in rest:
+            self.meter.draw("excess", one)
+        return FisherRound.decoded(noisy, rows), noisy
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """The frame to start from, second moments of z per record (k, k), and made records (points, k)."""
+
+    frame: Frame
+    moments: Array
+    points: Array
+
+    def information(self, records: float) -> Array:
+        """What A is expected to be at the start, from the made records."""
+        u = self.points @ self.frame.matrix
+        h = 1 / (4 * np.cosh(np.clip(self.points @ self.frame.line, -700, 700) / 2) ** 2)
+        return np.asarray((u.T * h) @ u * (records / len(u)))
+
+
+def _moved(frame: Frame, delta: Array) -> Frame:
+    """The frame at theta + T delta; as it was where that is beyond use."""
+    theta = frame.line + frame.matrix @ delta
+    return replace(frame, theta=tuple(map(float, theta))) if (np.abs(theta) <= _FAR).all() else frame
