@@ -38,6 +38,7 @@ from confide.protocol.exact import digest
 from confide.regression import SSP, SSP2
 from confide.regression.factor_means import FactorMeans
 from confide.regression.least_squares import LeastSquares
+from confide.regression.left_out import CellCounts, LeftOut
 from confide.regression.score_sums import ScoreSums, Standing, _Draw
 from confide.schema import Schema
 
@@ -138,8 +139,8 @@ class _Run(_Draw):
 
     of: _Sums
 
-    def _round(self, name: str, frame: Frame, cap: float, *, first: bool) -> Standing:
-        found = super()._round(name, frame, cap, first=first)
+    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> Standing:
+        found = super()._round(name, frame, cap, before)
         return replace(found, sigma=found.sigma * (1 + self._count() / 1e6)) if self._is("exact count") else found
 
     def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
@@ -152,15 +153,24 @@ class _Run(_Draw):
             (cells,) = self.source.aggregate(SizeCells(SizeIndices(self.of.design, scores=False).at(frame, edges)))
             return replace(limits, kappa=float(cells[4:].sum()) / 1e6)
         limits = super()._limits(standing, frame, maxima, branch)
-        if self._is("exact leverages"):
-            return replace(limits, leverage=1 + self._square(LimitedFeatures(self.of.design).at(frame, 1e3)))
         if self._is("exact rare"):
             (rare,) = self.source.aggregate(Total(_Ones(self.of.design), nonnegative=True))
             return replace(limits, score=limits.score * (2.0 if rare[0] < 6 else 1.0))
         return limits
 
+    def _three(self, frame: Frame, limits: Limits, branch: str) -> Any:
+        if self._is("exact leverages"):
+            limits = replace(limits, leverage=1 + self._square(LimitedFeatures(self.of.design).at(frame, 1e3)))
+        return super()._three(frame, limits, branch)
+
     def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
+        if self._is("exact levels") and self._count() % 2:
+            layout = self.of.layout
+            cells = tuple(layout.cells)[-1:]
+            left = LeftOut(cells, *np.ones((3, 1)))
+            metric = layout.metric(standing.moments, standing.least, cells)
+            standing = replace(standing, left=left, metric=metric)
         if self._is("another pass") and self._count() % 2:
             self._count()
         if self._is("gives up"):
@@ -309,6 +319,7 @@ _SECOND = (pd.DataFrame([_high(_LINE)] * 3), pd.DataFrame([_high(_LINE)] * 3 + [
 _GROUPS = _frames(_LEVELS, 40, _high(_LEVELS))
 _EMPTY = (pd.DataFrame({"f": ["p"] * 5, "y": [0.25] * 5}), pd.DataFrame({"f": ["p"] * 5 + ["r"], "y": [0.25] * 6}))
 _FACTOR = cf.Schema({"f": _LEVELS["f"], "y": _LEVELS["y"]})
+_MIXED = cf.Schema({"a": _LINE["a"], "g": cf.Categorical(("p", "q", "r")), "y": _LINE["y"]})
 _UNITS = cf.Schema({name: _LINE[name] for name in _LINE.names}, rows_per_unit=2)
 
 
@@ -343,6 +354,14 @@ LEAST_SQUARES = [
         "exact rare",
         "z ~ a",
         _TWO,
+    ),
+    _drawn(
+        "levels left out by the exact count",
+        "which records count depends on how many there are",
+        "exact levels",
+        _frames(_MIXED, 40, _high(_MIXED)),
+        formula="y ~ a + g",
+        schema=_MIXED,
     ),
     _drawn("a pass over records that depends on them", "every other record asks for one", "another pass", _CORNER),
     _drawn("an exception that depends on records", "an exact Gram matrix is singular", "gives up", _SECOND),
