@@ -19,7 +19,7 @@ from confide.mechanisms.score_rows import LimitedFeatures, LimitedScores, Square
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Allowance, Spend
 from confide.protocol.events import leaves, paths
-from confide.regression import SSP, SSP2
+from confide.regression import SSP, SSP2, Logistic
 from confide.schema import Design
 
 COLUMNS = {
@@ -134,6 +134,8 @@ def test_the_exact_way_without_doubles_gives_the_same_integers(monkeypatch: pyte
         (SSP2("z ~ f + g"), 1.0),
         (SSP("y ~ a + b"), 30.0),
         (SSP("y + z ~ a + f"), 30.0),
+        (Logistic("z ~ a + f"), 1.0),
+        (Logistic("z ~ f + g"), 30.0),
     ],
     ids=lambda value: getattr(value, "formula", str(value)),
 )

@@ -343,3 +343,26 @@ def test_the_title_names_the_estimand_and_the_release_reads_back() -> None:
     assert (odds["low"] <= odds["odds_ratio"]).all() and odds.loc["a", "odds_ratio"] == pytest.approx(
         np.exp(found.params["a"])
     )
+
+
+def test_the_meat_is_summed_at_the_released_line() -> None:
+    """At the line before it the sums would be as private, and not the covariance that the table states."""
+    asked = []
+
+    class Spied:
+        def __init__(self, source):
+            self._source = source
+
+        def __getattr__(self, name):
+            return getattr(self._source, name)
+
+        def aggregate(self, *statistics):
+            asked.extend(statistics)
+            return self._source.aggregate(*statistics)
+
+    method, frame = Logistic(FORMULA), records(3_000, 4)
+    plan = cf.plan(method, SCHEMA, cf.GDP(1.0))
+    release = seal(method, Spied(cf.read(frame, SCHEMA)), plan, SimulatedNoise(4))
+    line, before = release.public["meat_line"], release.public["line"]
+    assert np.abs(np.asarray(line) - np.asarray(before)).max() > 0
+    assert tuple(asked[-1].map.frame.theta) == tuple(map(float, np.ravel(line)))
