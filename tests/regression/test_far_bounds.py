@@ -55,9 +55,23 @@ def test_a_curved_mean_of_a_long_tailed_feature_gets_no_interval_but_a_right_one
     assert answered <= 3
 
 
+def test_a_feature_of_an_endless_tail_is_not_answered_for_however_far_out_its_limits_are() -> None:
+    """x lognormal(0, 1.5) with bounds at 103 sds or more: limits are so far out that a residual of four sds at the bounds passes them."""
+    schema = cf.Schema({"x": cf.Numeric(0, 500), "y": cf.Numeric(-10, 30)})
+    for seed in range(3):
+        generator = np.random.default_rng((9, seed))
+        x = np.exp(1.5 * generator.normal(size=10_000))
+        frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=10_000)})
+        data = cf.read(frame, schema)
+        result = cf.infer(
+            cf.release(SSP2("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed))
+        )
+        assert result.status == "weak" and "bounds of x" in result.reason
+
+
 def test_bounds_are_not_far_where_a_large_residual_there_is_not_limited() -> None:
     assert far(50.0, 30.0, False) and not far(50.0, 60.0, False)
-    assert far(120.0, 30.0, True) and not far(120.0, 130.0, False)
+    assert far(120.0, 30.0, True) and far(120.0, 130.0, True)
 
 
 def test_a_feature_with_a_short_tail_in_wide_bounds_is_answered_for_and_the_assumption_is_named() -> None:

@@ -1,11 +1,11 @@
 """Which features have bounds so far from their values that a few records out there could move a coefficient unseen.
 
 reach: the farthest point of a feature's public bounds from its private mean, in its private sds. Up to 25 of them the limits of scores and
-leverages look after what can be counted, and so they do up to where a record with a residual of four sds would be limited at all: with
+leverages look after what can be counted, and so they do up to where a record with a residual of six sds would be limited at all: with
 many records limits are far out. Beyond, a coefficient is answered only where private counts show a short tail: at most .5 % of the records
 beyond five sds in the histogram of ranges, or, where scores have no long tail, at most .5 % as far out in the metric as every record
-beyond ten sds is; noise is counted against both. It is never answered beyond a reach of 100 with limits that close, where one record can
-outweigh a sample of ten thousand. A long tail goes on where it can be seen no more; that a short one ends is an assumption, which the
+beyond ten sds is; noise is counted against both. It is never answered beyond a reach of 100, where one record can outweigh a sample of ten
+thousand. A long tail goes on where it can be seen no more; that a short one ends is an assumption, which the
 table names. All of it is post-processing.
 """
 
@@ -29,17 +29,17 @@ _SHARE, _BEYOND, _DOUBT = 0.005, 5.0, 1.5
 # Farther out, of all records.
 _OUTER = 10.0
 #: A residual so large, in sds: where it is not limited at the bounds, these are not far.
-RESIDUAL = 4.0
+RESIDUAL = 6.0
 
 
 def far(reach: float, limited: float, tail: bool) -> bool:
-    """Whether a feature of that reach is not answered for. limited: from how many of its sds on a residual of four sds makes a score
+    """Whether a feature of that reach is not answered for. limited: from how many of its sds on a residual of six sds makes a score
     that is limited; tail: whether private counts show a short one.
 
-    >>> far(20.0, 9.0, False), far(50.0, 60.0, False), far(50.0, 30.0, True), far(50.0, 30.0, False), far(200.0, 30.0, True)
+    >>> far(20.0, 9.0, False), far(50.0, 60.0, False), far(50.0, 30.0, True), far(50.0, 30.0, False), far(200.0, 300.0, True)
     (False, False, False, True, True)
     """
-    return reach > max(NOTED, limited) and (reach > FAR or not tail)
+    return reach > FAR or (reach > max(NOTED, limited) and not tail)
 
 
 def few_far(beyond: Array, noise: Array, edges: Array, per_sd: float, records: float) -> bool:
