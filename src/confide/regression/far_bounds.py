@@ -3,10 +3,10 @@
 reach: the farthest point of a feature's public bounds from its private mean, in its private sds. Up to 25 of them the limits of scores and
 leverages look after what can be counted, and so they do up to where a record with a residual of six sds would be limited at all: with
 many records limits are far out. Beyond, a coefficient is answered only where private counts show a short tail: at most .5 % of the records
-beyond five sds in the histogram of ranges, or, where scores have no long tail, at most .5 % as far out in the metric as every record
-beyond ten sds is; noise is counted against both. It is never answered beyond a reach of 100, where one record can outweigh a sample of ten
-thousand. A long tail goes on where it can be seen no more; that a short one ends is an assumption, which the
-table names. All of it is post-processing.
+beyond five sds in the histogram of ranges, noise counted against it; or, where scores have no long tail, at most .5 % there as counted
+and at most .5 % as far out in the metric as every record beyond ten sds is, noise counted against these. It is never answered beyond a
+reach of 100, where one record can outweigh a sample of ten thousand. A long tail goes on where it can be seen no more; that a short one
+ends is an assumption, which the table names. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -60,11 +60,18 @@ def few_far(beyond: Array, noise: Array, edges: Array, per_sd: float, records: f
 
 
 def short_tail(
-    counts: Array, sd: float, records: float, bounds: tuple[float, float], mean: float, spread: float
+    counts: Array,
+    sd: float,
+    records: float,
+    bounds: tuple[float, float],
+    mean: float,
+    spread: float,
+    doubt: float = _DOUBT,
 ) -> bool:
     """Whether a feature's noisy histogram, 64 equal cells between its bounds, shows a short tail.
 
-    sd: of the noise in each cell; records: their noisy number; mean, spread: of the feature, in the units of the bounds.
+    sd: of the noise in each cell; records: their noisy number; mean, spread: of the feature, in the units of the bounds; doubt: how many
+    sds of the noise count against it.
     """
     low, high = bounds
     middles = low + (high - low) * (np.arange(CELLS) + 0.5) / CELLS
@@ -72,4 +79,4 @@ def short_tail(
     away = np.abs(middles - mean) / max(spread, 1e-300)
     own = (away > _BEYOND) & (away <= max(2 * _BEYOND, _BEYOND + 2 * (high - low) / CELLS / max(spread, 1e-300)))
     noise = sqrt(float(own.sum())) * sd
-    return bool(max(float(counts[own].sum()), 0.0) + _DOUBT * noise <= _SHARE * records)
+    return bool(max(float(counts[own].sum()), 0.0) + doubt * noise <= _SHARE * records)

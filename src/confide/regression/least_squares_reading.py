@@ -146,7 +146,7 @@ class LeastSquaresReading:
             j for j, reach in self.reach.items() if far(reach, float(limited[j]), self._short(j) or self._few(j))
         )
 
-    def _short(self, j: int) -> bool:
+    def _short(self, j: int, **doubt: float) -> bool:
         """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
         if "ranges" not in self.release.statistics:
             return False
@@ -154,11 +154,13 @@ class LeastSquaresReading:
         middle, half = self.box.middle[j], self.box.half[j]
         mean, spread = middle + half * self._public("feature_mean")[j], half * self._public("feature_sd")[j]
         own = noisy.decode()[ranged(self.design).index(j)]
-        return short_tail(own, sqrt(noisy.variance), self._records, (term.low, term.high), float(mean), float(spread))
+        return short_tail(
+            own, sqrt(noisy.variance), self._records, (term.low, term.high), float(mean), float(spread), **doubt
+        )
 
     def _few(self, j: int) -> bool:
-        """Whether few records are far out in the metric, hence in this feature, and the tail of scores was counted to its end."""
-        if "leverage" not in self.release.statistics or self._unfinished:
+        """Whether few records are far out in the metric, hence in this feature, where no count says otherwise."""
+        if "leverage" not in self.release.statistics or self._unfinished or not self._short(j, doubt=0.0):
             return False
         noisy = self.release["leverage"]
         edges = sqrt(float(self._public("weights").sum())) * np.array(LEVERAGE_EDGES)
