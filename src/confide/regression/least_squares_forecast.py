@@ -30,8 +30,7 @@ from confide.regression.practice import Shape
 from confide.regression.round_forecast import Rounds
 from confide.regression.sandwich import Sandwich
 from confide.regression.scaling import to_units
-from confide.regression.score_sums import _COMMON, _ENOUGH, Standing
-from confide.regression.score_sums import _public as public_facts
+from confide.regression.score_sums import COMMON, ENOUGH, Standing, public_facts
 from confide.schema import Design, Schema
 
 __all__ = ["expected", "too_wide"]
@@ -70,11 +69,11 @@ class _Sums:
 
     @cached_property
     def mu(self) -> float:
-        return 1 / (sqrt(_COMMON["count"] / 100) * self.noise["count"])
+        return 1 / (sqrt(COMMON["count"] / 100) * self.noise["count"])
 
     @cached_property
     def branch(self) -> str:
-        return "" if self.mu * self.count >= _ENOUGH * (len(self.design.terms) + 1) else "short "
+        return "" if self.mu * self.count >= ENOUGH * (len(self.design.terms) + 1) else "short "
 
     @cached_property
     def box(self) -> Box:

@@ -42,18 +42,29 @@ from confide.protocol.exact import digest
 from confide.regression.left_out import CellCounts, LeftOut
 from confide.schema import Design
 
-__all__ = ["PASSES", "ScoreSums", "Standing", "decoded_sums", "names_of", "second_frame", "standing_after"]
+__all__ = [
+    "COMMON",
+    "ENOUGH",
+    "PASSES",
+    "ScoreSums",
+    "Standing",
+    "decoded_sums",
+    "names_of",
+    "public_facts",
+    "second_frame",
+    "standing_after",
+]
 
 Array = NDArray[np.float64]
 
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
 # Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1.
-_COMMON = {"count": 1, "clipping": 1, "tail": 8, "leverage": 2, "square": 3, "meat": 11}
+COMMON = {"count": 1, "clipping": 1, "tail": 8, "leverage": 2, "square": 3, "meat": 11}
 _LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 34}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 36}
 # Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
-_ENOUGH = 30
+ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
 _FAR = 1e6
 # Where a round's residuals are clipped, in their sds; and how much of the noise of A its eigenvalues are floored at.
@@ -87,7 +98,7 @@ class ScoreSums:
         """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
         common, long, short = (
-            {name: Fraction(part, 100) for name, part in own.items()} for own in (_COMMON, _LONG, _SHORT)
+            {name: Fraction(part, 100) for name, part in own.items()} for own in (COMMON, _LONG, _SHORT)
         )
         for name, shares in (("ranges", long), ("clipping", common), ("leverage", common)):
             if name not in statistics:
@@ -203,7 +214,7 @@ class _Draw:
         records = float(self.meter.draw("count", sums["count"]).decode()[0])
         if "clipping" in sums:
             self.meter.draw("clipping", sums["clipping"])
-        box, long = Box.of(design), self._mu * records >= _ENOUGH * (len(design.terms) + 1)
+        box, long = Box.of(design), self._mu * records >= ENOUGH * (len(design.terms) + 1)
         if long and "ranges" in sums:
             ranges = self.meter.draw("ranges", sums["ranges"])
             box = private_box(design, ranges.decode(), sqrt(ranges.variance))
@@ -219,7 +230,7 @@ class _Draw:
     @property
     def _mu(self) -> float:
         """mu of the whole plan for one record: what the count's share says, whatever the relation and rows per unit."""
-        return 1 / sqrt(_COMMON["count"] / 100 * self._sd("count") ** 2)
+        return 1 / sqrt(COMMON["count"] / 100 * self._sd("count") ** 2)
 
     def _sd(self, name: str) -> float:
         found = self.plan.spend(name).noise_sd
@@ -268,7 +279,7 @@ class _Draw:
         assert isinstance(planned, Gram) and isinstance(planned.map, LimitedScores)
         (total,) = self.source.aggregate(Gram(planned.map.at(replace(frame, theta=tuple(theta)), limits.meat)))
         self.meter.draw("meat", total)
-        return _public(standing, frame, theta, limits, maxima)
+        return public_facts(standing, frame, theta, limits, maxima)
 
     def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
@@ -334,7 +345,9 @@ def _rarer(design: Design, standing: Standing) -> float | None:
     return standing.count * min(share, 1 - share)
 
 
-def _public(standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
+def public_facts(
+    standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima
+) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
     left = {"left_out": standing.left.rows} if standing.left else {}
