@@ -12,9 +12,9 @@ help:
 	@echo "make bench   benchmarks, acceptance checks and long tests; writes JSON to out/bench"
 	@echo "make clean   remove what the targets made"
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || ($(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./lab
 	@touch $(READY)
 
 demo: $(READY)

@@ -27,8 +27,8 @@ from benchmarks.truth_cases import DESIGNS
 from confide import registry
 from confide.advice import Advice
 from confide.advice.expectation import mean_ratio
-from confide.lab.datasets import SETS, Table, available
-from confide.lab.datasets import table as table_of
+from confide_lab.datasets import SETS, Table, available
+from confide_lab.datasets import table as table_of
 from confide.schema import Practice
 
 RUNS = 12

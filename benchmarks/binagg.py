@@ -15,7 +15,7 @@ from scipy import stats
 
 import confide as cf
 from benchmarks.acceptance import _coverage_row, _row, formula_of, schema_of
-from confide.lab.published.binagg import bin_sums, line, shares, spent
+from confide_lab.published.binagg import bin_sums, line, shares, spent
 from confide.protocol import Opaque, leaves
 from confide.regression.binagg import BinAgg
 

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 import confide as cf
 from benchmarks.acceptance import _row
-from confide.lab.published.binagg import bin_sums, line, privtree, shares, spent, synthetic_rows
+from confide_lab.published.binagg import bin_sums, line, privtree, shares, spent, synthetic_rows
 from confide.mechanisms.trees import path_cost
 
 UNIT = np.array([[0.0, 1.0]])

@@ -24,8 +24,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.lab.datasets import SETS, Table, available
-from confide.lab.datasets import table as table_of
+from confide_lab.datasets import SETS, Table, available
+from confide_lab.datasets import table as table_of
 from confide.schema import Categorical, Design, Schema
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ from confide.audit.methods import audit
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import gaussian_delta, gaussian_mu
 from confide.guarantees.posterior_pair import largest_shift, leverage_above, pair_delta, posterior_delta
-from confide.lab.published.generalized_ptr_ops import precision_51
+from confide_lab.published.generalized_ptr_ops import precision_51
 from confide.mechanisms.bounded_rows import moments
 from confide.mechanisms.posterior import LogResidual, Posterior
 from confide.noise import SimulatedNoise

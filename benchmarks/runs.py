@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from confide.lab.runner import Measure, Study, run, version_of_sources
+from confide_lab.runner import Measure, Study, run, version_of_sources
 
 OUT = Path("out/bench/runs")
 

@@ -22,7 +22,7 @@ from scipy import stats
 import confide as cf
 from benchmarks.coverage import consistent, interval
 from benchmarks.runs import table
-from confide.lab.published.binagg import synthetic_rows
+from confide_lab.published.binagg import synthetic_rows
 from confide.synthesis import SyntheticTable
 from confide.synthesis.response import Matrix
 from confide.synthetic_data import build_files, combine, refit, synthesize

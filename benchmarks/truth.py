@@ -24,8 +24,8 @@ from benchmarks import outside_tables, truth_cases, truth_judge, truth_page, tru
 from benchmarks.outside_tables import TABLES
 from benchmarks.truth_cases import DESIGNS
 from benchmarks.truth_runs import LINES, OTHERS, Cell
-from confide.lab.runner import Study, version_of_sources
-from confide.lab.runner import run as run_study
+from confide_lab.runner import Study, version_of_sources
+from confide_lab.runner import run as run_study
 
 __all__ = ["cells", "main", "measure", "run"]
 

@@ -18,8 +18,8 @@ from confide.guarantees.posterior_pair import (
     pair_delta,
     posterior_delta,
 )
-from confide.lab.published.adassp import spent
-from confide.lab.published.generalized_ptr_ops import precision_51, release_delta
+from confide_lab.published.adassp import spent
+from confide_lab.published.generalized_ptr_ops import precision_51, release_delta
 
 
 def exact(e: float, m: float, v: float) -> tuple[float, float]:

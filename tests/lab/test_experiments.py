@@ -13,15 +13,15 @@ import pandas as pd
 import pytest
 
 from confide.errors import PlanError, SourceError
-from confide.lab import datasets
-from confide.lab.designs import FRESH, development, fresh_design, uniform
-from confide.lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, recorded, run
-from confide.lab.experiments import load, names
-from confide.lab.experiments.measures import shared
-from confide.lab.figures import svg
-from confide.lab.fits import METHODS, Case, fit, missing
-from confide.lab.quantities import statistic_of
-from confide.lab.report import lines, page
+from confide_lab import datasets
+from confide_lab.designs import FRESH, development, fresh_design, uniform
+from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, recorded, run
+from confide_lab.experiments import load, names
+from confide_lab.experiments.measures import shared
+from confide_lab.figures import svg
+from confide_lab.fits import METHODS, Case, fit, missing
+from confide_lab.quantities import statistic_of
+from confide_lab.report import lines, page
 
 JUDGED = ["binagg.figure1", "binagg.figure2", *(f"binagg.table{k}" for k in (1, 2, 3, 6, 7, 8))]
 

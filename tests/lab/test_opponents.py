@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.lab.designs import case_of
-from confide.lab.fits import METHODS, fit, least_squares, missing
-from confide.lab.opponents.ranges import noisy_ranges
-from confide.lab.opponents.ssp_cgd import curvature, moments, score, spent, spread, ssp_cgd, ssp_cgd2, whitened
+from confide_lab.designs import case_of
+from confide_lab.fits import METHODS, fit, least_squares, missing
+from confide_lab.opponents.ranges import noisy_ranges
+from confide_lab.opponents.ssp_cgd import curvature, moments, score, spent, spread, ssp_cgd, ssp_cgd2, whitened
 
 Array = NDArray[np.float64]
 BOTH = (ssp_cgd, ssp_cgd2)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.lab.published.binagg import ERRATA, bin_sums, binagg, line, privtree, shares, spent, synthetic_rows
+from confide_lab.published.binagg import ERRATA, bin_sums, binagg, line, privtree, shares, spent, synthetic_rows
 from confide.mechanisms.cell_sums import CellRows
 from confide.regression.binagg import BinAgg
 from confide.testing import codes_of

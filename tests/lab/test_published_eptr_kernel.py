@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from confide.lab.experiment import run
-from confide.lab.experiments.eptr_kernel import FIGURE3, curve, smoothed
-from confide.lab.published.eptr_kernel import eptr_kernel, wavelet_code
+from confide_lab.experiment import run
+from confide_lab.experiments.eptr_kernel import FIGURE3, curve, smoothed
+from confide_lab.published.eptr_kernel import eptr_kernel, wavelet_code
 
 SETTINGS = {"point": [0.5], "bandwidth": [0.1], "epsilon": 4.0, "delta": 0.01, "response_bound": 1.0, "c0": 0.4}
 

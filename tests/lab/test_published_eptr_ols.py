@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from confide.lab.experiment import run
-from confide.lab.experiments.eptr_linear import FIGURE2, WINE, coefficients
-from confide.lab.experiments.eptr_lines import Bounds, joint_ssp
-from confide.lab.published.eptr_ols import eptr_ols, eptr_ols_code
-from confide.lab.published.projected_descent import projected_descent
+from confide_lab.experiment import run
+from confide_lab.experiments.eptr_linear import FIGURE2, WINE, coefficients
+from confide_lab.experiments.eptr_lines import Bounds, joint_ssp
+from confide_lab.published.eptr_ols import eptr_ols, eptr_ols_code
+from confide_lab.published.projected_descent import projected_descent
 
 SETTINGS = {"epsilon": 4.0, "delta": 0.01, "row_bound": 2.0, "radius": 1.0, "c0": 0.4}
 DESCENT = {"row_bound": 2.0, "response_bound": 2.0, "radius": 1.0, "rate": 0.5}

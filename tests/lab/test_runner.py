@@ -18,7 +18,7 @@ import pytest
 from runner_measures import faulty, logged, noise, threads
 
 from confide.errors import PlanError
-from confide.lab.runner import Study, cell, run, seed_of, version_of_sources
+from confide_lab.runner import Study, cell, run, seed_of, version_of_sources
 
 GRID = {"n": (10, 100), "sd": (1.0, 2.5)}
 quietly = partial(run, progress=False)
@@ -140,7 +140,7 @@ def test_a_damaged_part_is_run_again(tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
-from confide.lab.runner import Study, run
+from confide_lab.runner import Study, run
 from runner_measures import logged
 
 if __name__ == "__main__":

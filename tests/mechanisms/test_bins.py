@@ -10,7 +10,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.binagg import privtree
+from confide_lab.published.binagg import privtree
 from confide.mechanisms.bins import plan_bins, read_bins
 from confide.mechanisms.cell_sums import CellRows, CellSums
 from confide.mechanisms.rows import BOUND

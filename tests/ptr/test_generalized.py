@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
-from confide.lab.published import generalized_ptr as published
+from confide_lab.published import generalized_ptr as published
 from confide.noise import SimulatedNoise
 from confide.ptr import LossTest, UniformBound, generalized_guarantee, generalized_rdp
 

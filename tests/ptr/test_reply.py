@@ -22,7 +22,7 @@ from confide.guarantees.reply import (
     hockey_sticks,
     worst_delta,
 )
-from confide.lab.published.eptr import classical_multiplier, distance_probability, logistic_probability
+from confide_lab.published.eptr import classical_multiplier, distance_probability, logistic_probability
 
 SETTINGS = [(0.05, 1e-3), (0.5, 0.01), (1.0, 1e-6), (4.0, 1e-6), (8.0, 1e-5), (20.0, 1e-3)]
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.lab.experiments.gptr import FIGURE1, INTERVALS, measure_figure1, measure_intervals
-from confide.lab.experiments.gptr_fits import FITS, posterior_sample, ssp_gdp
+from confide_lab.experiments.gptr import FIGURE1, INTERVALS, measure_figure1, measure_intervals
+from confide_lab.experiments.gptr_fits import FITS, posterior_sample, ssp_gdp
 from confide.mechanisms.posterior import chosen_penalty
 from confide.noise import SimulatedNoise
 from confide.protocol import seal

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.adassp import adassp, spent
+from confide_lab.published.adassp import adassp, spent
 from confide.mechanisms.bounded_rows import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
 from confide.noise import SimulatedNoise
 from confide.protocol import Question, leaves

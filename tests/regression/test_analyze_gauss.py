@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.analyze_gauss import analyze_gauss
+from confide_lab.published.analyze_gauss import analyze_gauss
 from confide.noise import SimulatedNoise
 from confide.protocol import Question
 from confide.regression.analyze_gauss import AnalyzeGauss

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.boosted_adassp import boosted_adassp, spent
+from confide_lab.published.boosted_adassp import boosted_adassp, spent
 from confide.mechanisms.bounded_rows import ClippedResidualRows
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves

@@ -15,7 +15,7 @@ from scipy import stats
 
 import confide as cf
 from confide.errors import NoResult, PlanError, PrivacyError
-from confide.lab.experiments.eptr_kernel import curve, smoothed
+from confide_lab.experiments.eptr_kernel import curve, smoothed
 from confide.mechanisms.kernel_points import WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.noise import SimulatedNoise
 from confide.protocol import Total

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.functional_mechanism import functional_mechanism
+from confide_lab.published.functional_mechanism import functional_mechanism
 from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.noise import SimulatedNoise
 from confide.regression.functional_mechanism import FunctionalMechanism

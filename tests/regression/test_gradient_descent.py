@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.dp_gd import REAL_DATA, SIMULATION, dp_gd, dp_gd_grid
+from confide_lab.published.dp_gd import REAL_DATA, SIMULATION, dp_gd, dp_gd_grid
 from confide.mechanisms.scores import ClippedScores
 from confide.noise import SimulatedNoise
 from confide.protocol import exact_cost, leaves

@@ -15,7 +15,7 @@ from scipy import integrate, stats
 import confide as cf
 from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import calibrate_gaussian
-from confide.lab.published.johnson_lindenstrauss import johnson_lindenstrauss, sketch_width
+from confide_lab.published.johnson_lindenstrauss import johnson_lindenstrauss, sketch_width
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, seal
 from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta, sketch_ratio

@@ -17,7 +17,7 @@ from scipy import stats
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.experiments.eptr_kernel import curve, smoothed
+from confide_lab.experiments.eptr_kernel import curve, smoothed
 from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums
 from confide.noise import SimulatedNoise
 from confide.regression.kernel_curve import KernelCurve

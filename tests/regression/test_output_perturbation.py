@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide.lab.published.output_perturbation import output_perturbation
+from confide_lab.published.output_perturbation import output_perturbation
 from confide.mechanisms.minimiser import BallMinimiser
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram

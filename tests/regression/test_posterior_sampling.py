@@ -19,7 +19,7 @@ from scipy import stats
 import confide as cf
 from confide.errors import NoResult, PlanError, PrivacyError
 from confide.guarantees.posterior_pair import largest_shift, posterior_delta
-from confide.lab.published import generalized_ptr_ops as published
+from confide_lab.published import generalized_ptr_ops as published
 from confide.mechanisms.bounded_rows import Part, moments
 from confide.mechanisms.posterior import LeverageRows, Odds, Posterior, chosen_penalty
 from confide.noise import SimulatedNoise

@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import advise, analysis, audit, curve, lab, ledger, methods, schema, synthesize
+from confide.cli import advise, analysis, audit, curve, ledger, methods, schema, synthesize
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -44,8 +45,30 @@ nothing else; an error too, as "error" (its class), "message", "exit_code".
 """
 
 
+def _brought() -> dict[str, EntryPoint]:
+    """The commands that other packages bring (entry points of the group `confide.commands`: typer applications)."""
+    return {point.name: point for point in entry_points(group="confide.commands")}
+
+
 class Front(TyperGroup):
-    """The outermost command: it makes the session, and every way to end goes through it."""
+    """The outermost command: it makes the session, and every way to end goes through it.
+
+    A command that is not ours is looked up among those of other packages, which are loaded when they are called or listed.
+    """
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """Our commands, then those of other packages."""
+        own = super().list_commands(ctx)
+        return own + sorted(set(_brought()) - set(own))
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        """The command of a name; None if there is none. Nobody else's can stand in for ours."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or (point := _brought().get(cmd_name)) is None:
+            return own
+        command = typer.main.get_command(point.load())
+        command.name = cmd_name
+        return command
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""
@@ -101,7 +124,6 @@ app.command("verify")(ledger.verify_release)
 app.command()(methods.methods)
 app.command()(curve.curve)
 app.command()(audit.audit)
-app.add_typer(lab.app, name="lab")
 
 
 def main() -> None:

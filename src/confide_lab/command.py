@@ -1,0 +1,219 @@
+"""`confide lab`: the experiments of the papers, run here, beside what the papers print. Nothing private is read and nothing is charged."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli.files import check_places, put, reserve
+from confide.cli.options import Force, Json
+from confide.cli.session import Refused, Session, strict
+from confide.cli.tables import table
+from confide.errors import PlanError
+
+if TYPE_CHECKING:
+    from confide_lab.experiment import Experiment, Record
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Experiments: a paper's tables and figures, run here, beside the numbers that it prints.", no_args_is_help=True
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="An experiment that `confide lab list` names.", show_default=False)
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the recorded replications are.")]
+
+
+@app.command("list")
+def list_experiments(ctx: typer.Context, json: Json = False) -> None:
+    """The experiments, with the replications of a default run and those of the source.
+
+    Their data are simulated or public; no ledger is charged.
+
+    Example:
+
+    confide lab list
+    """
+    session: Session = ctx.obj
+    with session.doing("loading the experiments"):
+        from confide_lab.experiments import load, names
+
+        found = [load(name) for name in names()]
+    rows: list[dict[str, Any]] = []
+    for one in found:
+        cells = sum(_cells(block.grid) * len(block.methods) for block in one.blocks)
+        rows.append(
+            {
+                "name": one.name,
+                "title": one.title,
+                "cells": cells,
+                "replications": [block.replications for block in one.blocks],
+                "full": [block.full for block in one.blocks],
+                "settings": {block.name: {k: list(v) for k, v in block.grid.items()} for block in one.blocks},
+                "methods": {block.name: list(block.methods) for block in one.blocks},
+            }
+        )
+    table(
+        session,
+        ("experiment", "cells x methods", "replications", "in the source", "title"),
+        [
+            [
+                row["name"],
+                str(row["cells"]),
+                ", ".join(map(str, row["replications"])),
+                ", ".join(map(str, row["full"])),
+                row["title"],
+            ]
+            for row in rows
+        ],
+        right=("cells x methods", "replications", "in the source"),
+    )
+    session.answer({"experiments": rows})
+
+
+@app.command("run")
+def run_experiment(
+    ctx: typer.Context,
+    name: Name,
+    reps: Annotated[
+        int | None,
+        typer.Option("--reps", metavar="R", help="Replications of each cell; each block's own when left out."),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes.")] = 1,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--fresh", help="Go on from what this code has recorded, or remove it first."),
+    ] = True,
+    out: Out = Path("out/lab"),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--json",
+            metavar="OUT",
+            help="Write the records, one for each cell, method and quantity, as JSON; the table stays on stdout.",
+        ),
+    ] = None,
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cell",
+            metavar="SETTING=VALUE",
+            help="Run a part: a setting, method or block; repeat for more. Its numbers are those of the whole run.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Run an experiment and show it beside the numbers of its source. Interrupted, the same command goes on.
+
+    Its data are simulated or public: sets are read from the directory that CONFIDE_DATA names, else fetched from their source.
+
+    Example:
+
+    confide lab run binagg.figure1 --reps 2 --cell d=5 --cell n=200 --cell method=ols
+    """
+    session: Session = ctx.obj
+    if reps is not None and reps < 1:
+        raise Refused(f"--reps is at least 1, got {reps}")
+    if jobs < 1:
+        raise Refused(f"--jobs is at least 1, got {jobs}")
+    only = _parts(cell)
+    check_places({"--json": output}, {})
+    with reserve(output, force=force) as place:
+        session.step = "running the experiment"
+        from confide_lab.experiment import run
+        from confide_lab.experiments import load
+
+        experiment = load(name)
+        found = run(experiment, out, reps=reps, jobs=jobs, resume=resume, only=only, note=session.note)
+        if not found:
+            raise PlanError(
+                f"no cell of {name} could be measured; where its data are needed, name their directory in CONFIDE_DATA, or connect this "
+                "machine to the network so that they can be fetched; the notes above say what each cell met"
+            )
+        _show(session, experiment, found)
+        if place is not None:
+            put(place, json_module.dumps([strict(record) for record in found], indent=1, allow_nan=False) + "\n")
+            session.say(f"wrote {len(found)} records to {output}")
+
+
+@app.command("report")
+def report_experiment(
+    ctx: typer.Context,
+    name: Name,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="Write one self-contained HTML page.")
+    ] = None,
+    out: Out = Path("out/lab"),
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """What was recorded so far: the source's number, ours, its standard error and the verdict; as a page also the figure.
+
+    Only recorded numbers of public or simulated data are read.
+
+    Example:
+
+    confide lab report binagg.figure1 -o figure1.html
+    """
+    session: Session = ctx.obj
+    check_places({"-o": output}, {})
+    with reserve(output, force=force) as place:
+        with session.doing("reading the records"):
+            from confide_lab.experiment import recorded
+            from confide_lab.experiments import load
+
+            experiment = load(name)
+            found = recorded(experiment, out)
+        if not found:
+            raise Refused(f"nothing of {name} is recorded in {out}; run it first: confide lab run {name}")
+        _show(session, experiment, found)
+        if place is not None:
+            with session.doing("drawing"):
+                from confide_lab.report import page
+
+                text = page(experiment, found)
+            put(place, text)
+            session.say(f"wrote {output}")
+    session.answer({"experiment": name, "records": [dict(record) for record in found], "wrote": output and str(output)})
+
+
+def _parts(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts or ():
+        setting, sign, value = text.partition("=")
+        if not sign:
+            raise Refused(f"--cell takes SETTING=VALUE, got {text!r}; write for instance --cell d=5")
+        found.setdefault(setting.strip(), []).append(value.strip())
+    return found
+
+
+def _cells(grid: Any) -> int:
+    count = 1
+    for values in grid.values():
+        count *= len(values)
+    return count
+
+
+def _show(session: Session, experiment: Experiment, found: Sequence[Record]) -> None:
+    """One table for each block, then the checks and notes."""
+    from confide_lab.report import HEADS, checks, lines
+
+    session.say(experiment.title)
+    for block in experiment.blocks:
+        there = [record for record in found if record["block"] == block.name]
+        if there:
+            session.say(f"\n{block.title or block.name}")
+            heads = HEADS
+            table(session, heads, lines(block, there), right=heads[3:7])
+            for check in checks(block, there):
+                state = {True: "holds", False: "FAILS", None: "open"}[check.ok]
+                session.say(f"{state}: {check.name}: {check.text}")
+    session.say()
+    for note in experiment.notes:
+        session.say(f"- {note}")

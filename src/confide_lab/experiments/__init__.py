@@ -1,0 +1,60 @@
+"""The experiments by name. Each is made when it is asked for; another package adds its own with `register`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from confide.errors import PlanError
+from confide_lab.experiment import Experiment
+
+__all__ = ["load", "names", "register"]
+
+# name -> module and attribute; modules are imported when an experiment is asked for
+_PLACES: dict[str, str | Callable[[], Experiment]] = {
+    "binagg.figure1": "confide_lab.experiments.binagg_simulated:FIGURE1",
+    "binagg.figure2": "confide_lab.experiments.binagg_simulated:FIGURE2",
+    "binagg.table1": "confide_lab.experiments.binagg_intervals:TABLE1",
+    "binagg.table2": "confide_lab.experiments.binagg_tables:TABLE2",
+    "binagg.table3": "confide_lab.experiments.binagg_synthetic:TABLE3",
+    "binagg.table6": "confide_lab.experiments.binagg_tuning:TABLE6",
+    "binagg.table7": "confide_lab.experiments.binagg_tuning:TABLE7",
+    "binagg.table8": "confide_lab.experiments.binagg_tuning:TABLE8",
+    "eptr.class_intervals": "confide_lab.experiments.eptr_bayes:INTERVALS",
+    "eptr.figure1": "confide_lab.experiments.eptr_bayes:FIGURE1",
+    "eptr.figure2": "confide_lab.experiments.eptr_linear:FIGURE2",
+    "eptr.figure3": "confide_lab.experiments.eptr_kernel:FIGURE3",
+    "gptr.figure1": "confide_lab.experiments.gptr:FIGURE1",
+    "gptr.logistic": "confide_lab.experiments.gptr_logistic:LOGISTIC",
+    "gptr.intervals": "confide_lab.experiments.gptr:INTERVALS",
+    "ssp2.bootstrap": "confide_lab.experiments.ssp2_tables:BOOTSTRAP",
+    "ssp2.cells": "confide_lab.experiments.ssp2_simulated:CELLS",
+    "ssp2.fresh": "confide_lab.experiments.ssp2_simulated:FRESH_CELLS",
+    "ssp2.tables": "confide_lab.experiments.ssp2_tables:TABLES",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every experiment, sorted.
+
+    >>> "binagg.table1" in names()
+    True
+    """
+    return tuple(sorted(_PLACES))
+
+
+def load(name: str) -> Experiment:
+    """The experiment of that name; `PlanError` when there is none."""
+    if name not in _PLACES:
+        raise PlanError(f"there is no experiment {name!r}; there are {', '.join(names())}")
+    place = _PLACES[name]
+    if callable(place):
+        return place()
+    module, _, attribute = place.partition(":")
+    found: Experiment = getattr(import_module(module), attribute)
+    return found
+
+
+def register(name: str, make: Callable[[], Experiment]) -> None:
+    """Add an experiment; its measure must be a function of a module when it is to run in several processes."""
+    _PLACES[name] = make
