@@ -27,9 +27,9 @@ from benchmarks.truth_cases import DESIGNS
 from confide import registry
 from confide.advice import Advice
 from confide.advice.expectation import mean_ratio
+from confide.schema import Practice
 from confide_lab.datasets import SETS, Table, available
 from confide_lab.datasets import table as table_of
-from confide.schema import Practice
 
 RUNS = 12
 SIZES, LEVELS = (2_000, 10_000), (1.0, 3.0)

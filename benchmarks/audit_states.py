@@ -19,6 +19,7 @@ from confide import registry
 from confide.audit import Audit, audit
 from confide.audit.methods import usual_request
 from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide_lab.methods import AdaSSP
 
 RUNS = int(os.environ.get("CONFIDE_STATE_RUNS", "20000"))
 Row = dict[str, Any]
@@ -60,7 +61,7 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     ),
     "select": (
         "select",
-        {"candidates": [cf.regression.AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2)], "runs": 2.0},
+        {"candidates": [AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2)], "runs": 2.0},
         _LINE,
     ),
     "synthetic_table": ("synthetic_table", {**_FORMULA, "cells": 8}, _LINE),

@@ -15,9 +15,9 @@ from scipy import stats
 
 import confide as cf
 from benchmarks.acceptance import _coverage_row, _row, formula_of, schema_of
-from confide_lab.published.binagg import bin_sums, line, shares, spent
 from confide.protocol import Opaque, leaves
-from confide.regression.binagg import BinAgg
+from confide_lab.methods.binagg import BinAgg
+from confide_lab.published.binagg import bin_sums, line, shares, spent
 
 Array = NDArray[np.float64]
 
@@ -223,7 +223,7 @@ def speed() -> list[dict[str, Any]]:
     code = (
         "import resource, time, numpy as np, pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib, confide as cf\n"
         "from benchmarks.acceptance import schema_of, formula_of\n"
-        "from confide.regression.binagg import BinAgg\n"
+        "from confide_lab.methods.binagg import BinAgg\n"
         "place = pathlib.Path(tempfile.mkdtemp()) / 'many.parquet'\n"
         "g = np.random.default_rng(0)\n"
         "names = ['x0', 'x1', 'x2', 'y']\n"

@@ -10,8 +10,8 @@ from scipy import optimize, stats
 
 import confide as cf
 from benchmarks.acceptance import _row
+from confide_lab.aggregates.trees import path_cost
 from confide_lab.published.binagg import bin_sums, line, privtree, shares, spent, synthetic_rows
-from confide.mechanisms.trees import path_cost
 
 UNIT = np.array([[0.0, 1.0]])
 

@@ -27,6 +27,7 @@ from benchmarks.planted_lattice import OldSampling
 from benchmarks.rival import python_of_diffprivlib
 from confide.audit.lattice import lattice
 from confide.protocol import seal
+from confide_lab.methods import AdaOPS, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes
 
 RUNS = 500
 SCHEMA = cf.Schema({"y": cf.Numeric(0, 1)})
@@ -34,12 +35,12 @@ _WIDE = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numer
 _LABELS = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
 #: Opaque releases of real numbers: every method whose assumptions name float64, and those whose sampling was once in doubles.
 OPAQUE: dict[str, tuple[Any, cf.Schema, Any]] = {
-    "johnson_lindenstrauss": (cf.regression.JohnsonLindenstrauss("y ~ a + b"), _WIDE, cf.ApproxDP(1.0, 1e-6)),
+    "johnson_lindenstrauss": (JohnsonLindenstrauss("y ~ a + b"), _WIDE, cf.ApproxDP(1.0, 1e-6)),
     "logistic": (cf.regression.Logistic("y ~ a", mechanism="objective"), _LABELS, cf.ApproxDP(1.0, 1e-6)),
-    "posterior_sampling": (cf.regression.PosteriorSampling("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
-    "adaops": (cf.regression.AdaOPS("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
-    "smooth_naive_bayes": (cf.classification.SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1.0)),
-    "smooth_naive_bayes at 0.001": (cf.classification.SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1e-3)),
+    "posterior_sampling": (PosteriorSampling("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
+    "adaops": (AdaOPS("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
+    "smooth_naive_bayes": (SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1.0)),
+    "smooth_naive_bayes at 0.001": (SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1e-3)),
 }
 _OPAQUE_RUNS = 200
 METHOD = cf.regression.SSP("y ~ 1", cov="classical", clipping_check=False)

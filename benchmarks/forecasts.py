@@ -24,9 +24,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
+from confide.schema import Categorical, Design, Schema
 from confide_lab.datasets import SETS, Table, available
 from confide_lab.datasets import table as table_of
-from confide.schema import Categorical, Design, Schema
 
 Array = NDArray[np.float64]
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from benchmarks.planted_kinds import method
 from benchmarks.planted_toy import LINE_SCHEMA
-from confide.mechanisms.bins import draw_bins
-from confide.mechanisms.cell_sums import CellRows, CellSums
 from confide.protocol import Meter, Plan
-from confide.regression.binagg import BinAgg
+from confide_lab.aggregates.bins import draw_bins
+from confide_lab.aggregates.cell_sums import CellRows, CellSums
+from confide_lab.methods.binagg import BinAgg
 
 __all__ = ["BINS"]
 

@@ -13,14 +13,14 @@ import numpy as np
 import confide as cf
 from benchmarks.planted_kinds import contract, neighbours
 from benchmarks.planted_toy import LINE_SCHEMA
-from confide.mechanisms import bins
-from confide.mechanisms.cell_sums import CellCounts, CellRows, CellSums
 from confide.protocol import Allowance, Either, Meter, Plan, Source, Spend, Together
 from confide.protocol.exact import digest
-from confide.regression.binagg import BinAgg
 from confide.synthesis import bins as table_bins
 from confide.synthesis.table import SyntheticTable
 from confide.testing import checks, side_doors
+from confide_lab.aggregates import bins
+from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums
+from confide_lab.methods.binagg import BinAgg
 
 __all__ = ["CELLS"]
 

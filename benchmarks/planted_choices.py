@@ -20,6 +20,7 @@ from confide.mechanisms.quantile import Quantile
 from confide.protocol import Meter, Plan, Source, seal
 from confide.selection import Select
 from confide.testing import side_doors
+from confide_lab.methods import AdaSSP
 
 __all__ = ["CHOICES"]
 
@@ -33,7 +34,7 @@ _ASKED = cf.ApproxDP(1.0, 1e-6)
 
 
 def _select(kind: type[Select]) -> Select:
-    return kind([cf.regression.AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2, 1.4)], runs=6.0)
+    return kind([AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2, 1.4)], runs=6.0)
 
 
 @dataclass(frozen=True)

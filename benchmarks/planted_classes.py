@@ -13,10 +13,11 @@ import pandas as pd
 import confide as cf
 from benchmarks.planted_kinds import Fault, replayed
 from confide.audit.verdict import Audit
-from confide.classification import ClassSums, EfficientPTRBayes, NaiveBayes
+from confide.classification import ClassSums, EfficientPTRBayes
 from confide.classification.class_rows import ClassRows, ClassTotal
 from confide.classification.safe_means import ClassSafety, SafeMeans
 from confide.protocol import SAFETY_STEPS, Allowance, Plan, Test, Together, Total
+from confide_lab.methods import NaiveBayes
 
 __all__ = ["CLASSES", "FaultyBayes", "FaultyPTRBayes", "FaultySums"]
 

@@ -15,8 +15,8 @@ from confide.mechanisms.kernel_cells import KernelRows, KernelSums
 from confide.protocol import Meter, Plan, Source, Total
 from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
 from confide.regression.kernel_curve import KernelCurve
-from confide.regression.wavelet import Wavelet, haar_level
 from confide.testing import checks, side_doors
+from confide_lab.methods.wavelet import Wavelet, haar_level
 
 __all__ = ["CURVES"]
 

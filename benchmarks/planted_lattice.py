@@ -17,11 +17,11 @@ from benchmarks.planted_kinds import Fault
 from confide.audit.lattice import lattice
 from confide.audit.verdict import Audit
 from confide.mechanisms.bounded_rows import moments
-from confide.mechanisms.digits import in_digits, numbers
-from confide.mechanisms.posterior import Posterior, normal_steps, sample_step
 from confide.protocol import Opaque, Plan, Test
-from confide.regression.adaops import AdaOPS
-from confide.regression.posterior_sampling import PosteriorMethod, PosteriorSampling
+from confide_lab.aggregates.digits import in_digits, numbers
+from confide_lab.aggregates.posterior import Posterior, normal_steps, sample_step
+from confide_lab.methods.adaops import AdaOPS
+from confide_lab.methods.posterior_sampling import PosteriorMethod, PosteriorSampling
 
 __all__ = [
     "LATTICES",

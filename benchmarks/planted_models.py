@@ -15,10 +15,11 @@ import pandas as pd
 import confide as cf
 from benchmarks.planted_kinds import Fault, bounded, contract, law, neighbours
 from confide.audit.verdict import Finding
-from confide.classification import ClassSums, EfficientPTRBayes, NaiveBayes, SmoothNaiveBayes
-from confide.classification.smooth_naive_bayes import smooth_sensitivity
+from confide.classification import ClassSums, EfficientPTRBayes
 from confide.protocol import Meter, Plan, Source, Total
 from confide.testing import side_doors
+from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
+from confide_lab.methods.smooth_naive_bayes import smooth_sensitivity
 
 __all__ = ["CLASS_MODELS"]
 

@@ -14,8 +14,8 @@ from benchmarks.planted_kinds import mechanism, method, query
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.mechanisms.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
 from confide.protocol import Meter, Plan
-from confide.regression.adassp import AdaSSP
-from confide.regression.boosted_adassp import BoostedAdaSSP
+from confide_lab.methods.adassp import AdaSSP
+from confide_lab.methods.boosted_adassp import BoostedAdaSSP
 
 __all__ = ["MOMENTS"]
 

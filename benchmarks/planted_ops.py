@@ -16,13 +16,13 @@ from benchmarks.planted_kinds import Fault, law, mechanism
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import gaussian_delta, gaussian_mu
-from confide.guarantees.posterior_pair import largest_shift, leverage_above, pair_delta, posterior_delta
-from confide_lab.published.generalized_ptr_ops import precision_51
 from confide.mechanisms.bounded_rows import moments
-from confide.mechanisms.posterior import LogResidual, Posterior
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Source, seal
-from confide.regression.posterior_sampling import PosteriorSampling
+from confide_lab.aggregates.posterior import LogResidual, Posterior
+from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above, pair_delta, posterior_delta
+from confide_lab.methods.posterior_sampling import PosteriorSampling
+from confide_lab.published.generalized_ptr_ops import precision_51
 
 __all__ = ["OPS_FAULTS", "PAIR", "Certificates", "frequency", "one_dimension"]
 

@@ -11,20 +11,20 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, contract, neighbours
-from confide.mechanisms import minimiser
 from confide.mechanisms.bounded_rows import BoundedRows
-from confide.mechanisms.coefficients import QuadraticCoefficients
-from confide.mechanisms.minimiser import BallMinimiser
 from confide.mechanisms.scores import ClippedScores
 from confide.protocol import Gram, Meter, Plan, Source, Total
-from confide.regression.adassp import AdaSSP
-from confide.regression.analyze_gauss import AnalyzeGauss
-from confide.regression.boosted_adassp import BoostedAdaSSP
-from confide.regression.functional_mechanism import FunctionalMechanism
-from confide.regression.gradient_descent import GradientDescent
-from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss
-from confide.regression.output_perturbation import OutputPerturbation
 from confide.testing import checks, side_doors
+from confide_lab.aggregates import minimiser
+from confide_lab.aggregates.coefficients import QuadraticCoefficients
+from confide_lab.aggregates.minimiser import BallMinimiser
+from confide_lab.methods.adassp import AdaSSP
+from confide_lab.methods.analyze_gauss import AnalyzeGauss
+from confide_lab.methods.boosted_adassp import BoostedAdaSSP
+from confide_lab.methods.functional_mechanism import FunctionalMechanism
+from confide_lab.methods.gradient_descent import GradientDescent
+from confide_lab.methods.johnson_lindenstrauss import JohnsonLindenstrauss
+from confide_lab.methods.output_perturbation import OutputPerturbation
 
 __all__ = ["RIVALS"]
 

@@ -22,6 +22,7 @@ from confide.guarantees.selection import TruncatedNegativeBinomial, tradeoff_del
 from confide.mechanisms import selection as parts
 from confide.protocol import Meter, Plan, Release, Source, seal
 from confide.selection import Select
+from confide_lab.methods import AdaSSP
 
 __all__ = ["SELECT_FAULTS", "moved_by_one", "winner_alone"]
 
@@ -92,7 +93,7 @@ class _ShowsALoser(Select):
 
 
 def _candidates() -> list[Any]:
-    return [cf.regression.AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2, 1.4)]
+    return [AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2, 1.4)]
 
 
 def _audited(kind: type[Select]) -> Callable[[bool, int, int], Audit]:

@@ -12,14 +12,14 @@ import numpy as np
 from benchmarks.planted_kinds import mechanism, method
 from benchmarks.planted_toy import LINE_SCHEMA
 from confide.guarantees import ApproxDP
-from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.mechanisms.rows import scaled
 from confide.mechanisms.scores import ClippedScores
 from confide.protocol import Meter, Plan, Total
-from confide.regression.functional_mechanism import FunctionalMechanism
-from confide.regression.gradient_descent import GradientDescent
-from confide.regression.johnson_lindenstrauss import sketch_ratio
-from confide.regression.output_perturbation import OutputPerturbation
+from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
+from confide_lab.methods.functional_mechanism import FunctionalMechanism
+from confide_lab.methods.gradient_descent import GradientDescent
+from confide_lab.methods.johnson_lindenstrauss import sketch_ratio
+from confide_lab.methods.output_perturbation import OutputPerturbation
 
 __all__ = ["STEPS"]
 

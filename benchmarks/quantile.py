@@ -13,9 +13,9 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.coverage import interval
+from confide.mechanisms import Quantile
 from confide_lab.runner import Study, version_of_sources
 from confide_lab.runner import run as run_study
-from confide.mechanisms import Quantile
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, steps=1025)})
 Q = (0.1, 0.5, 0.9)

@@ -22,10 +22,11 @@ from benchmarks.truth_plain import plain_intervals
 from confide import gate
 from confide.classification import ClassSums, EfficientPTRBayes
 from confide.errors import PlanError
-from confide_lab.fits import _epsilon
 from confide.mechanisms.quantile import Quantile
 from confide.protocol import Method, Plan, seal
-from confide.regression import SSP, SSP2, BinAgg, EfficientPTR, EfficientPTRKernel, KernelCurve, Logistic
+from confide.regression import SSP, SSP2, EfficientPTR, EfficientPTRKernel, KernelCurve, Logistic
+from confide_lab.fits import _epsilon
+from confide_lab.methods import BinAgg
 
 __all__ = ["LINES", "OTHERS", "Cell", "refusal", "replicate"]
 

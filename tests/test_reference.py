@@ -15,6 +15,7 @@ from confide.mechanisms.quantile import Quantile
 from confide.protocol import Method
 from confide.schema import Practice
 from confide.testing.practice import ZeroNoise
+from confide_lab.methods import BinAgg, PosteriorSampling
 
 FINE = 2**22
 SCHEMA = cf.Schema(
@@ -67,7 +68,7 @@ def ols(columns: dict[str, Any], response: pd.Series[float]) -> pd.Series[float]
 FRAME = raw()
 HAND = by_hand(FRAME)
 READ = Practice.of(FRAME, SCHEMA)
-LINES = [cf.regression.SSP, cf.regression.BinAgg, cf.regression.EfficientPTR]
+LINES = [cf.regression.SSP, BinAgg, cf.regression.EfficientPTR]
 
 
 @pytest.mark.parametrize("method", LINES)
@@ -185,5 +186,5 @@ def test_every_method_that_states_an_interval_has_a_reference() -> None:
     }
     assert lacking == without
     with pytest.raises(cf.PlanError, match="very records of a release"):
-        cf.regression.PosteriorSampling("y ~ x", target="ridge").reference(READ)
+        PosteriorSampling("y ~ x", target="ridge").reference(READ)
     assert all(registry.get(name).reference is not base for name in ("ssp2", "ssp", "quantile", "class_sums"))

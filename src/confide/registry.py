@@ -87,7 +87,8 @@ def get(name: str) -> type[Any]:
         raise PlanError(
             f"no method {name!r}"
             + (f"; did you mean {near[0]!r}?" if near else "")
-            + f"; there are: {', '.join(names)}"
+            + f"; there are: {', '.join(names)}; a method of another package is there once that package is installed "
+            "(confide-lab brings those kept for comparison)"
         )
     return _load(name)
 

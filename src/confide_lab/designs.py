@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide_lab.fits import Case
 from confide.schema import Categorical, Integer, Numeric, Schema
+from confide_lab.fits import Case
 
 __all__ = ["FRESH", "Fresh", "Truth", "case_of", "development", "fresh_design", "uniform"]
 

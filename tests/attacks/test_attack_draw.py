@@ -9,7 +9,7 @@ from benchmarks.planted_toy import LINE_SCHEMA
 import confide as cf
 from confide.errors import ReleaseError
 from confide.noise import SimulatedNoise
-from confide.regression.wavelet import Wavelet
+from confide_lab.methods.wavelet import Wavelet
 
 
 @pytest.mark.parametrize("kind", [_WritesToThePlan, _KeepsZeros])

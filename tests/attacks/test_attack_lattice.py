@@ -23,13 +23,13 @@ from scipy import stats
 
 import confide as cf
 from confide.audit.lattice import lattice
-from confide.classification import SmoothNaiveBayes
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
-from confide.regression.adaops import AdaOPS
-from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing.checks import Case, _shows_no_lattice
 from confide.testing.contract import tried
+from confide_lab.methods import SmoothNaiveBayes
+from confide_lab.methods.adaops import AdaOPS
+from confide_lab.methods.posterior_sampling import PosteriorSampling
 
 FORMULA = "y ~ x0 + x1 + x2 + x3"
 SCHEMA = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(4)}, "y": cf.Numeric(-1, 1)})

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.classification.smooth_naive_bayes import SmoothNaiveBayes
 from confide.mechanisms.collected import Collected
 from confide.mechanisms.kernel_cells import UNIT
 from confide.mechanisms.kernel_points import WEIGHT, KernelSafety
@@ -23,6 +22,8 @@ from confide.regression.kernel_curve import KernelCurve
 from confide.regression.kernel_reading import Smooth
 from confide.regression.logistic import Logistic
 from confide.selection import Select
+from confide_lab.methods import AdaSSP
+from confide_lab.methods.smooth_naive_bayes import SmoothNaiveBayes
 
 LOGIT = cf.Schema({"x0": cf.Numeric(-1, 1), "x1": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
 LINE = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
@@ -99,7 +100,7 @@ def test_smooth_bayes_and_selection_refuse_units_of_two() -> None:
     with pytest.raises(cf.errors.PrivacyError, match="rows_per_unit"):
         cf.plan(SmoothNaiveBayes("k ~ x"), two, cf.PureDP(1.0))
     lines = cf.Schema(dict(LINE.columns), rows_per_unit=2, unit="person")
-    tried = [cf.regression.AdaSSP("y ~ x", row_bound=bound) for bound in (1.0, 1.2)]
+    tried = [AdaSSP("y ~ x", row_bound=bound) for bound in (1.0, 1.2)]
     with pytest.raises(cf.errors.PrivacyError, match="rows_per_unit"):
         cf.plan(Select(tried), lines, cf.ApproxDP(1.0, 1e-6))
 
@@ -208,7 +209,7 @@ def test_scores_under_substitute_leave_room_for_a_record_that_changes_its_part(m
     from confide.mechanisms import selection as parts
 
     cf.register(Select)
-    tried = [cf.regression.AdaSSP("y ~ x", row_bound=bound) for bound in (1.0, 1.2, 1.3, 1.4)]
+    tried = [AdaSSP("y ~ x", row_bound=bound) for bound in (1.0, 1.2, 1.3, 1.4)]
     method, asked, seen = Select(tried, runs=6.0), [], parts.score_noise
     monkeypatch.setattr(parts, "score_noise", lambda mu: (asked.append(mu), seen(mu))[1])
     g = np.random.default_rng(1)

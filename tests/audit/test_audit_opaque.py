@@ -21,6 +21,7 @@ from confide.audit.pairs import Domain
 from confide.audit.verdict import Audit, Finding
 from confide.mechanisms import ColumnMoments
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Release, Source, Total, leaves
+from confide_lab.methods import BinAgg, JohnsonLindenstrauss, PosteriorSampling
 
 XY = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 # here those whose releases cost little, and as many runs as tell their faults: too little noise in a sketch and in class means, a test
@@ -70,7 +71,7 @@ def test_the_verdict_is_in_every_output() -> None:
 
 
 def test_the_certificates_of_a_posterior_sample_are_replayed_exactly() -> None:
-    method, schema = cf.regression.PosteriorSampling("y ~ 0 + a"), XY
+    method, schema = PosteriorSampling("y ~ 0 + a"), XY
     plan, frame = cf.plan(method, schema, cf.GDP(1.0, 1e-6)), XY.sample(30, 1)
     found = replay(method, plan, cf.read(frame, schema), cf.read(frame.iloc[1:], schema))
     assert found.ok and set(found.moved) == {"eigenvalue", "residual"} and found.drawn >= {"line"}
@@ -80,14 +81,14 @@ def test_the_certificates_of_a_posterior_sample_are_replayed_exactly() -> None:
 
 
 def test_the_table_after_a_private_tree_is_replayed_at_the_same_tree() -> None:
-    method = cf.regression.BinAgg("y ~ a", tree="privtree", depth=4)
+    method = BinAgg("y ~ a", tree="privtree", depth=4)
     plan, frame = cf.plan(method, XY, cf.GDP(1.0)), XY.sample(30, 1)
     found = replay(method, plan, cf.read(frame, XY), cf.read(frame.iloc[1:], XY))
     assert found.ok and "cells" in found.moved and found.moved["cells"].ratio <= 1
 
 
 def test_every_kind_of_certificate_is_found() -> None:
-    plan = cf.plan(cf.regression.PosteriorSampling("y ~ a"), XY, cf.GDP(1.0, 1e-6))
+    plan = cf.plan(PosteriorSampling("y ~ a"), XY, cf.GDP(1.0, 1e-6))
     assert [spend.name for spend, _ in certificates(plan.event)] == ["eigenvalue", "residual"]
 
 
@@ -171,7 +172,7 @@ def test_too_few_runs_say_so() -> None:
 
 
 def test_without_runs_an_opaque_release_is_untested_and_says_why() -> None:
-    found = audit(cf.regression.JohnsonLindenstrauss("y ~ a", rows=40), XY, runs=0)
+    found = audit(JohnsonLindenstrauss("y ~ a", rows=40), XY, runs=0)
     assert found.verdict == "untested" and not found.ok
     assert any("runs=0" in state.reason for state in found.untested)
 
@@ -192,11 +193,11 @@ def test_a_method_that_names_no_worst_pairs_is_told_apart() -> None:
 
 def test_an_opaque_method_is_audited_at_a_level_that_runs_can_tell() -> None:
     assert usual_request(cf.regression.SSP("y ~ a"), XY) == cf.GDP(1.0)
-    assert usual_request(cf.regression.PosteriorSampling("y ~ a"), XY) == cf.GDP(2.0, 0.05)
-    assert usual_request(cf.regression.JohnsonLindenstrauss("y ~ a"), XY) == cf.ApproxDP(2.0, 0.1)
+    assert usual_request(PosteriorSampling("y ~ a"), XY) == cf.GDP(2.0, 0.05)
+    assert usual_request(JohnsonLindenstrauss("y ~ a"), XY) == cf.ApproxDP(2.0, 0.1)
 
 
 def test_pairs_of_many_records_are_tried_on_opaque_releases() -> None:
-    method = cf.regression.PosteriorSampling("y ~ a")
+    method = PosteriorSampling("y ~ a")
     plan = cf.plan(method, XY, cf.GDP(1.0, 1e-6))
     assert max(len(one) for one, _ in neighbours(method, plan, XY)) >= 1_000

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide import registry
-from confide.classification import ClassSums, NaiveBayes
+from confide.classification import ClassSums
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import ClassRows, ClassTotal, SquareRows
 from confide.errors import NoResult, PlanError
@@ -23,6 +23,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Total
 from confide.results.classes import ClassModel
 from confide.testing import ZeroNoise, check_method, codes_of
+from confide_lab.methods import NaiveBayes
 
 SCHEMA = cf.Schema({"kind": cf.Categorical(["a", "b", "c"]), "x": cf.Numeric(-2, 3), "y": cf.Numeric(0, 10)})
 SUBSTITUTE = cf.GDP(1.0, relation="substitute")

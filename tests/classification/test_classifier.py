@@ -18,10 +18,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 import confide as cf
 from confide import registry
-from confide.classification import ClassSums, EfficientPTRBayes, NaiveBayes
+from confide.classification import ClassSums, EfficientPTRBayes
 from confide.errors import NoResult, PlanError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.sklearn import PrivateClassifier
+from confide_lab.methods import NaiveBayes
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-3, 3), "b": cf.Numeric(-3, 3), "kind": cf.Categorical(["no", "yes"])}, dataset="d")
 

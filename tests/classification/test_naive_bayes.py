@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide import registry
-from confide.classification import NaiveBayes, SmoothNaiveBayes
 from confide.classification.class_design import ClassDesign
-from confide.classification.laplace_rows import ClassCounts, ClassPowers, LevelCounts
-from confide.classification.smooth_naive_bayes import smooth_sensitivity
 from confide.errors import PlanError
-from confide_lab.experiments.eptr_bayes import measure, measure_intervals
-from confide_lab.published.eptr_bayes import dpnb, dpnbss, eptr_bayes
 from confide.noise import SimulatedNoise
 from confide.protocol import Total, seal
 from confide.testing import ZeroNoise, check_method, codes_of
+from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
+from confide_lab.experiments.eptr_bayes import measure, measure_intervals
+from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
+from confide_lab.methods.smooth_naive_bayes import smooth_sensitivity
+from confide_lab.published.eptr_bayes import dpnb, dpnbss, eptr_bayes
 
 SCHEMA = cf.Schema(
     {

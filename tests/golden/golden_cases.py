@@ -24,6 +24,19 @@ from confide.protocol.event_files import event_to_dict
 from confide.protocol.exact import array_to_dict, digest, fraction_to_text, pack
 from confide.selection import Select
 from confide.synthesis.table import SyntheticTable
+from confide_lab.methods import (
+    AdaOPS,
+    AdaSSP,
+    AnalyzeGauss,
+    BinAgg,
+    BoostedAdaSSP,
+    FunctionalMechanism,
+    GradientDescent,
+    JohnsonLindenstrauss,
+    OutputPerturbation,
+    PosteriorSampling,
+    Wavelet,
+)
 
 __all__ = ["CASES", "FILE", "SCHEMA", "machine", "record"]
 
@@ -44,11 +57,11 @@ _PLAIN = "y ~ x + w"
 
 #: name -> (method, guarantee)
 CASES: Mapping[str, tuple[Any, Any]] = {
-    "adaops": (cf.regression.AdaOPS(_PLAIN), cf.GDP(1.0, 1e-6)),
-    "adassp": (cf.regression.AdaSSP(_MIXED), cf.GDP(1.0)),
-    "analyze_gauss": (cf.regression.AnalyzeGauss(_MIXED), cf.GDP(1.0)),
-    "binagg": (cf.regression.BinAgg(_PLAIN), cf.GDP(1.0)),
-    "boosted_adassp": (cf.regression.BoostedAdaSSP(_MIXED, rounds=3), cf.GDP(1.0)),
+    "adaops": (AdaOPS(_PLAIN), cf.GDP(1.0, 1e-6)),
+    "adassp": (AdaSSP(_MIXED), cf.GDP(1.0)),
+    "analyze_gauss": (AnalyzeGauss(_MIXED), cf.GDP(1.0)),
+    "binagg": (BinAgg(_PLAIN), cf.GDP(1.0)),
+    "boosted_adassp": (BoostedAdaSSP(_MIXED, rounds=3), cf.GDP(1.0)),
     "class_sums": (classification.ClassSums("g ~ x + w"), cf.GDP(1.0)),
     "efficient_ptr": (cf.regression.EfficientPTR(_PLAIN), cf.GDP(1.0, 1e-5)),
     "efficient_ptr_bayes": (classification.EfficientPTRBayes("g ~ x + w", c0=0.1), cf.GDP(1.0, 1e-5)),
@@ -56,16 +69,16 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         cf.regression.EfficientPTRKernel("y ~ x", points=[1.0, 2.0], bandwidth=0.5, least=40.0),
         cf.GDP(2.0, 1e-4),
     ),
-    "functional_mechanism": (cf.regression.FunctionalMechanism(_PLAIN), cf.PureDP(1.0)),
-    "gradient_descent": (cf.regression.GradientDescent(_PLAIN), cf.GDP(1.0)),
-    "johnson_lindenstrauss": (cf.regression.JohnsonLindenstrauss(_PLAIN), cf.ApproxDP(1.0, 1e-6)),
+    "functional_mechanism": (FunctionalMechanism(_PLAIN), cf.PureDP(1.0)),
+    "gradient_descent": (GradientDescent(_PLAIN), cf.GDP(1.0)),
+    "johnson_lindenstrauss": (JohnsonLindenstrauss(_PLAIN), cf.ApproxDP(1.0, 1e-6)),
     "kernel_curve": (cf.regression.KernelCurve("y ~ x"), cf.GDP(1.0)),
     "logistic": (cf.regression.Logistic("z ~ x + w", mechanism="objective"), cf.ApproxDP(1.0, 1e-6)),
     "naive_bayes": (classification.NaiveBayes("g ~ x + w"), cf.GDP(1.0)),
-    "output_perturbation": (cf.regression.OutputPerturbation(_PLAIN), cf.GDP(1.0)),
-    "posterior_sampling": (cf.regression.PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
-    "adaops ridge": (cf.regression.AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
-    "posterior_sampling ridge": (cf.regression.PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
+    "output_perturbation": (OutputPerturbation(_PLAIN), cf.GDP(1.0)),
+    "posterior_sampling": (PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
+    "adaops ridge": (AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
+    "posterior_sampling ridge": (PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "quantile": (Quantile("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "safe_release": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), gamma_plan=30),
@@ -92,7 +105,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "ssp2": (cf.regression.SSP2(_MIXED), cf.GDP(1.0)),
     "ssp2 robust": (cf.regression.SSP2(_MIXED, target="robust"), cf.GDP(1.0)),
     "synthetic_table": (SyntheticTable(_PLAIN), cf.GDP(1.0)),
-    "wavelet": (cf.regression.Wavelet("y ~ x"), cf.GDP(1.0)),
+    "wavelet": (Wavelet("y ~ x"), cf.GDP(1.0)),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from confide.errors import PrivacyError
 from confide.guarantees import gaussian_delta
-from confide.guarantees.posterior_pair import (
+from confide_lab.aggregates.posterior_pair import (
     largest_precision,
     largest_shift,
     leverage_above,

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide_lab.published.binagg import ERRATA, bin_sums, binagg, line, privtree, shares, spent, synthetic_rows
-from confide.mechanisms.cell_sums import CellRows
-from confide.regression.binagg import BinAgg
 from confide.testing import codes_of
+from confide_lab.aggregates.cell_sums import CellRows
+from confide_lab.methods.binagg import BinAgg
+from confide_lab.published.binagg import ERRATA, bin_sums, binagg, line, privtree, shares, spent, synthetic_rows
 
 UNIT = np.array([[0.0, 1.0]] * 2)
 

@@ -10,15 +10,15 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.binagg import privtree
-from confide.mechanisms.bins import plan_bins, read_bins
-from confide.mechanisms.cell_sums import CellRows, CellSums
 from confide.mechanisms.rows import BOUND
-from confide.mechanisms.trees import Bins, Paths, by_decisions, decided, path_cost, private_decisions
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance
-from confide.regression.binagg import BinAgg
 from confide.testing import codes_of
+from confide_lab.aggregates.bins import plan_bins, read_bins
+from confide_lab.aggregates.cell_sums import CellRows, CellSums
+from confide_lab.aggregates.trees import Bins, Paths, by_decisions, decided, path_cost, private_decisions
+from confide_lab.methods.binagg import BinAgg
+from confide_lab.published.binagg import privtree
 
 SCHEMA = cf.Schema(
     {

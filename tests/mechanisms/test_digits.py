@@ -9,8 +9,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from confide.mechanisms.digits import cholesky, in_digits, numbers, solved, whole
-from confide.mechanisms.posterior import Posterior, apart, sample_step
+from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole
+from confide_lab.aggregates.posterior import Posterior, apart, sample_step
 
 
 def hilbert(k: int) -> np.ndarray:

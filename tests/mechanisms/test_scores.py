@@ -17,8 +17,8 @@ from confide.mechanisms.rows import Box
 from confide.mechanisms.scores import ClippedScores, default_clip, descend, plan_descent
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance, Meter, Plan, Together, Total, mu_squared
-from confide.regression.gradient_descent import GradientDescent
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.methods.gradient_descent import GradientDescent
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 DESIGN = cf.Design.of("y ~ a + b", SCHEMA)

@@ -26,6 +26,7 @@ from confide.protocol.event_files import event_to_dict
 from confide.protocol.events import Event, is_path
 from confide.protocol.files import FORMAT, from_file
 from confide.protocol.reading import DIFFERENT_DIGITS, EVENT_DEPTH, FILE_CHARACTERS, LEAVES, PATHS
+from confide_lab.methods import AdaSSP, BoostedAdaSSP, GradientDescent
 
 SECONDS = 2.0  # of processor time, for reading, inferring and printing together
 PER_METHOD = 25
@@ -284,8 +285,8 @@ def test_messages_quote_nothing_that_a_terminal_would_run() -> None:
 
 def test_the_largest_plans_are_within_the_limits() -> None:
     for method in (
-        cf.regression.GradientDescent("y ~ a + b", iterations=1_000),
-        cf.regression.BoostedAdaSSP("y ~ a", rounds=1_000),
+        GradientDescent("y ~ a + b", iterations=1_000),
+        BoostedAdaSSP("y ~ a", rounds=1_000),
     ):
         plan = cf.plan(method, LINE, cf.GDP(1.0))
         assert cf.Plan.from_json(plan.to_json()) == plan
@@ -299,8 +300,8 @@ def test_a_plan_that_could_not_be_read_back_is_refused_before_the_charge(tmp_pat
 
 def test_a_setting_may_be_called_float() -> None:
     schema = cf.Schema({"float": _COLUMN, "y": _COLUMN})
-    plan = cf.plan(cf.regression.AdaSSP("log(y) ~ float", term_bounds={"log(y)": (-1.0, 1.0)}), schema, cf.GDP(1.0))
-    only = cf.plan(cf.regression.AdaSSP("y ~ I(float**2)"), schema, cf.GDP(1.0))
+    plan = cf.plan(AdaSSP("log(y) ~ float", term_bounds={"log(y)": (-1.0, 1.0)}), schema, cf.GDP(1.0))
+    only = cf.plan(AdaSSP("y ~ I(float**2)"), schema, cf.GDP(1.0))
     for one in (plan, only):
         assert cf.Plan.from_json(one.to_json()) == one
 

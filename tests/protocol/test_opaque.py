@@ -14,6 +14,7 @@ from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Opaque, Plan, Proved, Spend, Together, exact_cost, fold, leaves
 from confide.protocol.event_files import event_from_dict, event_to_dict
+from confide_lab.methods import PosteriorSampling, SmoothNaiveBayes
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 HIDING = Spend("line", "grid_gaussian", Fraction(4), "l2", Fraction(1024), Fraction(1, 4), (2,))
@@ -86,7 +87,7 @@ def test_files_of_events_keep_what_hides_and_need_nothing_without() -> None:
 
 
 def test_a_release_with_hidden_numbers_reads_back_and_a_changed_one_does_not() -> None:
-    method = cf.regression.PosteriorSampling("y ~ a")
+    method = PosteriorSampling("y ~ a")
     source = cf.read(SCHEMA.sample(50, 1), SCHEMA)
     release = cf.release(method, source, cf.GDP(1.0, 1e-6), ledger=None, noise=SimulatedNoise(1))
     text = release.to_json()
@@ -102,9 +103,7 @@ def test_a_release_with_hidden_numbers_reads_back_and_a_changed_one_does_not() -
 
 
 def test_a_pure_spend_beside_an_approximate_release_adds_its_epsilon() -> None:
-    proved = Proved.of(
-        ApproxDP(1.0, 1e-6), cf.classification.SmoothNaiveBayes("y ~ a"), SCHEMA, kinds=(PureDP, ApproxDP)
-    )
+    proved = Proved.of(ApproxDP(1.0, 1e-6), SmoothNaiveBayes("y ~ a"), SCHEMA, kinds=(PureDP, ApproxDP))
     counts = replace(HIDING, law="grid_laplace", norm="l1", scale=Fraction(40), sensitivity=Fraction(4))
     left = proved.rest(counts)
     assert isinstance(left, ApproxDP) and left.epsilon == pytest.approx(0.9) and left.delta == 1e-6

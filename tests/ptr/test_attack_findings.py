@@ -19,6 +19,7 @@ from confide.mechanisms.safety import bound_from, pack_bound
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, Test, Together
 from confide.protocol.proof import statements_hold
+from confide_lab.methods import PosteriorSampling
 
 
 def test_a_loss_beyond_every_limit_does_not_pass() -> None:
@@ -99,7 +100,7 @@ def test_an_estimate_that_was_cut_is_no_plain_answer() -> None:
 def test_a_balanced_preset_without_a_sample_is_refused_before_the_charge_or_declines(mu: float) -> None:
     """Whether a sample is possible follows from public numbers alone, and no branch of the plan is empty."""
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    method = cf.regression.PosteriorSampling("y ~ x", penalty=0.01, preset="balanced", most_records=1000)
+    method = PosteriorSampling("y ~ x", penalty=0.01, preset="balanced", most_records=1000)
     data = cf.read(schema.sample(500, seed=2), schema)
     try:
         release = cf.release(method, data, cf.GDP(mu, 1e-9), ledger=None)

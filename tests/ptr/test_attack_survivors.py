@@ -15,12 +15,13 @@ import confide as cf
 from confide.mechanisms import records
 from confide.mechanisms.certified_line import LeastEigenvalue
 from confide.mechanisms.classic_ptr import DistanceTest, StableRelease, geometric_threshold
-from confide.mechanisms.posterior import quantile_of, reach_of
 from confide.mechanisms.safe_release import SafeRelease
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, Test, exact_cost
 from confide.protocol.event_files import event_from_dict, event_to_dict
 from confide.protocol.proof import statements_hold
+from confide_lab.aggregates.posterior import quantile_of, reach_of
+from confide_lab.methods import AdaOPS, PosteriorSampling
 
 
 def spend(name: str) -> Spend:
@@ -132,7 +133,7 @@ def test_a_reply_by_a_hair_is_marked() -> None:
 def test_the_response_of_a_line_with_a_start_is_within_reach() -> None:
     """Planted: Y = 1 where lines pass through a start that is not 0; responses r - u'start are longer."""
     schema = cf.Schema({"x": cf.Numeric(-1, 3, steps=5), "y": cf.Numeric(5, 7, steps=3)})
-    method = cf.regression.PosteriorSampling("y ~ x - 1")
+    method = PosteriorSampling("y ~ x - 1")
     design = method._design(schema)
     rows, (start, basis) = method._rows(design), method._lines(design)
     corners = np.array([[i, j] for i in range(5) for j in range(3)], dtype=np.float64).T
@@ -152,8 +153,8 @@ def test_no_reply_holds_no_numbers(privacy: cf.GDP) -> None:
     data = cf.read(schema.sample(20, seed=2), schema)
     for method in (
         cf.regression.EfficientPTR("y ~ x"),
-        cf.regression.PosteriorSampling("y ~ x", penalty=0.01, target="ridge"),
-        cf.regression.AdaOPS("y ~ x", penalty=0.01),
+        PosteriorSampling("y ~ x", penalty=0.01, target="ridge"),
+        AdaOPS("y ~ x", penalty=0.01),
     ):
         found = method.infer(cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1)))
         assert found.status == "no_reply"

@@ -12,9 +12,9 @@ from scipy.optimize import brentq
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
-from confide_lab.published import generalized_ptr as published
 from confide.noise import SimulatedNoise
 from confide.ptr import LossTest, UniformBound, generalized_guarantee, generalized_rdp
+from confide_lab.published import generalized_ptr as published
 
 
 def test_the_deltas_of_test_and_mechanism_do_not_add() -> None:

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide_lab.experiments.gptr import FIGURE1, INTERVALS, measure_figure1, measure_intervals
-from confide_lab.experiments.gptr_fits import FITS, posterior_sample, ssp_gdp
-from confide.mechanisms.posterior import chosen_penalty
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
-from confide.regression.adaops import AdaOPS
-from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing import check_method
+from confide_lab.aggregates.posterior import chosen_penalty
+from confide_lab.experiments.gptr import FIGURE1, INTERVALS, measure_figure1, measure_intervals
+from confide_lab.experiments.gptr_fits import FITS, posterior_sample, ssp_gdp
+from confide_lab.methods.adaops import AdaOPS
+from confide_lab.methods.posterior_sampling import PosteriorSampling
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 ASKED = cf.GDP(1.0, 1e-6)

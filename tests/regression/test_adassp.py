@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.adassp import adassp, spent
 from confide.mechanisms.bounded_rows import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
 from confide.noise import SimulatedNoise
 from confide.protocol import Question, leaves
-from confide.regression.adassp import AdaSSP
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.methods.adassp import AdaSSP
+from confide_lab.published.adassp import adassp, spent
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "c": cf.Numeric(-1, 1), "y": cf.Numeric(-20, 30)})
 FORMULA = "y ~ a + b + c"

@@ -11,11 +11,11 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.analyze_gauss import analyze_gauss
 from confide.noise import SimulatedNoise
 from confide.protocol import Question
-from confide.regression.analyze_gauss import AnalyzeGauss
 from confide.testing import ZeroNoise
+from confide_lab.methods.analyze_gauss import AnalyzeGauss
+from confide_lab.published.analyze_gauss import analyze_gauss
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 FORMULA = "y ~ a + b"

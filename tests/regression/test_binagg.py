@@ -11,13 +11,13 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.mechanisms.bins import NoisyBins, read_bins
-from confide.mechanisms.trees import Paths
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, leaves
-from confide.regression.binagg import BinAgg, fit_bins
 from confide.regression.normal_equations import Line
 from confide.testing import ZeroNoise, check_method
+from confide_lab.aggregates.bins import NoisyBins, read_bins
+from confide_lab.aggregates.trees import Paths
+from confide_lab.methods.binagg import BinAgg, fit_bins
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 METHODS = [

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.boosted_adassp import boosted_adassp, spent
 from confide.mechanisms.bounded_rows import ClippedResidualRows
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves
-from confide.regression.boosted_adassp import BoostedAdaSSP
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.methods.boosted_adassp import BoostedAdaSSP
+from confide_lab.published.boosted_adassp import boosted_adassp, spent
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 FORMULA = "y ~ a + b"

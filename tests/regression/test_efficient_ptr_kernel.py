@@ -15,12 +15,12 @@ from scipy import stats
 
 import confide as cf
 from confide.errors import NoResult, PlanError, PrivacyError
-from confide_lab.experiments.eptr_kernel import curve, smoothed
 from confide.mechanisms.kernel_points import WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.noise import SimulatedNoise
 from confide.protocol import Total
 from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
 from confide.testing import ZeroNoise, check_method
+from confide_lab.experiments.eptr_kernel import curve, smoothed
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
 TWO = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})

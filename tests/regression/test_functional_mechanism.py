@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.functional_mechanism import functional_mechanism
-from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.noise import SimulatedNoise
-from confide.regression.functional_mechanism import FunctionalMechanism
 from confide.testing import ZeroNoise, check_method, codes_of
+from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
+from confide_lab.methods.functional_mechanism import FunctionalMechanism
+from confide_lab.published.functional_mechanism import functional_mechanism
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 DESIGN = cf.Design.of("y ~ a + b", SCHEMA)

@@ -11,12 +11,12 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.dp_gd import REAL_DATA, SIMULATION, dp_gd, dp_gd_grid
 from confide.mechanisms.scores import ClippedScores
 from confide.noise import SimulatedNoise
 from confide.protocol import exact_cost, leaves
-from confide.regression.gradient_descent import GradientDescent
 from confide.testing import ZeroNoise, check_method, codes_of
+from confide_lab.methods.gradient_descent import GradientDescent
+from confide_lab.published.dp_gd import REAL_DATA, SIMULATION, dp_gd, dp_gd_grid
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 

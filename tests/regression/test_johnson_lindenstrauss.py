@@ -15,11 +15,11 @@ from scipy import integrate, stats
 import confide as cf
 from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import calibrate_gaussian
-from confide_lab.published.johnson_lindenstrauss import johnson_lindenstrauss, sketch_width
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, seal
-from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta, sketch_ratio
 from confide.testing import check_method
+from confide_lab.methods.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta, sketch_ratio
+from confide_lab.published.johnson_lindenstrauss import johnson_lindenstrauss, sketch_width
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)}, dataset="survey")
 ASKED = cf.ApproxDP(1.0, 1e-6)
@@ -256,7 +256,7 @@ def test_the_grid_of_a_sketch_is_no_finer_than_its_noise_allows() -> None:
         least = Fraction(own.l2_squared / plan.constants["ratio"]) * Fraction(np.sqrt(rows))
         assert least / 2**20 <= release["sketch"].step <= least / 2**19
     # the same sketch in exact rationals: a Cholesky factor in 120 digits, whole normal numbers
-    from confide.mechanisms.digits import cholesky, numbers
+    from confide_lab.aggregates.digits import cholesky, numbers
 
     (gram,) = source.aggregate(plan.statistic("moments"))
     ridge = own.l2_squared / plan.constants["ratio"]

@@ -17,12 +17,12 @@ from scipy import stats
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.experiments.eptr_kernel import curve, smoothed
 from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums
 from confide.noise import SimulatedNoise
 from confide.regression.kernel_curve import KernelCurve
 from confide.regression.kernel_reading import Smooth
 from confide.testing import ZeroNoise, check_method
+from confide_lab.experiments.eptr_kernel import curve, smoothed
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
 

@@ -18,6 +18,7 @@ from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Design
 from confide.testing.practice import ZeroNoise
+from confide_lab.methods import AdaSSP, AnalyzeGauss, BinAgg, BoostedAdaSSP, NaiveBayes
 
 SCHEMA = cf.Schema(
     {
@@ -54,12 +55,12 @@ def reason(method: Any, frame: pd.DataFrame, privacy: Any, question: Any = None,
 METHODS = [
     (cf.regression.SSP(FORMULA), cf.GDP(1.0)),
     (cf.regression.SSP2(FORMULA), cf.GDP(1.0)),
-    (cf.regression.BinAgg("y ~ x + g"), cf.GDP(1.0)),
-    (cf.regression.AnalyzeGauss(FORMULA), cf.GDP(1.0)),
-    (cf.regression.AdaSSP(FORMULA), cf.GDP(1.0)),
-    (cf.regression.BoostedAdaSSP(FORMULA), cf.GDP(1.0)),
+    (BinAgg("y ~ x + g"), cf.GDP(1.0)),
+    (AnalyzeGauss(FORMULA), cf.GDP(1.0)),
+    (AdaSSP(FORMULA), cf.GDP(1.0)),
+    (BoostedAdaSSP(FORMULA), cf.GDP(1.0)),
     (cf.classification.ClassSums("g ~ x"), cf.GDP(1.0)),
-    (cf.classification.NaiveBayes("g ~ x"), cf.PureDP(1.0)),
+    (NaiveBayes("g ~ x"), cf.PureDP(1.0)),
 ]
 
 
@@ -89,7 +90,7 @@ def test_levels_with_records_are_not_named() -> None:
         said = reason(method, records(3_000, "abcd"), privacy)
         assert "level '" not in said[1], method.name
     # too small a budget for the line, with levels that are all there
-    status, said = reason(cf.regression.AnalyzeGauss(FORMULA), records(3_000, "abcd"), cf.GDP(0.02))
+    status, said = reason(AnalyzeGauss(FORMULA), records(3_000, "abcd"), cf.GDP(0.02))
     assert status == "weak" and said.count("level '") < 5
 
 
@@ -138,7 +139,7 @@ def test_the_noise_of_totals_is_that_of_a_symmetric_matrix() -> None:
 
 
 def test_bins_without_noise_count_levels_exactly() -> None:
-    _, said = reason(cf.regression.BinAgg("y ~ g"), records(12, "aab"), cf.GDP(0.2), noise=ZeroNoise())
+    _, said = reason(BinAgg("y ~ g"), records(12, "aab"), cf.GDP(0.2), noise=ZeroNoise())
     found = dict(re.findall(r"level '(\w)' of g has a noisy count of (\S+) ±", said))
     assert found == {"a": "8", "b": "4", "c": "0", "d": "0"}
 
@@ -153,7 +154,7 @@ def test_many_levels_are_counted_and_not_listed() -> None:
 def test_the_margin_of_a_laplace_count_is_a_95_percent_interval() -> None:
     schema = cf.Schema({"g": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
     source = cf.read(pd.DataFrame({"g": ["a"] * 300, "x": [0.5] * 300}), schema)
-    method, hits, runs = cf.classification.NaiveBayes("g ~ x"), 0, 1_000
+    method, hits, runs = NaiveBayes("g ~ x"), 0, 1_000
     for seed in range(runs):
         counts = cf.release(method, source, cf.PureDP(1.0), ledger=None, noise=SimulatedNoise(seed))["counts"]
         margin = LevelCount("g", "a", 0.0, float(np.sqrt(counts.variance)), laplace=True).margin
@@ -180,7 +181,7 @@ def test_an_empty_level_is_named_whatever_the_status() -> None:
     }
     source, silent = cf.read(pd.DataFrame(columns), schema), 0
     for seed in range(20):
-        result = simulated(cf.regression.BinAgg("y ~ x + g"), source, cf.GDP(1.0), seed)
+        result = simulated(BinAgg("y ~ x + g"), source, cf.GDP(1.0), seed)
         silent += "level 'e'" not in result.summary().replace("\n", " ")
     # an empty level stands above 1.96 sds of its noise in 1 of 40: 5 of 20 by chance have a probability of 1e-4
     assert silent < 5

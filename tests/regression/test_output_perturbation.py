@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.errors import PlanError
-from confide_lab.published.output_perturbation import output_perturbation
-from confide.mechanisms.minimiser import BallMinimiser
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram
-from confide.regression.output_perturbation import OutputPerturbation
 from confide.testing import ZeroNoise, check_method
+from confide_lab.aggregates.minimiser import BallMinimiser
+from confide_lab.methods.output_perturbation import OutputPerturbation
+from confide_lab.published.output_perturbation import output_perturbation
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 

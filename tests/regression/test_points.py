@@ -10,10 +10,10 @@ import pytest
 
 import confide as cf
 from confide.noise import SimulatedNoise
-from confide.regression.adassp import AdaSSP
 from confide.regression.normal_equations import Line
-from confide.regression.points import point_estimates, ridge_line, weakness
 from confide.regression.scaling import line_of
+from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
+from confide_lab.methods.adassp import AdaSSP
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 

@@ -18,14 +18,14 @@ from scipy import stats
 
 import confide as cf
 from confide.errors import NoResult, PlanError, PrivacyError
-from confide.guarantees.posterior_pair import largest_shift, posterior_delta
-from confide_lab.published import generalized_ptr_ops as published
 from confide.mechanisms.bounded_rows import Part, moments
-from confide.mechanisms.posterior import LeverageRows, Odds, Posterior, chosen_penalty
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Question, leaves, seal
-from confide.regression.posterior_sampling import PosteriorSampling
 from confide.testing import ZeroNoise, check_method
+from confide_lab.aggregates.posterior import LeverageRows, Odds, Posterior, chosen_penalty
+from confide_lab.aggregates.posterior_pair import largest_shift, posterior_delta
+from confide_lab.methods.posterior_sampling import PosteriorSampling
+from confide_lab.published import generalized_ptr_ops as published
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)}, dataset="survey")
 ASKED = cf.GDP(1.0, 1e-6)
@@ -219,7 +219,7 @@ def test_the_sign_that_is_printed_is_caught_at_its_own_claim() -> None:
 def test_the_release_is_a_sample_of_the_posterior_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whitened by the released precision and penalty, 250 lines have the identity covariance (chi-square, 99.9 %)."""
     # the precision is released: any will do, and a search for each sample takes long
-    monkeypatch.setattr("confide.regression.posterior_sampling.largest_shift", lambda *_: 0.5)
+    monkeypatch.setattr("confide_lab.methods.posterior_sampling.largest_shift", lambda *_: 0.5)
     method, frame = PosteriorSampling("y ~ a + b", penalty=3.0), records(300, 2)
     own = posterior(frame, method)
     root = np.linalg.cholesky(own.gram + 3.0 * np.eye(3))

@@ -21,8 +21,9 @@ from confide.mechanisms.whitened_rows import Frame, LeverageCells, LeverageIndic
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Together, exact_cost, leaves, moved_squared
 from confide.protocol.allowance import Allowance
-from confide.regression import SSP2, GradientDescent
+from confide.regression import SSP2
 from confide.schema import Design
+from confide_lab.methods import GradientDescent
 
 SSP2_SCHEMA = cf.Schema(
     {"a": cf.Numeric(-5, 5), "b": cf.Numeric(0, 1), "k": cf.Integer(0, 1), "y": cf.Numeric(-10, 10)}

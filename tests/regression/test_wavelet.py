@@ -11,8 +11,8 @@ import pytest
 import confide as cf
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
-from confide.regression.wavelet import Wavelet, haar_level
 from confide.testing import ZeroNoise, check_method
+from confide_lab.methods.wavelet import Wavelet, haar_level
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
 

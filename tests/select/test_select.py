@@ -22,10 +22,10 @@ from confide.mechanisms import selection as parts
 from confide.mechanisms.collected import Collected
 from confide.noise import SimulatedNoise
 from confide.protocol import Total, seal
-from confide.regression import AdaSSP, GradientDescent, JohnsonLindenstrauss, OutputPerturbation
 from confide.selection import Select, register_loss, select
 from confide.testing import check_method
 from confide.testing.practice import hostile_frames
+from confide_lab.methods import AdaSSP, GradientDescent, JohnsonLindenstrauss, OutputPerturbation, PosteriorSampling
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
 ASKED = cf.ApproxDP(1.0, 1e-6)
@@ -124,11 +124,11 @@ def test_each_run_is_planned_at_the_base_level() -> None:
 
 
 def test_candidates_that_may_fail_get_their_slack() -> None:
-    tried = [cf.regression.PosteriorSampling("y ~ a + b", penalty=lam) for lam in (1.0, 10.0, 100.0, 1e3)]
+    tried = [PosteriorSampling("y ~ a + b", penalty=lam) for lam in (1.0, 10.0, 100.0, 1e3)]
     method = Select(tried)
     plan = method.plan(SCHEMA, ASKED)
     assert plan.constants["base_slack"] == pytest.approx(1e-7 / 12)
-    known = [cf.regression.PosteriorSampling("y ~ a", preset="balanced", most_records=n) for n in (500, 500)]
+    known = [PosteriorSampling("y ~ a", preset="balanced", most_records=n) for n in (500, 500)]
     assert "at most 500 records" in Select(known).plan(SCHEMA, ASKED).guarantee.assumptions
     inner = method._inner(0, SCHEMA, plan.constants["base_mu"], plan.constants["base_slack"], "add-remove")
     assert (inner.guarantee.mu, inner.guarantee.delta) == (plan.constants["base_mu"], plan.constants["base_slack"])
@@ -292,7 +292,7 @@ def test_no_run_is_no_reply() -> None:
 
 def test_runs_without_a_reply_lose_against_any_other() -> None:
     """Too few records for posterior sampling at the first penalty: the other candidate is released wherever it was drawn."""
-    tried = [cf.regression.PosteriorSampling("y ~ a", penalty=0.01), AdaSSP("y ~ a")]
+    tried = [PosteriorSampling("y ~ a", penalty=0.01), AdaSSP("y ~ a")]
     method = Select(tried, runs=8.0)
     plan = method.plan(SCHEMA, ASKED)
     source = cf.read(records(3, 1), SCHEMA)

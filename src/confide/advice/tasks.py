@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from confide import registry
 from confide.errors import PlanError
 from confide.regression.practice import frame
 from confide.schema import Categorical, Schema
@@ -129,9 +130,15 @@ def _wave(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.rando
     return frame.assign(**{response: _within(schema, response, values)})
 
 
+def _installed(found: Sequence[Named]) -> Sequence[Named]:
+    """Those that are registered: methods for comparison alone come with a package of their own."""
+    there = registry.known()
+    return tuple(one for one in found if one[0] in there)
+
+
 def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
     names = ("ssp2", "ssp", "adassp", "gradient_descent", "output_perturbation", "efficient_ptr", "posterior_sampling")
-    return tuple((name, {}) for name in names)
+    return _installed([(name, {}) for name in names])
 
 
 def _logistic(formula: str, schema: Schema, n: int) -> Sequence[Named]:
@@ -142,7 +149,7 @@ def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:
     response, _ = _columns(formula, schema)
     column = schema[response]
     share = 0.5 / len(column.levels) if isinstance(column, Categorical) else 0.1
-    return (("class_sums", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share}))
+    return _installed([("class_sums", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share})])
 
 
 #: Places at which curves are compared, as shares of the feature's range.
@@ -162,10 +169,12 @@ def _curves(formula: str, schema: Schema, n: int) -> Sequence[Named]:
     width = 0.2 * n**-0.2 * (points[-1] - points[0]) / (_PLACES[-1] - _PLACES[0])
     # half of the kernel sum to expect of even records: sqrt(2 pi) h n over the range, in records at the peak
     least = max(0.5 * (2 * np.pi) ** 0.5 * 0.2 * n**0.8, 1.5)
-    return (
-        ("kernel_curve", {"bandwidth": width}),
-        ("efficient_ptr_kernel", {"points": points, "bandwidth": width, "least": float(least)}),
-        ("wavelet", {}),
+    return _installed(
+        [
+            ("kernel_curve", {"bandwidth": width}),
+            ("efficient_ptr_kernel", {"points": points, "bandwidth": width, "least": float(least)}),
+            ("wavelet", {}),
+        ]
     )
 
 

@@ -1,45 +1,23 @@
-"""Linear regression: the default SSP2, SSP for releases that many questions share, and the published methods beside them."""
+"""Regression: the default line SSP2, SSP for releases that many questions share, logistic regression, curves, propose-test-release."""
 
-from confide.regression.adaops import AdaOPS
-from confide.regression.adassp import AdaSSP
-from confide.regression.analyze_gauss import AnalyzeGauss
-from confide.regression.binagg import BinAgg
-from confide.regression.boosted_adassp import BoostedAdaSSP
 from confide.regression.efficient_ptr import EfficientPTR
 from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
-from confide.regression.functional_mechanism import FunctionalMechanism
-from confide.regression.gradient_descent import GradientDescent
-from confide.regression.johnson_lindenstrauss import JohnsonLindenstrauss
 from confide.regression.kernel_curve import KernelCurve
 from confide.regression.linear import LinearEstimates
 from confide.regression.logistic import Logistic
 from confide.regression.logistic_results import LogisticEstimates
-from confide.regression.output_perturbation import OutputPerturbation
-from confide.regression.posterior_sampling import PosteriorSampling
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.ssp import SSP
 from confide.regression.ssp2 import SSP2
-from confide.regression.wavelet import Wavelet
 
 __all__ = [
     "SSP",
     "SSP2",
-    "AdaOPS",
-    "AdaSSP",
-    "AnalyzeGauss",
-    "BinAgg",
-    "BoostedAdaSSP",
     "EfficientPTR",
     "EfficientPTRKernel",
-    "FunctionalMechanism",
-    "GradientDescent",
-    "JohnsonLindenstrauss",
     "KernelCurve",
     "LinearEstimates",
     "Logistic",
     "LogisticEstimates",
-    "OutputPerturbation",
-    "PosteriorSampling",
     "SharedEstimates",
-    "Wavelet",
 ]

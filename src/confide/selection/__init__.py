@@ -38,7 +38,7 @@ def select(
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> tried = [cf.regression.AdaSSP("y ~ x", row_bound=b) for b in (1.0, 1.2, 1.4, 1.6)]
+    >>> tried = [cf.regression.SSP("y ~ x", leverage_cap=cap) for cap in (1.2, 1.4, 1.6, 2.0)]
     >>> best = select(tried, "squared_error", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None)
     >>> best.flags
     ('no_interval', 'selected')

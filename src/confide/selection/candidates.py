@@ -43,7 +43,7 @@ def stored(candidate: Any) -> dict[str, Any]:
     if isinstance(candidate, Mapping):
         if not isinstance(candidate.get("method"), str):
             raise PlanError(
-                "a candidate that is a mapping must name its method; give the method itself: AdaSSP('y ~ x')"
+                "a candidate that is a mapping must name its method; give the method itself: cf.regression.SSP('y ~ x')"
             )
         own = dict(candidate)
     else:

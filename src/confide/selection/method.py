@@ -79,7 +79,7 @@ class Select(Method):
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
-    >>> tried = [cf.regression.AdaSSP("y ~ x", row_bound=b) for b in (1.0, 1.2, 1.4, 1.6)]
+    >>> tried = [cf.regression.SSP("y ~ x", leverage_cap=cap) for cap in (1.2, 1.4, 1.6, 2.0)]
     >>> plan = cf.plan(Select(tried), schema, cf.ApproxDP(1.0, 1e-6))
     >>> round(plan.constants["base_mu"], 3), round(plan.constants["chance_drawn"], 3)
     (0.16, 0.8)
@@ -104,7 +104,7 @@ class Select(Method):
         put = object.__setattr__
         if isinstance(self.candidates, (str, Mapping)) or not isinstance(self.candidates, Sequence):
             raise PlanError(
-                "candidates must be a list of methods; write Select([AdaSSP('y ~ x', row_bound=b) for b in (1, 2)])"
+                "candidates must be a list of methods; write Select([cf.regression.SSP('y ~ x', leverage_cap=cap) for cap in (1.2, 2)])"
             )
         put(self, "candidates", tuple(map(stored, self.candidates)))
         if not 2 <= len(self.candidates) <= 1000:

@@ -32,8 +32,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
 
     Parameters
     ----------
-    method : a method such as `confide.classification.NaiveBayes("kind ~ a + b")`, whose formula names columns; or the name of a
-        registered one, which is used on all columns of X ("class_sums", "naive_bayes", "logistic"); None means ClassSums on all columns.
+    method : a method such as `confide.classification.ClassSums("kind ~ a + b")`, whose formula names columns; or the name
+        of a registered one, which is used on all columns of X ("class_sums", "logistic"); None means ClassSums on all columns.
     privacy : what a fit may cost, for instance `cf.GDP(1.0)`; no default.
     schema : `confide.Schema` of the columns of X and of the response, as for `PrivateRegressor`; the response is a `Categorical`, or an
         `Integer` of few values. A label that is not listed there follows its `on_missing`.

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.classification import ClassSums, EfficientPTRBayes, NaiveBayes, SmoothNaiveBayes
+from confide.classification import ClassSums, EfficientPTRBayes
+from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
 from confide_lab.published.eptr_bayes import dpnb, dpnbss, eptr_bayes
 
 __all__ = ["METHODS", "TITLES", "ClassCase", "Classified", "balanced_error", "classified"]

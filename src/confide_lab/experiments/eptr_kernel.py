@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
+from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
+from confide.regression.kernel_curve import KernelCurve
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide_lab.experiments.measures import shared
+from confide_lab.methods.wavelet import Wavelet
 from confide_lab.published.eptr_kernel import eptr_kernel, wavelet_code
-from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
-from confide.regression.kernel_curve import KernelCurve
-from confide.regression.wavelet import Wavelet
 
 __all__ = ["FIGURE3", "HOUSING", "curve", "smoothed"]
 

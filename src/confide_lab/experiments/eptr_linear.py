@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
+from confide.regression.efficient_ptr import EfficientPTR
+from confide.regression.ssp import SSP
 from confide_lab.datasets import available, table
 from confide_lab.designs import case_of
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide_lab.experiments.eptr_lines import DELTA, Bounds, line_of_method, released, ssp
 from confide_lab.experiments.measures import shared
 from confide_lab.fits import Case
-from confide.regression.efficient_ptr import EfficientPTR
-from confide.regression.ssp import SSP
 
 __all__ = ["FIGURE2", "PAPER", "coefficients"]
 

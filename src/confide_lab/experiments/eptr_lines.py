@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 import confide as cf
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, calibrate_gaussian
+from confide.mechanisms.shrinkage import symmetric_noise
+from confide.regression.efficient_ptr import EfficientPTR
+from confide.regression.ssp import SSP
 from confide_lab.fits import Case
 from confide_lab.published.eptr_ols import eptr_ols, eptr_ols_code
 from confide_lab.published.functional_mechanism import functional_mechanism
 from confide_lab.published.johnson_lindenstrauss import johnson_lindenstrauss
 from confide_lab.published.projected_descent import projected_descent
-from confide.mechanisms.shrinkage import symmetric_noise
-from confide.regression.efficient_ptr import EfficientPTR
-from confide.regression.ssp import SSP
 
 __all__ = ["DELTA", "Bounds", "joint_ssp", "line_of_method", "released", "ssp"]
 

@@ -193,9 +193,9 @@ def measure_ridge(at: Mapping[str, Any], generator: np.random.Generator) -> dict
 
     import confide as cf
     from confide.mechanisms.bounded_rows import moments
-    from confide.mechanisms.posterior import Posterior
     from confide.noise import SimulatedNoise
-    from confide.regression.posterior_sampling import PosteriorSampling
+    from confide_lab.aggregates.posterior import Posterior
+    from confide_lab.methods.posterior_sampling import PosteriorSampling
 
     n, penalty, mu = (float(part) for part in at["cell"].split())
     g = shared("gptr.intervals", at)

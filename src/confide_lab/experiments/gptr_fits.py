@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from confide.guarantees import gaussian_mu
-from confide.guarantees.posterior_pair import largest_shift
 from confide.guarantees.selection import TruncatedNegativeBinomial
 from confide.guarantees.selection.calibration import largest_base
+from confide_lab.aggregates.posterior import Odds, Posterior, chosen_penalty
+from confide_lab.aggregates.posterior_pair import largest_shift
 from confide_lab.published.adassp import adassp
 from confide_lab.published.generalized_ptr_ops import adaops, algorithm_3, ops_balanced, out_pert
-from confide.mechanisms.posterior import Odds, Posterior, chosen_penalty
 
 __all__ = ["FITS", "Split", "SspGdp", "posterior_sample", "ssp_gdp"]
 
@@ -51,7 +51,7 @@ def posterior_sample(
     tail: float = 1.0,
     lam: float | None = None,
 ) -> Array | None:
-    """One sample of `confide.regression.PosteriorSampling` on arrays: mu-GDP with failure delta, add-remove; None where it declines."""
+    """One sample of `PosteriorSampling` on arrays: mu-GDP with failure delta, add-remove; None where it declines."""
     sds = [mu * sqrt(share) for share in (*shares, 1 - sum(shares))]
     odds = Odds(sds[0], sds[1], sds[2], delta / 4, delta / 2, tail)
     posterior = Posterior(x.T @ x, x.T @ y, 1.0, 1.0)

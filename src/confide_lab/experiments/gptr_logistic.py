@@ -15,14 +15,14 @@ from scipy import special
 from confide import gate
 from confide.guarantees import ApproxDP, Guarantee, gaussian_mu
 from confide.guarantees.objective_perturbation import general_sd, logistic_sd, stable_sensitivity
-from confide_lab.datasets import available, table
-from confide_lab.experiment import Block, Check, Experiment, Printed, Quantity, Record
-from confide_lab.experiments.measures import shared
-from confide_lab.published import generalized_ptr_glm as glm
 from confide.noise import SimulatedNoise
 from confide.regression.logistic import Logistic
 from confide.schema.expression import quoted
 from confide.sources import read
+from confide_lab.datasets import available, table
+from confide_lab.experiment import Block, Check, Experiment, Printed, Quantity, Record
+from confide_lab.experiments.measures import shared
+from confide_lab.published import generalized_ptr_glm as glm
 
 __all__ = ["LOGISTIC"]
 

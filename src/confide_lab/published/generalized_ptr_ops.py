@@ -259,7 +259,7 @@ def ops_balanced(
     lam = max((c1 * n / 2) ** (1 / 3), (1 + log(2 / delta)) / epsilon)
     reach = 1 + min(sqrt(n) / (2 * sqrt(lam)), n / lam)
     if exact:
-        from confide.guarantees.posterior_pair import largest_precision
+        from confide_lab.aggregates.posterior_pair import largest_precision
 
         gamma = largest_precision(epsilon, delta, 1 / lam, reach)
     else:

@@ -49,10 +49,10 @@ from confide.regression.corners import corner_pairs
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import LinearEstimates, kept
 from confide.regression.normal_equations import Line
-from confide.regression.points import point_estimates, ridge_line, weakness
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 
 __all__ = ["AdaSSP", "NoisyParts"]
 

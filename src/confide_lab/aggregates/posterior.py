@@ -11,7 +11,7 @@ whichever of the two the records are:
 
 The size of D follows from `lower`, which is released. Each noise is above its quantile with a stated probability at most, under either
 neighbour; then the leverage of the record is at most B^2/(lam + lower), its residual at most r, and
-`confide.guarantees.posterior_pair` says exactly what the sample gives away. (A bound that holds for Z alone is not enough:
+`confide_lab.aggregates.posterior_pair` says exactly what the sample gives away. (A bound that holds for Z alone is not enough:
 with records (1, 1) and (1, -1), lam = 1, taking one away moves log(1 + |theta|) by log 1.5 = .405, where log(1 + 1/(1 + 2)) = .288.)
 
 The residual is released as rint(2^20 log(Y + B |theta|)/D): it moves by 2^20 steps, one for the rounding and one to spare.
@@ -46,12 +46,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.guarantees.posterior_pair import largest_shift, leverage_above
 from confide.mechanisms.bounded_rows import BoundedRows, moments
-from confide.mechanisms.digits import cholesky, in_digits, numbers, solved, whole
 from confide.mechanisms.rows import BITS, Codes, leverage, round_within, scaled
 from confide.protocol import Noise, Spend
 from confide.protocol.exact import digest, pack
+from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole
+from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above
 
 __all__ = [
     "LeverageRows",

@@ -42,10 +42,10 @@ from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
 from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
 from confide.regression.linear import LinearEstimates
-from confide.regression.points import point_estimates, ridge_line
 from confide.regression.scaling import PRIOR, line_of
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.points import point_estimates, ridge_line
 
 __all__ = ["JohnsonLindenstrauss", "sketch_delta", "sketch_ratio"]
 
@@ -241,7 +241,7 @@ class JohnsonLindenstrauss(Method):
 
 _PROOF = (
     "one record changes the covariance of r normal rows by a matrix of rank one, at most B^2/w^2 against w^2 I; chi-square tails: "
-    "confide.regression.johnson_lindenstrauss"
+    "confide_lab.methods.johnson_lindenstrauss"
 )
 _WEAK = "the noise outweighs the records in some direction, where a ridge stays in; ask for fewer terms, more records or a larger budget"
 

@@ -8,7 +8,7 @@ calibration. What is AdaOPS's own: each of the two bounds takes a quarter of mu 
 where the second term is the source's bound on the sample's squared error with probability .95, with gamma(lam) what the exact pair gives
 at the released eigenvalue, in place of its constants.
 
-Guarantee: GDP(mu, delta), add-remove, single records: proof in `confide.regression.posterior_sampling`, with shares 1/16, 1/16 and
+Guarantee: GDP(mu, delta), add-remove, single records: proof in `confide_lab.methods.posterior_sampling`, with shares 1/16, 1/16 and
 14/16 of mu^2. The source's noise, sd sqrt(log(6/delta))/(epsilon/4), is not (epsilon/4, delta/3)-DP (at epsilon = 1,
 delta = 1e-6 its delta is 6.4e-7, at epsilon = 4 3.7e-6, where 3.3e-7 is claimed), and its certificates hold for one of two neighbours
 only (docs/errata.md); the algorithm to the letter is `confide_lab.published.generalized_ptr_ops.adaops`.
@@ -25,7 +25,7 @@ from fractions import Fraction
 from math import log, sqrt
 from typing import ClassVar
 
-from confide.regression.posterior_sampling import PosteriorMethod
+from confide_lab.methods.posterior_sampling import PosteriorMethod
 
 __all__ = ["AdaOPS"]
 

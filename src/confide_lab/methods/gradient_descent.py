@@ -49,9 +49,9 @@ from confide.protocol import (
 )
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
-from confide.regression.points import point_estimates
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.points import point_estimates
 
 __all__ = ["GradientDescent"]
 

@@ -7,7 +7,7 @@ left at 0 (regularisation and spectral trimming of the source). Both only see th
 
 Guarantee: PureDP(epsilon), add-remove or substitute. Laplace noise of scale D/epsilon on integers that move by at most D in the l1 norm
 (Dwork, McSherry, Nissim, Smith 2006; rounding is post-processing); with p = d + 1, D = p (p + 3)/2 under add-remove and d^2 + 4 d + 2 under
-substitute, in units of a coefficient: proofs in `confide.mechanisms.coefficients`. Source: Zhang, Zhang, Xiao, Yang, Winslett 2012,
+substitute, in units of a coefficient: proofs in `confide_lab.aggregates.coefficients`. Source: Zhang, Zhang, Xiao, Yang, Winslett 2012,
 whose D counts every product twice and the constant too, and whose normalisation has no intercept.
 
 Interval: no interval. Ridge and trimming bias the line by an amount that is not released.
@@ -27,15 +27,15 @@ from scipy import stats
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide.protocol import Allowance, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
 from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates
-from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
+from confide_lab.aggregates.points import point_estimates
 
 __all__ = ["FunctionalMechanism"]
 

@@ -46,13 +46,13 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.regression.adassp import NoisyParts, bounded, draw_parts
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
-from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.points import point_estimates
+from confide_lab.methods.adassp import NoisyParts, bounded, draw_parts
 
 __all__ = ["BoostedAdaSSP"]
 

@@ -37,10 +37,16 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
-from confide.guarantees.posterior_pair import largest_shift
 from confide.guarantees.rounding import sqrt_down
 from confide.mechanisms.bounded_rows import Part, moments
-from confide.mechanisms.posterior import (
+from confide.protocol import Allowance, Event, Meter, Method, Noise, Opaque, Plan, Question, Release, Source, Statistic
+from confide.regression.corners import corner_pairs
+from confide.regression.linear import LinearEstimates
+from confide.regression.scaling import PRIOR, line_of, to_units
+from confide.schema import Design, Schema
+from confide.schema.formula import parse_formula
+from confide_lab.aggregates.points import point_estimates
+from confide_lab.aggregates.posterior import (
     LeverageRows,
     LogResidual,
     Odds,
@@ -52,13 +58,7 @@ from confide.mechanisms.posterior import (
     reach_of,
     sample_step,
 )
-from confide.protocol import Allowance, Event, Meter, Method, Noise, Opaque, Plan, Question, Release, Source, Statistic
-from confide.regression.corners import corner_pairs
-from confide.regression.linear import LinearEstimates
-from confide.regression.points import point_estimates
-from confide.regression.scaling import PRIOR, line_of, to_units
-from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide_lab.aggregates.posterior_pair import largest_shift
 
 __all__ = ["PosteriorMethod", "PosteriorSampling"]
 
@@ -362,7 +362,7 @@ def _longest(most: int, bound: float, reach: float, lam: float) -> float:
 
 _PROOF = (
     "a pair of posteriors is N(0, 1) and N(m, 1/(1 + lev)), compared with the Gaussian curve at every epsilon: "
-    "confide.guarantees.posterior_pair"
+    "confide_lab.aggregates.posterior_pair"
 )
 
 

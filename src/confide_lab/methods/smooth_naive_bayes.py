@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import ClassRows, class_pairs
-from confide.classification.laplace_rows import ClassCounts
 from confide.classification.reading import ClassStatistics, class_model
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
@@ -44,6 +43,7 @@ from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Rele
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.laplace_rows import ClassCounts
 
 __all__ = ["SmoothNaiveBayes", "smooth_sensitivity"]
 
@@ -174,7 +174,7 @@ class SmoothNaiveBayes(Method):
 
 _PROOF = (
     "means with Cauchy or Laplace noise for a smooth bound of their sensitivity, shift and stretch apart, exact in integers: "
-    "confide.classification.smooth_naive_bayes"
+    "confide_lab.methods.smooth_naive_bayes"
 )
 
 

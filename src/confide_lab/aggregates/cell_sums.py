@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.rows import BOUND, CodedRows, Codes, round_within, scaled, steps
-from confide.mechanisms.trees import Bins, Paths
 from confide.protocol.exact import digest
 from confide.schema import Design
+from confide_lab.aggregates.trees import Bins, Paths
 
 __all__ = ["CellCounts", "CellRows", "CellSums", "Depths"]
 

@@ -32,9 +32,7 @@ from scipy import stats
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide.mechanisms.moments import ClippedResponse
-from confide.mechanisms.trees import Paths
 from confide.protocol import (
     Allowance,
     Meter,
@@ -56,6 +54,8 @@ from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.results.levels import level_legend
 from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
+from confide_lab.aggregates.trees import Paths
 
 __all__ = ["BinAgg"]
 

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import class_pairs
-from confide.classification.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 from confide.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
 from confide.guarantees import Guarantee
 from confide.protocol import (
@@ -42,6 +41,7 @@ from confide.protocol import (
 from confide.results.classes import ClassModel, ClassTable
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 
 __all__ = ["NaiveBayes"]
 

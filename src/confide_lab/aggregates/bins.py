@@ -23,11 +23,11 @@ from scipy import special
 
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
-from confide.mechanisms.cell_sums import CellCounts, CellRows, CellSums, Depths
-from confide.mechanisms.trees import Bins, Paths, by_counts, by_decisions, decided, grid, private_decisions
 from confide.protocol import Allowance, Event, Meter, Opaque, Plan, Release, Source, Statistic, leaves
 from confide.protocol.events import fold
 from confide.schema import Design
+from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums, Depths
+from confide_lab.aggregates.trees import Bins, Paths, by_counts, by_decisions, decided, grid, private_decisions
 
 __all__ = ["KINDS", "Folded", "NoisyBins", "draw_bins", "plan_bins", "read_bins"]
 
@@ -41,7 +41,7 @@ _DEEPEST = {"gaussian": 12, "grid": 12, "privtree": 18}
 _ABOVE = 2.0
 _PROOF = (
     "PrivTree with scale 3/epsilon: Zhang, Xiao, Xie, SIGMOD 2016, Theorem 3.1; the dearest path costs at most 2.607/scale, "
-    "confide.mechanisms.trees.path_cost"
+    "confide_lab.aggregates.trees.path_cost"
 )
 
 

@@ -11,7 +11,7 @@ intercept theta is sought among the lines through y = 0 at x = 0, the ball lies 
 Guarantee: mu-GDP, add-remove or substitute. The count takes 1 % of mu^2. lam theta moves by at most G = beta^2 (R + sqrt(R^2 + 1/g2))/2
 when a record is added or removed, by 2 G when one is replaced, for any lam > 0 and any number of records; it is rounded to a public grid
 of step G/1024, 2 sqrt(p) steps are added to its sensitivity for the rounding and the solver, and it gets Gaussian noise (Dong, Roth,
-Su 2022, Theorem 2). Proof in `confide.mechanisms.minimiser`, after Chaudhuri, Monteleoni, Sarwate 2011, whose losses have bounded
+Su 2022, Theorem 2). Proof in `confide_lab.aggregates.minimiser`, after Chaudhuri, Monteleoni, Sarwate 2011, whose losses have bounded
 slopes and whose number of records is public.
 
 Interval: no interval. The shrinkage is not released.
@@ -32,7 +32,6 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
-from confide.mechanisms.minimiser import BallMinimiser
 from confide.mechanisms.ranges import Present
 from confide.protocol import (
     Allowance,
@@ -48,10 +47,11 @@ from confide.protocol import (
 )
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
-from confide.regression.points import point_estimates
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide_lab.aggregates.minimiser import BallMinimiser
+from confide_lab.aggregates.points import point_estimates
 
 __all__ = ["OutputPerturbation"]
 

@@ -1,0 +1,1 @@
+"""Record maps and exact statistics of the comparison methods, with their sensitivities."""
