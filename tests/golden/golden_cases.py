@@ -33,8 +33,10 @@ from confide_lab.methods import (
     FunctionalMechanism,
     GradientDescent,
     JohnsonLindenstrauss,
+    NaiveBayes,
     OutputPerturbation,
     PosteriorSampling,
+    SmoothNaiveBayes,
     Wavelet,
 )
 
@@ -74,7 +76,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "johnson_lindenstrauss": (JohnsonLindenstrauss(_PLAIN), cf.ApproxDP(1.0, 1e-6)),
     "kernel_curve": (cf.regression.KernelCurve("y ~ x"), cf.GDP(1.0)),
     "logistic": (cf.regression.Logistic("z ~ x + w", mechanism="objective"), cf.ApproxDP(1.0, 1e-6)),
-    "naive_bayes": (classification.NaiveBayes("g ~ x + w"), cf.GDP(1.0)),
+    "naive_bayes": (NaiveBayes("g ~ x + w"), cf.GDP(1.0)),
     "output_perturbation": (OutputPerturbation(_PLAIN), cf.GDP(1.0)),
     "posterior_sampling": (PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
     "adaops ridge": (AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
@@ -97,7 +99,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         ),
         cf.ApproxDP(3.0, 1e-6),
     ),
-    "smooth_naive_bayes": (classification.SmoothNaiveBayes("g ~ x + w"), cf.PureDP(1.0)),
+    "smooth_naive_bayes": (SmoothNaiveBayes("g ~ x + w"), cf.PureDP(1.0)),
     "logistic glm": (cf.regression.Logistic("z ~ x + w + g"), cf.GDP(1.0)),
     "logistic output": (cf.regression.Logistic("z ~ x + w", mechanism="output"), cf.GDP(1.0)),
     "logistic ptr": (cf.regression.Logistic("z ~ x + w", mechanism="ptr"), cf.GDP(1.0, 1e-6)),

@@ -86,8 +86,8 @@ def lattice(
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    >>> method, records = cf.regression.Logistic("y ~ x", mechanism="output"), schema.sample(30, 1)
-    >>> [one.ok for one in lattice(method, cf.plan(method, schema, cf.GDP(1.0, 1e-6)), cf.read(records, schema))]
+    >>> method, records = cf.regression.Logistic("y ~ x", mechanism="objective"), schema.sample(30, 1)
+    >>> [one.ok for one in lattice(method, cf.plan(method, schema, cf.ApproxDP(1.0, 1e-6)), cf.read(records, schema))]
     [True]
     """
     attack = _Attack(method, plan, source, seed, wrap)
