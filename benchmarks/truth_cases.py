@@ -140,7 +140,7 @@ def missing(case: str) -> str | None:
 
 def formula_of(case: str) -> str:
     """The formula of a case's line."""
-    return DESIGNS[case].formula if case in DESIGNS else outside_tables.TABLES[case].formula
+    return DESIGNS[case].formula if case in DESIGNS else outside_tables.table_of(case).formula
 
 
 @cache
@@ -155,6 +155,6 @@ def population(case: str) -> Population:
             if isinstance(column, Categorical):
                 frame[name] = pd.Categorical(frame[name], categories=list(column.levels))
     else:
-        frame, schema = outside_tables.frame_of(case), outside_tables.TABLES[case].schema
+        frame, schema = outside_tables.frame_of(case), outside_tables.table_of(case).schema
     records = pa.Table.from_pandas(frame, preserve_index=False)
     return Population(records, Practice.of(frame, schema), schema, formula_of(case))

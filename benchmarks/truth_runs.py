@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 
 import confide as cf
+from benchmarks.outside_tables import OUTCOMES
 from benchmarks.truth_cases import formula_of, population
 from benchmarks.truth_plain import plain_intervals
 from confide import gate
@@ -27,7 +28,7 @@ from confide.mechanisms.quantile import Quantile
 from confide.protocol import Method, Plan, seal
 from confide.regression import SSP, SSP2, BinAgg, EfficientPTR, EfficientPTRKernel, KernelCurve, Logistic
 
-__all__ = ["LINES", "OTHERS", "Cell", "refusal", "replicate"]
+__all__ = ["LINES", "OTHERS", "Cell", "expected", "refusal", "replicate"]
 
 _DELTA = 1e-6
 #: More points of a curve than this tell nothing new.
@@ -85,6 +86,8 @@ def made(cell: Cell) -> Method:
     """The method of a cell."""
     if cell.method in LINES:
         return LINES[cell.method](formula_of(cell.case))
+    if cell.method == "logistic" and cell.case in OUTCOMES:
+        return Logistic(formula_of(cell.case))
     return OTHERS[cell.case, cell.method]
 
 
@@ -109,6 +112,12 @@ def planned(cell: Cell) -> tuple[Method, Plan]:
     method = made(cell)
     n = size(cell) if cell.relation == "substitute" else None
     return method, gate.plan(method, population(cell.case).schema, asked(cell, method), n=n)
+
+
+def expected(cell: Cell) -> float | None:
+    """The share of simulated releases with status "ok" in a plan's forecast for so many records; None without a forecast."""
+    plan = gate.plan(made(cell), population(cell.case).schema, asked(cell, made(cell)), n=size(cell))
+    return plan.forecast["ok"].get(f"{size(cell):,}") if plan.forecast else None
 
 
 def refusal(cell: Cell) -> str | None:
