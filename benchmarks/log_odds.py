@@ -109,14 +109,14 @@ def _factor(g: np.random.Generator) -> pd.DataFrame:
 
 
 @cache
-def _table(name: str) -> pd.DataFrame | None:
+def table(name: str) -> pd.DataFrame | None:
     folder = os.environ.get("CONFIDE_DATA")
     path = Path(folder) / f"{name}.parquet" if folder else None
     return pd.read_parquet(path) if path is not None and path.exists() else None
 
 
 def _adult(_: np.random.Generator) -> pd.DataFrame:
-    frame = _table("adult")
+    frame = table("adult")
     assert frame is not None
     return frame.assign(
         y=(frame["income"].str.strip().str.startswith(">")).astype(int),
@@ -127,7 +127,7 @@ def _adult(_: np.random.Generator) -> pd.DataFrame:
 
 
 def _credit(_: np.random.Generator) -> pd.DataFrame:
-    frame = _table("default_of_credit_card_clients")
+    frame = table("default_of_credit_card_clients")
     assert frame is not None
     return frame.assign(
         y=frame["default_payment_next_month"],
@@ -232,7 +232,7 @@ DESIGNS: dict[str, Design] = {
         ((0, 0.3), (0, 1.0), (0, 3.0)),
     ),
 }
-_NEEDS = {"adult5": "adult", "adult12": "adult", "credit": "default_of_credit_card_clients"}
+NEEDS = {"adult5": "adult", "adult12": "adult", "credit": "default_of_credit_card_clients"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +312,7 @@ def _summary(names: list[str], hits: Any, plain: Any, ratio: Any, errors: Any, s
 def cells() -> Iterator[tuple[str, int, float]]:
     """The cells that can be run here."""
     for name, own in DESIGNS.items():
-        if (not CHOSEN or name in CHOSEN) and (name not in _NEEDS or _table(_NEEDS[name]) is not None):
+        if (not CHOSEN or name in CHOSEN) and (name not in NEEDS or table(NEEDS[name]) is not None):
             for n, mu in own.cells:
                 yield name, n, mu
 

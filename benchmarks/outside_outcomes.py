@@ -263,6 +263,64 @@ OUTCOMES: Mapping[str, Outside] = {
             "mode": Categorical(["want", "do"]),
         },
     ),
+    # volunteers for an experiment; Cowles, Davis 1987
+    "volunteers": Outside(
+        "r:carData",
+        "Cowles",
+        "volunteer ~ neuroticism + extraversion + sex",
+        {
+            "volunteer": no_yes(),
+            "neuroticism": Integer(0, 24),  # a scale of answers
+            "extraversion": Integer(0, 24),  # a scale of answers
+            "sex": Categorical(["female", "male"]),
+        },
+    ),
+    # days of persons who are treated for headaches; Kostecki-Dillon, Monette, Wong 1999
+    "headaches": Outside(
+        "r:carData",
+        "KosteckiDillon",
+        "headache ~ hatype + medication + sex + age + airq",
+        {
+            "headache": no_yes(),
+            "hatype": Categorical(["Aura", "Mixed", "No Aura"]),
+            "medication": Categorical(["none", "reduced", "continuing"]),
+            "sex": Categorical(["female", "male"]),
+            "age": _age(),
+            "airq": Numeric(0, 200),  # an index of pollution
+        },
+    ),
+    # heads of households of the Panel Study of Income Dynamics, 1976 to 1982
+    "unions": Outside(
+        "r:AER",
+        "PSID7682",
+        "union ~ occupation + industry + south + smsa + married + gender + education + experience",
+        {
+            "union": no_yes(),
+            "occupation": Categorical(["white", "blue"]),
+            "industry": no_yes(),
+            "south": no_yes(),
+            "smsa": no_yes(),
+            "married": no_yes(),
+            "gender": Categorical(["male", "female"]),
+            "education": _school(),
+            "experience": Integer(0, 70),  # years of work
+        },
+    ),
+    # women of Switzerland, 1981; Gerfin 1996
+    "swiss": Outside(
+        "r:AER",
+        "SwissLabor",
+        "participation ~ income + age + education + youngkids + oldkids + foreign",
+        {
+            "participation": no_yes(),
+            "income": Numeric(0, 20),  # log of other income a year
+            "age": Numeric(1.5, 10),  # in ten years
+            "education": _school(),
+            "youngkids": Integer(0, 10),
+            "oldkids": Integer(0, 15),
+            "foreign": no_yes(),
+        },
+    ),
     "benign": Outside(
         "sklearn",
         "breast_cancer",

@@ -301,23 +301,6 @@ def test_settings_of_other_mechanisms_and_formulas_without_an_intercept_are_refu
         cf.plan(Logistic("c ~ a"), SCHEMA, cf.GDP(1.0))
 
 
-def test_the_forecast_is_a_range_that_holds_what_comes_and_is_no_public_fact() -> None:
-    """More records or a larger budget never make an answer less likely."""
-    schema = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(3)}, "y": cf.Integer(0, 1)})
-    method = Logistic("y ~ x0 + x1 + x2")
-    plans = {(n, mu): cf.plan(method, schema, cf.GDP(mu), n=n) for n in (500, 5_000, 50_000) for mu in (0.3, 3.0)}
-    chance = {key: plan.forecast["ok"][f"{key[0]:,}"] for key, plan in plans.items()}
-    assert chance[500, 0.3] <= chance[5_000, 0.3] <= chance[50_000, 0.3] == 1.0
-    assert all(chance[n, 0.3] <= chance[n, 3.0] for n in (500, 5_000, 50_000))
-    assert plans[500, 0.3].sha256 == plans[5_000, 0.3].sha256
-    g = np.random.default_rng(1)
-    frame = pd.DataFrame(g.normal(0, 0.3, (5_000, 3)).clip(-1, 1), columns=["x0", "x1", "x2"])
-    frame["y"] = (g.random(5_000) < expit(frame.x0 - 0.5)).astype(int)
-    found, _ = released(frame, "y ~ x0 + x1 + x2", schema, mu=3.0)
-    low, high = plans[5_000, 3.0].forecast["5,000"]["x1"]
-    assert low <= found.bse["x1"] <= high
-
-
 def test_predicted_probabilities_have_intervals() -> None:
     """At a value of a only, with b and c at their base: the coefficients' own interval, carried over."""
     found, _ = released(records(3_000, 1))

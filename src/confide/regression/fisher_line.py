@@ -29,14 +29,20 @@ from confide.schema import Design, Schema
 
 __all__ = ["FisherLine"]
 
+# Of practice records that a forecast runs the rounds on, for one number of records; half as many where there are three.
+_SHAPES = 48
+
 
 @dataclass(frozen=True)
 class FisherLine:
-    """The way of one design with an outcome of two values, over a schema; levels: of the outcome, the base first."""
+    """The way of one design with an outcome of two values, over a schema; levels: of the outcome, the base first; share: of the second one,
+    where the schema states it, for forecasts alone.
+    """
 
     schema: Schema
     design: Design
     levels: tuple[str, str]
+    share: float | None = None
 
     def __post_init__(self) -> None:
         if not self.design.intercept:
@@ -48,7 +54,7 @@ class FisherLine:
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
         event, statistics = FisherRounds(self.design).plan(allowance)
-        forecast = FisherForecast.of(self.design, event)
+        forecast = FisherForecast.of(self.design, self.schema, event, statistics, self.share)
         return {
             "event": event,
             "statistics": statistics,
@@ -61,7 +67,9 @@ class FisherLine:
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; sampling of records and privacy "
                 "noise, independent records"
             ),
-            "forecast": Forecast(self.design, self.schema, n, forecast.expect, bare=forecast.bare),
+            "forecast": Forecast(
+                self.design, self.schema, n, forecast.expect, bare=forecast.bare, most=_SHAPES if n else _SHAPES // 2
+            ),
         }
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
