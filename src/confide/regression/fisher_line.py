@@ -19,18 +19,18 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
-from confide.regression.fisher_forecast import FisherForecast
 from confide.regression.fisher_reading import FisherReading
 from confide.regression.fisher_rounds import PASSES, FisherRounds
 from confide.regression.forecast import Forecast
 from confide.regression.logistic_results import LogisticEstimates
+from confide.regression.outcome_forecast import OutcomeForecast
 from confide.regression.scaling import to_units
 from confide.schema import Design, Schema
 
 __all__ = ["FisherLine"]
 
-# Of practice records that a forecast runs the rounds on, for one number of records; half as many where there are three.
-_SHAPES = 48
+# Of practice records that a forecast runs the rounds on, for one number of records and for three.
+_SHAPES, _SHAPES_OF_THREE = 32, 24
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class FisherLine:
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
         event, statistics = FisherRounds(self.design).plan(allowance)
-        forecast = FisherForecast.of(self.design, self.schema, event, statistics, self.share)
+        forecast = OutcomeForecast.of(self.design, self.schema, event, statistics, self.share)
         return {
             "event": event,
             "statistics": statistics,
@@ -68,7 +68,12 @@ class FisherLine:
                 "noise, independent records"
             ),
             "forecast": Forecast(
-                self.design, self.schema, n, forecast.expect, bare=forecast.bare, most=_SHAPES if n else _SHAPES // 2
+                self.design,
+                self.schema,
+                n,
+                forecast.expect,
+                bare=forecast.bare,
+                most=_SHAPES if n else _SHAPES_OF_THREE,
             ),
         }
 

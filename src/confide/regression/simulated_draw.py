@@ -23,6 +23,9 @@ __all__ = ["Drawn", "Plain", "SimulatedMeter", "SimulatedRelease", "WeightedSour
 
 Array = NDArray[np.float64]
 
+# Records of equal weight that stand for the weighted ones where a statistic has no weighted sum here.
+_EVEN = 4_000
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedSource:
@@ -31,24 +34,24 @@ class WeightedSource:
     codes: Array
     each: Array
 
-    def aggregate(self, *statistics: Statistic) -> tuple[tuple[Statistic, Array], ...]:
-        """Weighted sums in place of exact integers, each beside what it is the sum of."""
-        return tuple((one, self._sum(one)) for one in statistics)
+    def aggregate(self, *statistics: Statistic) -> tuple[Array, ...]:
+        """Weighted sums in place of exact integers."""
+        return tuple(map(self._sum, statistics))
 
     def _sum(self, one: Any) -> Array:
-        rows = np.asarray(one.map(self.codes), dtype=np.float64)
         match one:
             case Total():
-                return np.asarray(rows @ self.each)
+                return np.asarray(self._rows(one) @ self.each)
             case Gram():
-                return self._products(rows)
+                return self._products(self._rows(one))
             case BlockGram():
                 a, b, c = one.blocks
-                whole = self._products(rows)
-                whole[:-1] *= np.append(np.full(len(rows) - 1, a), b)
-                whole[-1] *= np.append(np.full(len(rows) - 1, b), c)
+                whole = self._products(self._rows(one))
+                whole[:-1] *= np.append(np.full(len(whole) - 1, a), b)
+                whole[-1] *= np.append(np.full(len(whole) - 1, b), c)
                 return whole
             case FisherSum():
+                rows = self._rows(one)
                 k = len(rows) // 2
                 whole = np.zeros((k + 1, k + 1))
                 whole[:-1, :-1] = self._products(rows[:k])
@@ -56,9 +59,20 @@ class WeightedSource:
                 return whole
             case RangeCells() | SizeCells():
                 cells = one.shape[-1]
-                counts = [np.bincount(row.astype(int), self.each, cells + 1)[1:] for row in rows]
+                counts = [np.bincount(row.astype(int), self.each, cells + 1)[1:] for row in self._rows(one)]
                 return np.array(counts, dtype=np.float64).reshape(one.shape)
-        raise TypeError(f"no weighted sum of {type(one).__name__}")
+        return self._even(one)
+
+    def _even(self, one: Any) -> Array:
+        """Any other statistic: its own sum over records of equal weight, drawn at even steps."""
+        below = np.cumsum(self.each)
+        places = np.searchsorted(below, (np.arange(_EVEN) + 0.5) / _EVEN * below[-1])
+        codes = self.codes[:, np.minimum(places, len(below) - 1)]
+        total = one.value(one.update(one.zero(), codes))
+        return np.asarray(total, dtype=np.float64) * float(below[-1] / _EVEN)
+
+    def _rows(self, one: Any) -> Array:
+        return np.asarray(one.map(self.codes), dtype=np.float64)
 
     def _products(self, rows: Array) -> Array:
         return np.asarray((rows * self.each) @ rows.T)
@@ -85,19 +99,19 @@ class Drawn:
 class SimulatedMeter:
     """Adds noise with the sds of a plan, by name, from a generator; seed: tells runs apart."""
 
-    noise: Mapping[str, float]
+    plan: Plain
     generator: np.random.Generator
     seed: str
     statistics: dict[str, Drawn] = field(default_factory=dict)
 
-    def draw(self, name: str, total: tuple[Statistic, Array]) -> Drawn:
+    def draw(self, name: str, total: Array) -> Drawn:
         """Noisy numbers, kept under their name."""
-        (one, values), sd = total, self.noise[name]
-        if getattr(one, "norm", "") == "frobenius":
-            noise = symmetric_noise(len(values), sd, self.generator)
+        sd = self.plan.noise[name]
+        if getattr(self.plan.statistic(name), "norm", "") == "frobenius":
+            noise = symmetric_noise(len(total), sd, self.generator)
         else:
-            noise = sd * self.generator.standard_normal(values.shape)
-        drawn = Drawn(values + noise, sd**2, f"{self.seed} {name}")
+            noise = sd * self.generator.standard_normal(np.shape(total))
+        drawn = Drawn(total + noise, sd**2, f"{self.seed} {name}")
         self.statistics[name] = drawn
         return drawn
 

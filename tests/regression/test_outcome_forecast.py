@@ -19,7 +19,7 @@ from confide.protocol import Gram, Total, seal
 from confide.regression import Logistic
 from confide.regression.logistic_design import binary_design
 from confide.regression.practice import shapes
-from confide.regression.simulated_draw import SimulatedMeter, WeightedSource
+from confide.regression.simulated_draw import Plain, SimulatedMeter, WeightedSource
 
 BOX = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(3)}, "y": cf.Integer(0, 1)})
 FORMULA = "y ~ x0 + x1 + x2"
@@ -46,30 +46,35 @@ def test_weighted_sums_are_those_of_a_release_where_each_record_stands_for_itsel
         Total(Excess(design).at(at, 1.5, 0.5), nonnegative=True),
     ]
     own = WeightedSource(codes, np.ones(300)).aggregate(*statistics)
-    for (_, found), exact in zip(own, source.aggregate(*statistics), strict=True):
+    for found, exact in zip(own, source.aggregate(*statistics), strict=True):
         np.testing.assert_allclose(found, np.array(exact, dtype=float), rtol=1e-12)
     twice = WeightedSource(codes, np.full(300, 2.0)).aggregate(*statistics)
-    assert all(np.allclose(2 * one, two) for (_, one), (_, two) in zip(own, twice, strict=True))
+    assert all(np.allclose(2 * one, two) for one, two in zip(own, twice, strict=True))
+    # what has no weighted sum is summed over records of equal weight
+    even = WeightedSource(codes, np.ones(300))._even(statistics[-2])
+    np.testing.assert_allclose(even, own[-2], atol=0.02 * np.abs(own[-2]).max())
 
 
 def test_simulated_noise_has_the_sds_of_the_plan() -> None:
-    meter = SimulatedMeter({"a": 2.0}, np.random.default_rng(1), "1")
-    counts = SizeCells(InformationIndices(binary_design(FORMULA, BOX)[0]))
-    drawn = np.array([meter.draw("a", (counts, np.zeros(26))).decode() for _ in range(400)])
+    design = binary_design(FORMULA, BOX)[0]
+    statistics = {"a": SizeCells(InformationIndices(design)), "b": Gram(FisherScores(design))}
+    meter = SimulatedMeter(Plain(statistics, {"a": 2.0, "b": 2.0}, {}), np.random.default_rng(1), "1")
+    drawn = np.array([meter.draw("a", np.zeros(26)).decode() for _ in range(400)])
     # 10,400 numbers: five sds of a standard deviation are 3.5 %
     assert drawn.std() == pytest.approx(2.0, rel=0.035)
+    matrices = np.array([meter.draw("b", np.zeros((4, 4))).decode() for _ in range(2_000)])
+    assert np.array_equal(matrices, matrices.transpose(0, 2, 1))
+    assert np.diagonal(matrices, axis1=1, axis2=2).std() == pytest.approx(2.0, rel=0.04)
+    assert matrices[:, 0, 1:].std() == pytest.approx(2.0 / np.sqrt(2), rel=0.05)
 
 
 def test_more_records_and_more_budget_make_answers_likelier_and_the_plan_stays_the_same() -> None:
-    sizes, levels = (500, 20_000), (0.3, 3.0)
-    plans = {(n, mu): cf.plan(Logistic(FORMULA), BOX, cf.GDP(mu), n=n) for n in sizes for mu in levels}
-    chance = {(n, mu): plan.forecast["ok"][f"{n:,}"] for (n, mu), plan in plans.items()}
-    share = {(n, mu): plan.forecast["answered"][f"{n:,}"] for (n, mu), plan in plans.items()}
-    for found in (chance, share):
-        assert found[500, 0.3] < found[20_000, 0.3]
-        assert all(found[n, 0.3] <= found[n, 3.0] + 0.05 for n in sizes)
-    assert chance[500, 0.3] < 0.5 < 0.8 <= chance[20_000, 3.0]
-    assert plans[500, 0.3].sha256 == plans[20_000, 0.3].sha256
+    cells = ((500, 0.3), (20_000, 0.3), (20_000, 3.0))
+    plans = [cf.plan(Logistic(FORMULA), BOX, cf.GDP(mu), n=n) for n, mu in cells]
+    for kind in ("ok", "answered"):
+        few, many, dear = (plan.forecast[kind][f"{n:,}"] for plan, (n, _) in zip(plans, cells, strict=True))
+        assert few < 0.5 < many <= dear + 0.05 and dear >= 0.8
+    assert plans[0].sha256 == plans[1].sha256
 
 
 def test_an_interval_holds_the_realised_standard_errors() -> None:
