@@ -36,6 +36,7 @@ NAMES = (
     "least_squares",
     "forecasts",
     "forecasts_outcomes",
+    "forecasts_curves",
     "rivals_logistic",
     "advice",
 )
