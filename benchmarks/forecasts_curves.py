@@ -1,9 +1,9 @@
 """What plans of smoothed curves forecast against what happens: `python -m benchmarks forecasts_curves`.
 
 One curve of each real set of CONFIDE_DATA that has a feature to draw it over (bandwidth a twelfth of its public bounds), n = 2,000 and
-10,000, mu = .3, 1, 3, three releases each. A plan says one standard error, of the curve in the middle of the bounds, for an even feature and
-residuals of a quarter of the response's range: its word is an order of magnitude. Printed: the median over the points with an interval of
-the realised standard errors over it, and the share of the points that have an interval, for which a plan says nothing.
+10,000, mu = .3, 1, 3, three releases each. A plan says one standard error, of the curve in the middle of the bounds, for an even feature
+and residuals of a quarter of the response's range: its word is an order of magnitude. Printed: the median over the points with an interval
+of the realised standard errors over it, and the share of the points that have an interval, for which a plan says nothing.
 """
 
 from __future__ import annotations
