@@ -25,15 +25,23 @@ from benchmarks import (
     outside,
     outside_outcomes,
     outside_tables,
+    truth_adversary,
     truth_cases,
+    truth_design,
     truth_judge,
+    truth_others,
     truth_page,
     truth_plain,
+    truth_records,
+    truth_ridge,
     truth_rows,
     truth_runs,
 )
 from benchmarks.outside_tables import OUTCOMES, TABLES
+from benchmarks.truth_adversary import ADVERSARY
 from benchmarks.truth_cases import DESIGNS
+from benchmarks.truth_others import MORE, SIZES
+from benchmarks.truth_records import RECORDS
 from benchmarks.truth_runs import LINES, OTHERS, Cell
 from confide.lab.runner import Study, version_of_sources
 from confide.lab.runner import run as run_study
@@ -57,13 +65,22 @@ def cells(kind: str) -> Iterator[Cell]:
         for case, design in DESIGNS.items():
             for mu in _LEVELS if kind == "full" else (1.0,):
                 yield Cell(case, method, design.n, mu, _relation(method))
+        for case in ADVERSARY if kind == "full" else ():
+            yield from (Cell(case, method, n, 1.0, _relation(method)) for n in (50, 400))
         if kind == "full":
             yield Cell("long-feature", method, 100_000, 1.0, _relation(method))
     for case, method in OTHERS:
-        for n in (2_000, 10_000) if kind == "full" else (2_000,):
+        sizes = (2_000, 10_000) if kind == "full" else (2_000,)
+        if kind == "full" and (case, method) in MORE:
+            sizes = SIZES
+        for n in sizes:
             yield from (
                 Cell(case, method, n, mu, _relation(method)) for mu in ((1.0, 3.0) if kind == "full" else (1.0,))
             )
+    for case in RECORDS:
+        for method in LINES:
+            for n in (500, 10_000) if kind == "full" else (2_000,):
+                yield Cell(case, method, n, 1.0, _relation(method))
     for case in TABLES:
         for method in LINES if kind == "full" else ("ssp2",):
             for n in (2_000, 10_000) if kind == "full" else (2_000,):
@@ -78,7 +95,10 @@ def _relation(method: str) -> str:
 
 def version() -> str:
     """Changes with the code of the package and of this bench."""
-    modules = (outside, outside_outcomes, outside_tables, truth_cases, truth_plain, truth_rows, truth_runs)
+    modules = (
+        *(outside, outside_outcomes, outside_tables, truth_adversary, truth_cases, truth_design, truth_others),
+        *(truth_plain, truth_records, truth_ridge, truth_rows, truth_runs),
+    )
     return version_of_sources(*modules)
 
 
@@ -148,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     kind.add_argument("--baseline", metavar="COMMIT", help="record today's widths in benchmarks/truth_baseline.json")
     parser.add_argument("--only", nargs="+", metavar="METHOD", choices=sorted({*LINES, *(m for _, m in OTHERS)}))
-    parser.add_argument("--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *TABLES, *OUTCOMES}))
+    parser.add_argument("--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *RECORDS, *TABLES, *OUTCOMES}))
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N", help="records of a sample, 0 for the whole table's number"
     )

@@ -22,13 +22,18 @@ _WORDS = """# Coverage: what intervals hold, measured
 Printed by `python -m benchmarks truth --write docs/coverage.md` (with `--full` for all cells); nothing here is written by hand, and rows
 that fail stay. The acceptance rules of the default line and of logistic regression: `python -m benchmarks truth --judge`.
 
+Cases are designs (an adversary's among them: `benchmarks/truth_adversary.py`), the outside tables, and the real sets of `CONFIDE_DATA`
+(`benchmarks/truth_records.py`), where that folder is given.
+
 Each row draws samples with replacement from a full table (or from a synthetic population of 200,000 records), makes a release of each
 with simulated noise, and asks how often the printed 95 % interval holds the same number of the full table: for lines the plain
 least-squares coefficients of the response and the features clipped to their public bounds, whatever weights or limits a method uses
-inside; for the others `reference` of the method. Outside tables are real ones; their bounds are declared from the meaning of their
-columns: `benchmarks/outside_tables.py`, and with an outcome of two values `benchmarks/outside_outcomes.py`. Nothing was tuned to the
-latter. The former are not all untouched: which far bounds are answered for, and how far counts of long scores are believed, was settled
-after looking at some (doctor, nmes, diamonds, credit, wells, hmda, gss, fair, randhie), and the margin of SSP's cap after doctor and gss.
+inside (`efficient_ptr`: the line of its public weights, which its title names); for the others `reference` of the method;
+`posterior_sampling` states the ridge line of the very records and is held to that of each sample. Outside tables are real ones; their
+bounds are declared from the meaning of their columns: `benchmarks/outside_tables.py`, and with an outcome of two values
+`benchmarks/outside_outcomes.py`. Nothing was tuned to the latter. The former are not all untouched: which far bounds are answered for, and
+how far counts of long scores are believed, was settled after looking at some (doctor, nmes, diamonds, credit, wells, hmda, gss, fair,
+randhie), and the margin of SSP's cap after doctor and gss.
 
 - **worst coefficient**: the least coverage among coefficients answered in at least a tenth of the runs, with its 99.9 % Clopper-Pearson
   interval; **without privacy**: what the non-private interval (HC1 for lines) covers on the same samples.
@@ -40,8 +45,8 @@ after looking at some (doctor, nmes, diamonds, credit, wells, hmda, gss, fair, r
   answered runs that print a flag.
 - **forecast**: the chance of status `ok` that a plan states for such a cell, from the schema alone; logistic regression only.
 - mu is the budget; for methods that need a delta it is 1e-6, `quantile` epsilon = mu.
-- A method marked * states another line in its title, which a release alone determines; it is held here against least squares, for
-  information.
+- A method marked * states another line in its title, which a release alone determines (`ssp2 robust`), or prints no interval at all
+  (`binagg`: what the sandwich over its bins would give); it is held here against least squares, for information.
 """
 
 
