@@ -31,6 +31,7 @@ mathematical library may treat the ends of an array otherwise than its middle, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isqrt, sqrt
@@ -39,7 +40,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.rows import BITS, BOUND, round_within
+from confide.mechanisms.rows import BITS, BOUND, aligned, pieces, round_within
 from confide.mechanisms.score_rows import InCoordinates
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Gram, Total
@@ -98,22 +99,23 @@ class _AtLine(InCoordinates):
         """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
         return (1 << BITS) - sqrt(self.features) / 2 - 1
 
-    def parts(self, codes: Array) -> _Parts:
-        """The record's parts at the line."""
+    def parts(self, codes: Array, out: Array | None = None) -> _Parts:
+        """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
         terms, keep = self.design.codes(codes)
         steps = self.design.response.steps - 1
-        rows = self.coordinates(terms)
+        rows = self.coordinates(terms, out)
         u = rows[:-1]
         # the last row of the coordinates is t - z'theta, t = 2 c/steps - 1
         eta = terms[-1] * (2.0 / steps)
         eta -= 1.0
         eta -= rows[-1]
-        yes = terms[-1] * 2.0 >= steps
+        side = terms[-1] * 2.0
+        side -= steps
         likely, unlikely = _probabilities(np.abs(eta))
         h = likely * unlikely
         # an outcome on the side that the line says leaves the smaller residual
-        r = np.where(yes == (eta >= 0.0), unlikely, likely)
-        np.negative(r, out=r, where=~yes)
+        r = np.where((side >= 0.0) == (eta >= 0.0), unlikely, likely)
+        np.copysign(r, side, out=r)
         square = np.zeros(len(h))
         product = np.empty(len(h))
         for row in u:
@@ -170,10 +172,20 @@ class FisherRows(_AtLine):
         return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
+        whole = np.empty((self.width, codes.shape[1]))
         with np.errstate(all="ignore"):
-            u, h, r, size, keep = self.parts(codes)
+            for piece, rows in self.by_piece(codes):
+                whole[:, piece] = rows
+        return whole
+
+    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array]]:
+        """The rows of some records after the other, few enough to stay near the processor; each is overwritten by the next."""
+        k, (gram, cross) = self.features, self.steps
+        room = aligned(2 * k + 1)
+        for piece in pieces(codes.shape[1]):
+            own = room[:, : piece.stop - piece.start]
+            u, h, r, size, keep = self.parts(codes[:, piece], own[k:])
             w = self.weights(size)
-            gram, cross = self.steps
             r *= w
             r *= cross
             h *= w
@@ -182,10 +194,9 @@ class FisherRows(_AtLine):
             if keep is not None:
                 h *= keep
                 r *= keep
-            rows = np.empty((2 * len(u), u.shape[1]))
-            np.multiply(u, h, out=rows[: len(u)])
-            np.multiply(u, r, out=rows[len(u) :])
-            return _jointly_within(rows)
+            np.multiply(u, h, out=own[:k])
+            np.multiply(u, r, out=own[k:-1])
+            yield piece, _jointly_within(own[:-1])
 
 
 def _jointly_within(rows: Array) -> Array:
@@ -266,9 +277,11 @@ class FisherSum:
         return gram.zero(), cross.zero()
 
     def update(self, state: Any, codes: Array) -> Any:
-        rows = self.map(codes)
         gram, cross = self._sums
-        return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
+        with np.errstate(all="ignore"):
+            for _, rows in self.map.by_piece(codes):
+                state = gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
+        return state
 
     def merge(self, a: Any, b: Any) -> Any:
         gram, cross = self._sums

@@ -24,19 +24,20 @@ def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
     Raises `SchemaError` for a name that the schema lacks.
     """
-    return tuple(dict.fromkeys(_column(row, schema) for row in rows))
+    known = frozenset(schema.names)
+    return tuple(dict.fromkeys(_column(row, schema, known) for row in rows))
 
 
-def _column(row: str, schema: Schema) -> str:
+def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
     inner = row.removeprefix("outside(").removesuffix(")")
-    outside = row == f"outside({inner})" and inner in schema.names
-    if outside and row in schema.names:
+    outside = row == f"outside({inner})" and inner in known
+    if outside and row in known:
         raise SchemaError(
             f"the schema column {row!r} cannot be told from the clipping of {inner!r}; give it another name"
         )
     if outside:
         return inner
-    if row not in schema.names:
+    if row not in known:
         raise SchemaError(
             f"the schema has no column {row!r}; it has {', '.join(schema.names)}. Add the column to the schema"
         )
@@ -47,13 +48,15 @@ class Coder:
     """Blocks of cells to a matrix of codes, float64 of shape (rows named, records). One coder belongs to one thread."""
 
     def __init__(self, rows: Sequence[str], schema: Schema, block_rows: int) -> None:
-        columns = columns_behind(rows, schema)
+        known = frozenset(schema.names)
+        behind: dict[str, list[int]] = {}
+        for at, row in enumerate(rows):
+            behind.setdefault(_column(row, schema, known), []).append(at)
         # for each column: itself, its reader, the rows of its codes and the rows of its clipping
         self._columns: list[tuple[Column, Reader, list[int], list[int]]] = []
-        for name in columns:
+        for name, own in behind.items():
             column = schema[name]
             reader: Reader = Labels(column.levels) if isinstance(column, Categorical) else Numbers()
-            own = [at for at, row in enumerate(rows) if _column(row, schema) == name]
             self._columns.append(
                 (column, reader, [at for at in own if rows[at] == name], [at for at in own if rows[at] != name])
             )
