@@ -40,6 +40,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import PlanError
 from confide.mechanisms.rows import BITS, BOUND, aligned, pieces, round_within
 from confide.mechanisms.score_rows import InCoordinates
 from confide.mechanisms.whitened_rows import Frame
@@ -47,7 +48,16 @@ from confide.protocol import Gram, Total
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["CROSS", "INFORMATION_CELLS", "Excess", "FisherRows", "FisherScores", "FisherSum", "InformationIndices"]
+__all__ = [
+    "CROSS",
+    "INFORMATION_CELLS",
+    "Excess",
+    "FisherRows",
+    "FisherScores",
+    "FisherSum",
+    "InformationIndices",
+    "SumAndExcess",
+]
 
 Array = NDArray[np.float64]
 
@@ -174,17 +184,21 @@ class FisherRows(_AtLine):
     def __call__(self, codes: Array) -> Array:
         whole = np.empty((self.width, codes.shape[1]))
         with np.errstate(all="ignore"):
-            for piece, rows in self.by_piece(codes):
+            for piece, rows, _ in self.by_piece(codes):
                 whole[:, piece] = rows
         return whole
 
-    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array]]:
-        """The rows of some records after the other, few enough to stay near the processor; each is overwritten by the next."""
+    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
+        """Rows, N and which records count, of some records after the other, few enough to stay near the processor.
+
+        Each is overwritten by the next, and u, h and r of the parts are used up.
+        """
         k, (gram, cross) = self.features, self.steps
         room = aligned(2 * k + 1)
         for piece in pieces(codes.shape[1]):
             own = room[:, : piece.stop - piece.start]
-            u, h, r, size, keep = self.parts(codes[:, piece], own[k:])
+            parts = self.parts(codes[:, piece], own[k:])
+            u, h, r, size, keep = parts
             w = self.weights(size)
             r *= w
             r *= cross
@@ -196,7 +210,7 @@ class FisherRows(_AtLine):
                 r *= keep
             np.multiply(u, h, out=own[:k])
             np.multiply(u, r, out=own[k:-1])
-            yield piece, _jointly_within(own[:-1])
+            yield piece, _jointly_within(own[:-1]), parts
 
 
 def _jointly_within(rows: Array) -> Array:
@@ -277,11 +291,15 @@ class FisherSum:
         return gram.zero(), cross.zero()
 
     def update(self, state: Any, codes: Array) -> Any:
-        gram, cross = self._sums
         with np.errstate(all="ignore"):
-            for _, rows in self.map.by_piece(codes):
-                state = gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
+            for _, rows, _ in self.map.by_piece(codes):
+                state = self.added(state, rows)
         return state
+
+    def added(self, state: Any, rows: Array) -> Any:
+        """The state with rows of the map added."""
+        gram, cross = self._sums
+        return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
 
     def merge(self, a: Any, b: Any) -> Any:
         gram, cross = self._sums
@@ -352,14 +370,68 @@ class Excess(_AtLine):
 
     def __call__(self, codes: Array) -> Array:
         with np.errstate(all="ignore"):
-            size, keep = self.parts(codes)[3:]
-            size /= self.bound
-            size -= 1.0
-            # fmin: what is no number counts as far out
-            np.fmin(size, 1.0, out=size)
-            np.maximum(size, 0.0, out=size)
-            size *= float(BOUND)
-            np.rint(size, out=size)
-            if keep is not None:
-                size *= keep
+            return self.beyond(self.parts(codes))
+
+    def beyond(self, parts: _Parts) -> Array:
+        """The same from the parts, whose N is used up."""
+        size, keep = parts.size, parts.keep
+        size /= self.bound
+        size -= 1.0
+        # fmin: what is no number counts as far out
+        np.fmin(size, 1.0, out=size)
+        np.maximum(size, 0.0, out=size)
+        size *= float(BOUND)
+        np.rint(size, out=size)
+        if keep is not None:
+            size *= keep
         return size[None, :]
+
+
+@dataclass(frozen=True)
+class SumAndExcess:
+    """`FisherSum` and the total of an `Excess` at the same line, from one look at each record; `split` gives the two, to the bit.
+
+    For the pass alone: what is planned and drawn are the two statistics, each with its own sensitivity.
+    """
+
+    sums: FisherSum
+    excess: Excess
+    norm: str = field(default="none", init=False)
+
+    @property
+    def map(self) -> FisherRows:
+        return self.sums.map
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.sums.shape[0] ** 2 + 1,)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        raise PlanError("a joint sum has no sensitivity of its own; draw its two parts as they were planned")
+
+    sensitivity_l1 = sensitivity_squared
+
+    @property
+    def _total(self) -> Total:
+        return Total(_Given(1, l2_squared=self.excess.l2_squared), nonnegative=True)
+
+    def zero(self) -> Any:
+        return self.sums.zero(), self._total.zero()
+
+    def update(self, state: Any, codes: Array) -> Any:
+        sums, total = state
+        with np.errstate(all="ignore"):
+            for _, rows, parts in self.map.by_piece(codes):
+                sums = self.sums.added(sums, rows)
+                total = self._total.update(total, self.excess.beyond(parts))
+        return sums, total
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return self.sums.merge(a[0], b[0]), self._total.merge(a[1], b[1])
+
+    def value(self, state: Any) -> NDArray[Any]:
+        return np.append(self.sums.value(state[0]).ravel(), self._total.value(state[1]))
+
+    def split(self, value: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What the two statistics would have given."""
+        return value[:-1].reshape(self.sums.shape), value[-1:]

@@ -99,7 +99,7 @@ class KeptSource:
                 sums = self._source._aggregate(statistics, self._rows, self._blocks.add)
                 self._whole = self._blocks.finish()
                 return sums
-        return summed(self._blocks, statistics)
+        return summed(self._blocks, statistics, threads=self._source._threads)
 
     def close(self) -> None:
         """Drop what is kept; a second call does nothing."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
 from confide.schema.draft import other_delimiter
+from confide.sources.aggregation import THREADS
 from confide.sources.csvfile import CsvPart
 from confide.sources.kept import MEMORY
 from confide.sources.parquet import ParquetPart
@@ -37,6 +38,7 @@ def read(
     delimiter: str = ",",
     memory: int = MEMORY,
     spool: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
 ) -> RecordSource:
     """Records behind a schema, ready for a release. Nothing is read here but names, types and sizes.
 
@@ -48,7 +50,7 @@ def read(
     default the schema's; delimiter: what separates the fields of CSV files.
     memory, spool: a release of several passes codes its records once and keeps the codes until it is drawn, up to `memory` megabytes in
     memory (256), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
-    them there.
+    them there. threads: that read and add up, by default one for each processor, at most four; sums are the same for any number.
 
     Values never raise: text that is no number, a label that is no level and a malformed line are missing, and follow
     the schema's `on_missing`; values out of bounds are moved to the bounds. One line of a CSV file is one record.
@@ -66,7 +68,17 @@ def read(
     parts = _parts(data, tuple(public.names), delimiter)
     for part in parts:
         _check_delimiter(part, public)
-    return RecordSource(public, parts, dataset=dataset, memory=_memory(memory), spool=_folder(spool))
+    return RecordSource(
+        public, parts, dataset=dataset, memory=_memory(memory), spool=_folder(spool), threads=_threads(threads)
+    )
+
+
+def _threads(threads: Any) -> int:
+    if threads is None:
+        return THREADS
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise SourceError(f"threads={threads!r} is no number of threads; write threads=1 or more, or leave it out")
+    return int(threads)
 
 
 def _memory(memory: Any) -> int:

@@ -12,7 +12,7 @@ from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.schema import Schema
 from confide.schema.draft import may_be_a_record
-from confide.sources.aggregation import Codes, Fresh, named_rows, summed
+from confide.sources.aggregation import THREADS, Codes, Fresh, named_rows, summed
 from confide.sources.coding import columns_behind
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
@@ -28,7 +28,7 @@ class RecordSource:
     """Records of one table or of several files, coded block by block. Made by `confide.read`.
 
     schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: False
-    for a stream that can be read only once. memory, spool: of `confide.read`.
+    for a stream that can be read only once. memory, spool, threads: of `confide.read`.
 
     It belongs to the private wing: it hands records to nobody, and nothing that it shows depends on them.
 
@@ -46,8 +46,10 @@ class RecordSource:
         dataset: str | None = None,
         memory: int = MEMORY,
         spool: str | None = None,
+        threads: int = THREADS,
     ) -> None:
         self._schema = schema
+        self._threads = threads
         self._memory, self._spool = memory, spool
         self._parts = tuple(parts)
         self._dataset = schema.dataset if dataset is None else dataset
@@ -103,7 +105,7 @@ class RecordSource:
                 "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
             )
         self._used = True
-        sums = summed(Fresh(self._parts, self._schema, rows, kept), statistics)
+        sums = summed(Fresh(self._parts, self._schema, rows, kept), statistics, threads=self._threads)
         for part in self._parts:
             part.verify()
         return sums
