@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import isqrt, sqrt
 from typing import Any, NamedTuple, Self
 
@@ -264,7 +265,7 @@ class FisherSum:
     def _k(self) -> int:
         return self.map.features
 
-    @property
+    @cached_property
     def _sums(self) -> tuple[Gram, Total]:
         return Gram(_Given(self._k), entry_bits=BITS), Total(_Given(self._k))
 
@@ -411,7 +412,7 @@ class SumAndExcess:
 
     sensitivity_l1 = sensitivity_squared
 
-    @property
+    @cached_property
     def _total(self) -> Total:
         return Total(_Given(1, l2_squared=self.excess.l2_squared), nonnegative=True)
 

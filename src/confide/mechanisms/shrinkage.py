@@ -61,7 +61,7 @@ def _solutions(system: NoisySystem, priors: tuple[float, ...], repeats: int) -> 
         return np.column_stack([heights, slopes]), freedom + 1
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
     found, freedom = _filtered(values, vectors.T @ cross, system, np.array(priors), repeats)
-    return np.array([vectors @ one for one in found]), freedom
+    return (vectors @ found[:, :, None])[:, :, 0], freedom
 
 
 def _filtered(values: Array, seen: Array, system: NoisySystem, priors: Array, repeats: int) -> tuple[Array, Array]:
@@ -74,7 +74,7 @@ def _filtered(values: Array, seen: Array, system: NoisySystem, priors: Array, re
         variance = signal + (system.sd_gram**2 / 2 * size * (1 + 1 / m))[:, None]
         below = square + variance / priors[:, None]
         solution = product / below
-        size = np.minimum([float(one @ one) for one in solution], _LARGEST)
+        size = np.minimum((solution[:, None, :] @ solution[:, :, None]).ravel(), _LARGEST)
     return solution, (square / below).sum(axis=1)
 
 

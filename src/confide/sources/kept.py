@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMORY", "KeptSource"]
 
-#: Megabytes of codes that one draw keeps in memory: 3 million records of 22 columns of 2^20 steps.
-MEMORY = 256
+#: Megabytes of codes that one draw keeps in memory: 2 million records of 22 columns of 2^20 steps.
+MEMORY = 192
 
 _Bytes = NDArray[np.uint8]
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"

@@ -49,7 +49,7 @@ def read(
     schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
     default the schema's; delimiter: what separates the fields of CSV files.
     memory, spool: a release of several passes codes its records once and keeps the codes until it is drawn, up to `memory` megabytes in
-    memory (256), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
+    memory (192), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
     them there. threads: that read and add up, by default one for each processor, at most four; sums are the same for any number.
 
     Values never raise: text that is no number, a label that is no level and a malformed line are missing, and follow
@@ -85,7 +85,7 @@ def _memory(memory: Any) -> int:
     if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 0:
         raise SourceError(
             f"memory={memory!r} is no number of megabytes; it is what a release may keep of its coded records in memory: "
-            "write memory=256, or memory=0 to keep them in a temporary file"
+            "write memory=192, or memory=0 to keep them in a temporary file"
         )
     return int(memory)
 
