@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.mechanisms.rows import BITS, BOUND, aligned, pieces, round_within
-from confide.mechanisms.score_rows import InCoordinates
+from confide.mechanisms.score_rows import InCoordinates, cell_among
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Gram, Total
 from confide.protocol.exact import digest
@@ -326,14 +326,18 @@ class FisherScores(_AtLine):
         return self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
+        k = self.features
+        whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
-            u, _, r, size, keep = self.parts(codes)
-            r *= self.weights(size)
-            r *= self.steps
-            if keep is not None:
-                r *= keep
-            u *= r
-            return round_within(u)
+            for piece in pieces(codes.shape[1]):
+                u, _, r, size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                r *= self.weights(size)
+                r *= self.steps
+                if keep is not None:
+                    r *= keep
+                np.multiply(u, r, out=whole[:, piece])
+                round_within(whole[:, piece])
+        return whole
 
 
 @dataclass(frozen=True)
@@ -354,8 +358,7 @@ class InformationIndices(_AtLine):
         with np.errstate(all="ignore"):
             size, keep = self.parts(codes)[3:]
             size *= size
-        # what is no number counts as infinitely far out
-        cell = 1.0 + np.searchsorted(self.edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
+        cell = cell_among(self.edges.tolist(), size)
         if keep is not None:
             cell *= keep
         return np.asarray(cell[None, :])

@@ -29,6 +29,7 @@ from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.schema import Schema
 from confide.sources.aggregation import Codes, named_rows, summed
+from confide.sources.coding import Room
 from confide.sources.parts import Block, Part, Piece, guarded
 
 if TYPE_CHECKING:
@@ -237,13 +238,12 @@ class _Blocks:
         yield Block(records, [block])
 
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
-        """Reads and unpacks blocks into one room of this thread, which grows to the largest."""
-        width = len(self.rows)
-        room = np.empty(width * block_rows, dtype=np.float64)
+        """Reads and unpacks blocks into one room of this thread."""
+        room = Room(len(self.rows), block_rows)
         read = np.empty(0, dtype=np.uint8)
 
         def codes(block: Block) -> Codes:
-            nonlocal room, read
+            nonlocal read
             packed = block.columns[0]
             if isinstance(packed, int):
                 size = self._packing.bytes(block.rows)
@@ -252,9 +252,7 @@ class _Blocks:
                 packed = guarded(
                     "codes in a temporary file could not be read again", partial(self._read, packed, read[:size])
                 )
-            if len(room) < width * block.rows:
-                room = np.empty(width * block.rows, dtype=np.float64)
-            return self._packing.unpack(packed, room[: width * block.rows].reshape(width, block.rows))
+            return self._packing.unpack(packed, room.block(block.rows))
 
         return codes
 
