@@ -17,6 +17,7 @@ NAMES = (
     "acceptance",
     "r_squared",
     "speed",
+    "default_calls",
     "noise",
     "ledger",
     "audit",

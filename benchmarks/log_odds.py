@@ -9,7 +9,6 @@ sandwich interval without privacy on the same sample.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +23,7 @@ from scipy.special import expit
 import confide as cf
 from benchmarks.coverage import interval
 from benchmarks.truth_plain import plain_intervals
-from confide.noise import SecureNoise, SimulatedNoise
+from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import Logistic
 from confide.schema import Practice
@@ -342,41 +341,12 @@ def lines(found: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {' | '.join([*cells, *rest])} |"
 
 
-def speed() -> dict[str, Any]:
-    """10^5 records of 20 features: CPU of plan and release with secure noise against `LogisticRegression().fit`, interleaved."""
-    from sklearn.linear_model import LogisticRegression
-
-    g = np.random.default_rng(0)
-    frame = _uniform(20, 0.7 * g.standard_normal(20))(g).iloc[:100_000]
-    schema, method = cf.Schema({**_BOX, **_Y}), Logistic(_sum(_names(20)))
-    source, x, y = cf.read(frame, schema), frame[_names(20)].to_numpy(), frame["y"].to_numpy()
-    ours, theirs = [], []
-    for _ in range(7):
-        start = time.process_time()
-        seal(method, source, cf.plan(method, schema, cf.GDP(1.0)), SecureNoise())
-        ours.append(time.process_time() - start)
-        start = time.process_time()
-        LogisticRegression().fit(x, y)
-        theirs.append(time.process_time() - start)
-    ratio = float(np.median(ours) / np.median(theirs))
-    return {
-        "check": "CPU of a release over scikit-learn's fit, n=100,000 d=20, at most 4.5 is asked",
-        "ours": round(float(np.median(ours)), 3),
-        "scikit-learn": round(float(np.median(theirs)), 3),
-        "ratio": round(ratio, 1),
-        "passed": ratio <= 4.5,
-    }
-
-
 def run() -> list[dict[str, Any]]:
     found = []
     for one in cells():
         found.append({"check": "{} n={} mu={}".format(*one), **cell(*one)})
         print(found[-1], flush=True)
     print("\n".join(lines(found)), flush=True)
-    if not CHOSEN:
-        found.append(speed())
-        print(found[-1], flush=True)
     return found
 
 

@@ -59,7 +59,7 @@ class _Uncut(FisherRows):
 class _ScoreAlone(_Uncut):
     """N is the length of the score: information is not in the bound."""
 
-    def parts(self, codes: Codes) -> Any:
+    def parts(self, codes: Codes, out: Any = None) -> Any:
         return replace(self, alpha=0.0)._parts(codes)
 
     def _parts(self, codes: Codes) -> Any:
@@ -70,7 +70,7 @@ class _ScoreAlone(_Uncut):
 class _Halves(_Uncut):
     """m = 1/2, the residual at even odds, in the place of the larger one."""
 
-    def parts(self, codes: Codes) -> Any:
+    def parts(self, codes: Codes, out: Any = None) -> Any:
         own = FisherRows.parts(self, codes)
         square = (own.u**2).sum(axis=0)
         return own._replace(size=np.sqrt((self.alpha * own.information * square) ** 2 + square / 4))

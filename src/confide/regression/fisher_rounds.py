@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram, multipliers
-from confide.mechanisms.fisher_rows import CROSS, Excess, FisherRows, FisherScores, FisherSum, InformationIndices
+from confide.mechanisms.fisher_rows import (
+    CROSS,
+    Excess,
+    FisherRows,
+    FisherScores,
+    FisherSum,
+    InformationIndices,
+    SumAndExcess,
+)
 from confide.mechanisms.metric import floored_moments
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.mechanisms.rounds import Round
@@ -234,9 +242,7 @@ class _Draw:
             gram = done.gram
             delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())))
             frame = _moved(frame, delta)
-        planned = self.plan.statistic("excess")
-        assert isinstance(planned, Total) and isinstance(planned.map, Excess)
-        done, _ = self._round(last, frame, alpha, bound, replace(planned, map=planned.map.at(frame, alpha, bound)))
+        done, _ = self._round(last, frame, alpha, bound, excess=True)
         final = _moved(frame, done.solved)
         meat = self.plan.statistic("meat")
         assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
@@ -266,17 +272,24 @@ class _Draw:
         return Sizes(counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records).bound()
 
     def _round(
-        self, name: str, frame: Frame, alpha: float, bound: float, *others: Statistic
+        self, name: str, frame: Frame, alpha: float, bound: float, *, excess: bool = False
     ) -> tuple[FisherRound, Noisy]:
-        """One step's sums, and in the same pass others, drawn under the name `excess`."""
+        """One step's sums, and in the same pass the excess."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, FisherSum)
-        rows = planned.map.at(frame, alpha, bound)
-        total, *rest = self.source.aggregate(FisherSum(rows), *others)
-        noisy = self.meter.draw(name, total)
-        for one in rest:
-            self.meter.draw("excess", one)
-        return FisherRound.decoded(noisy, rows), noisy
+        sums = FisherSum(planned.map.at(frame, alpha, bound))
+        if excess:
+            beyond = self.plan.statistic("excess")
+            assert isinstance(beyond, Total) and isinstance(beyond.map, Excess)
+            both = SumAndExcess(sums, beyond.map.at(frame, alpha, bound))
+            (joint,) = self.source.aggregate(both)
+            total, far = both.split(joint)
+            noisy = self.meter.draw(name, total)
+            self.meter.draw("excess", far)
+        else:
+            (total,) = self.source.aggregate(sums)
+            noisy = self.meter.draw(name, total)
+        return FisherRound.decoded(noisy, sums.map), noisy
 
 
 @dataclass(frozen=True, eq=False)
