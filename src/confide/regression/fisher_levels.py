@@ -1,6 +1,6 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-Two noisy counts of a level's records with its rarer outcome follow from the last round, and both must be seen. With N_l records and mean
+Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
 log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s over
 records (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
 it lags behind the first, since a step moves log-odds by about one, but its noise is another.
@@ -23,11 +23,11 @@ from confide.results.levels import LevelCount
 from confide.schema import Design
 from confide.schema.term import Indicator
 
-__all__ = ["QuietLevel", "Seen", "quiet_words"]
+__all__ = ["QuietLevel", "Seen", "places_of", "quiet_words"]
 
 Array = NDArray[np.float64]
 
-# With fewer records of an outcome than this a coefficient has no normal distribution to speak of.
+# With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
 # No level has a smaller share of the records.
 _LEAST_SHARE = 1e-4
@@ -74,8 +74,8 @@ class Seen:
             expected = number * float(expit(sign * first.count / share * damped_before))
             counts = (expects, replace(surprise, count=expected + sign * surprise.count))
             one = min(counts, key=lambda count: count.count - count.margin)
-            if any(not count.seen or count.count < _FEWEST for count in counts):
-                found.append(QuietLevel(one, int(sign > 0), _places(design, schema, one)))
+            if one.count - one.margin < _FEWEST:
+                found.append(QuietLevel(one, int(sign > 0), places_of(design, schema, one.column, one.level)))
         return found
 
     def _damped(self, line: Array) -> float:
@@ -97,16 +97,16 @@ def _values(design: Design, totals: tuple[Array, Array]) -> Iterator[LevelCount]
                 )
 
 
-def _places(design: Design, schema: Mapping[str, Any], level: LevelCount) -> tuple[int, ...]:
+def places_of(design: Design, schema: Mapping[str, Any], column: str, level: str) -> tuple[int, ...]:
     """Coefficients that hang on a level: its own, or all of the column and the intercept where the others compare with it."""
     parts = [term.parts[0] if len(term.parts) == 1 else None for term in design.terms]
-    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == level.column]
+    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == column]
     if not own:
-        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == level.column)
-        return (0, place) if level.level == "0" else (place,)
-    if base_levels(design, schema).get(level.column) == level.level:
+        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == column)
+        return (0, place) if level == "0" else (place,)
+    if base_levels(design, schema).get(column) == level:
         return (0, *own)
-    return tuple(place for place in own if design.terms[place - 1].name == f"{level.column}[T.{level.level}]")
+    return tuple(place for place in own if design.terms[place - 1].name == f"{column}[T.{level}]")
 
 
 def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:

@@ -17,13 +17,15 @@ from confide.mechanisms.rows import BOUND, Box
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.far_bounds import NEAR, far, short_tail
-from confide.regression.fisher_levels import QuietLevel, Seen, quiet_words
-from confide.regression.fisher_rounds import FisherRound, scored, steps_of
+from confide.regression.fisher_hidden import Held, levels_of
+from confide.regression.fisher_levels import QuietLevel, Seen, places_of, quiet_words
+from confide.regression.fisher_rounds import FisherRound, linear_round, scored, steps_of
 from confide.regression.fisher_sandwich import FisherSandwich
+from confide.regression.level_counts import base_levels
 from confide.regression.linear import legend
 from confide.regression.logistic_design import log_odds
 from confide.regression.logistic_results import LogisticEstimates
-from confide.regression.needs import bounds_words, demand_words, plain, tied_words
+from confide.regression.needs import bounds_words, demand_words, first_words, plain, tied_words
 from confide.regression.remarks import count_text, few_records
 from confide.schema import Design
 
@@ -41,6 +43,8 @@ _TOO_MUCH = 0.5
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
 # A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
 _TIED = 0.2
+# Levels held that a sentence names; half of a 95 % interval in sds.
+_NAMED, _NORMAL = 6, 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +73,18 @@ class FisherReading:
         return scored(self.design, self.release)
 
     @cached_property
+    def held(self) -> Held:
+        """The levels that the last step could not tell."""
+        levels = levels_of(self.design, self.release.plan.schema, self.box)
+        return Held.of(self.last.gram, self.last.sd_gram, self._public("transform"), self._public("moments"), levels)
+
+    @cached_property
     def sandwich(self) -> FisherSandwich:
-        """The sums, and the coefficients in units of the data."""
+        """The sums in the directions that can be told, and the coefficients in units of the data."""
+        return self._whole.within(self.held.basis)
+
+    @cached_property
+    def _whole(self) -> FisherSandwich:
         bound = float(self._public("bound")[0])
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
         units = log_odds(self.design, self.box)
@@ -127,6 +141,28 @@ class FisherReading:
 
     @cached_property
     def bias(self) -> Array:
+        """A bound on the bias of each coefficient, (k,): from records that count less, and from levels held at the line before."""
+        return self._weighted + self._from_held
+
+    @cached_property
+    def _from_held(self) -> Array:
+        """What records of levels that are held may move each coefficient, (k,)."""
+        s = self.sandwich
+        if not self.held.levels:
+            return np.zeros(len(s.rows))
+        return self.held.bias(np.linalg.norm(s.rows @ s.bread, axis=1), *self._held_counts)
+
+    @cached_property
+    def _held_counts(self) -> tuple[Array, Array]:
+        """About how many records the levels held have, and the sds of the noise in it, (levels,) each."""
+        linear = linear_round(self.design, self.release, self.box)
+        weights = np.array([one.weights for one in self.held.levels])
+        scale = self._records / linear.count
+        sds = linear.sd_gram * np.sqrt((weights[:, 0] ** 2 + (weights**2).sum(axis=1)) / 2) * scale
+        return weights @ self._public("moments")[0] * self._records, sds
+
+    @cached_property
+    def _weighted(self) -> Array:
         """A bound on what records that count less may move each coefficient at risk, (k,)."""
         excess = self.release["excess"]
         count = (float(excess.decode()[0]) + _ONE_SIDED * sqrt(excess.variance)) / BOUND
@@ -144,7 +180,8 @@ class FisherReading:
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
         transform, s = self._public("transform"), self.sandwich
-        noise, back = transform @ s.bread @ s.noise @ s.bread @ transform.T, np.linalg.inv(transform)
+        told, back = transform @ self.held.basis, np.linalg.inv(transform)
+        noise = told @ s.bread @ s.noise @ s.bread @ told.T
         surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
         lines = self._public("line"), self._public("meat_line")
         seen = Seen(*lines, noise, surprise, self._public("moments"), self._records, self.box)
@@ -154,8 +191,17 @@ class FisherReading:
     def _wide(self) -> list[int]:
         """Coefficients that records far out in wide bounds may move unseen."""
         # the same records are behind all of them: too much for one is an assumption too far for all
-        biased = np.flatnonzero(self.bias > 0) if (self.bias > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
+        own = self._weighted
+        biased = np.flatnonzero(own > 0) if (own > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
         return sorted({*(1 + j for j in self.far), *map(int, biased)})
+
+    @cached_property
+    def _apart(self) -> list[int]:
+        """Coefficients that hang on a level that is held, and those that its records may move too far."""
+        schema = self.release.plan.schema
+        own = (places_of(self.design, schema, one.column, one.name) for one in self.held.levels)
+        moved = np.flatnonzero(self._from_held > _TOO_MUCH * self._half)
+        return sorted({*(j for places in own for j in places), *map(int, moved)})
 
     @cached_property
     def _tied(self) -> dict[int, int]:
@@ -182,16 +228,24 @@ class FisherReading:
         reason = self._weak()
         if reason:
             return self._points("weak", reason)
-        hidden = sorted({*self._wide, *self._tied, *(j for one in self.quiet for j in one.places)})
+        hidden = sorted({*self._wide, *self._tied, *self._apart, *(j for one in self.quiet for j in one.places)})
         if hidden and len({*hidden, 0}) > len(self.design.terms):
             return self._points("weak", self._reasons())
         return self._intervals(hidden)
 
+    @property
+    def _settling(self) -> Array:
+        """A basis of the directions that must have settled: all but those of levels that are not answered, (k, fewer)."""
+        quiet = {(one.count.column, one.count.level) for one in self.quiet}
+        levels = levels_of(self.design, self.release.plan.schema, self.box)
+        lost = [one for one in levels if (one.column, one.name) in quiet]
+        return self.held.beside(self._public("transform"), lost) if lost else self.held.basis
+
     def _weak(self) -> str:
         """Why there is no interval at all, "" where there may be."""
         s = self.sandwich
-        if s.least < self.last.norm:
-            demand = self.last.norm / s.least
+        if s.least < s.last.norm:
+            demand = s.last.norm / s.least
             names = [name for name, own in zip(self.design.names, s.demand, strict=True) if own > 1] or list(
                 self.design.names
             )
@@ -199,13 +253,16 @@ class FisherReading:
             return "; ".join(
                 [*wide, *quiet_words(self.quiet), demand_words(names, [demand] * len(names), self._records)]
             )
-        slopes = np.asarray(self._public("meat_line"))[1:]
+        basis = self._settling
+        moving = self._whole.within(basis)
+        line = basis @ (basis.T @ np.linalg.solve(self._public("transform"), self._public("meat_line")))
+        slopes = (self._public("transform") @ line)[1:]
         moments = self._public("moments")
         mean = moments[0, 1:]
         spread = sqrt(max(float(slopes @ (moments[1:, 1:] - np.outer(mean, mean)) @ slopes), 0.0))
-        size = float(np.linalg.norm(s.delta))
+        size = float(np.linalg.norm(moving.delta))
         steep = spread > _STEEP and (steps_of(self.release.statistics) < 4 or size > _SHORT_STEP)
-        if steep or s.travelled > _TRAVELLED:
+        if steep or moving.travelled > _TRAVELLED:
             return (
                 "the steps did not settle: the last one still moved the line by more than its noise"
                 if not steep
@@ -234,7 +291,7 @@ class FisherReading:
         unknown = np.full((len(self.design.names),) * 2, nan)
         delta = self.last.shrunken(keyed_generator(self.release.sha256, self.question.sha256))
         return self._made(
-            estimates=self.sandwich.rows @ delta + self.sandwich.shift,
+            estimates=self._whole.rows @ delta + self._whole.shift,
             covariance=unknown,
             df=nan,
             noise_variance=unknown[0],
@@ -266,14 +323,14 @@ class FisherReading:
 
     def _assumption(self, hidden: list[int]) -> str:
         """What the intervals rest on, and what they would be without it."""
-        shown = [j for j in np.flatnonzero(self.bias > 0) if j not in hidden]
+        shown = [j for j in np.flatnonzero(self._weighted > 0) if j not in hidden]
         if not shown:
             return (
                 f"no answered feature's bounds reach beyond {_AT_RISK:g} half-widths of its private range, so that records that count less "
                 "are taken to move no coefficient"
             )
         price = max(
-            float((self._half[j] + self.bias[j] / _TAIL_RESIDUAL) / (self._half[j] + self.bias[j])) for j in shown
+            float(1 + self._weighted[j] * (1 / _TAIL_RESIDUAL - 1) / (self._half[j] + self.bias[j])) for j in shown
         )
         names = ", ".join(self.design.names[j] for j in shown)
         return (
@@ -299,4 +356,21 @@ class FisherReading:
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
-        return "; ".join([*parts, *quiet_words(self.quiet)])
+        return "; ".join([*parts, *self._held_words(), *quiet_words(self.quiet)])
+
+    def _held_words(self) -> list[str]:
+        """The sentences on levels that are held."""
+        if not self.held.levels:
+            return []
+        schema, held = self.release.plan.schema, self.held.levels
+        given = [
+            f"{one.column}[{one.name}] (about {max(count, 0.0):.0f} ± {_NORMAL * sd:,.0f})"
+            for one, count, sd in zip(held, *self._held_counts, strict=True)
+        ]
+        named = ", ".join(given[:_NAMED]) + (f" and {len(given) - _NAMED} more" if len(given) > _NAMED else "")
+        words = [
+            f"too few records to be told: {named}; the other coefficients are told beside them, and their intervals allow for it"
+        ]
+        base = base_levels(self.design, schema)
+        first = dict.fromkeys(one.column for one in held if base.get(one.column) == one.name)
+        return [*words, first_words(list(first))] if first else words

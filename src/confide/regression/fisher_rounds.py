@@ -32,10 +32,11 @@ from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
 from confide.regression.fisher_bound import Bound, Sizes, chosen_kappa
+from confide.regression.fisher_hidden import Held, levels_of
 from confide.regression.fisher_start import made_points, started
 from confide.schema import Design
 
-__all__ = ["PASSES", "FisherRound", "FisherRounds", "scored", "steps_of"]
+__all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
 
 Array = NDArray[np.float64]
 
@@ -90,6 +91,10 @@ class FisherRound:
         """e: about the operator norm of the noise of A."""
         return self.sd_gram * sqrt(2 * len(self.cross))
 
+    def within(self, basis: Array) -> Self:
+        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
+        return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
+
     def shrunken(self, generator: np.random.Generator) -> Array:
         """The correction with the noise filtered out."""
         system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0)
@@ -112,6 +117,16 @@ def scored(design: Design, release: Any) -> FisherRound:
     rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
     name = "last" if "last" in release.statistics else "short last"
     return FisherRound.decoded(release[name], rows)
+
+
+def linear_round(design: Design, release: Any, box: Box) -> Round:
+    """The linear round of a release, with features measured from `box`."""
+    name = "linear" if "linear" in release.statistics else "short linear"
+    return Round.decoded(release[name], _linear(design), Frame.start(box), _cap(design))
+
+
+def _linear(design: Design) -> BlockGram:
+    return BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
 
 
 @dataclass(frozen=True)
@@ -149,7 +164,7 @@ class FisherRounds:
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
-        made |= dict.fromkeys(("linear", "short linear"), BlockGram(WhitenedRows(design), multipliers(*_SPLIT)))
+        made |= dict.fromkeys(("linear", "short linear"), _linear(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design)))
         made["leverage"] = SizeCells(InformationIndices(design))
@@ -237,7 +252,10 @@ class _Draw:
         planned = self.plan.statistic("excess")
         assert isinstance(planned, Total) and isinstance(planned.map, Excess)
         done, _ = self._round(last, frame, alpha, bound, replace(planned, map=planned.map.at(frame, alpha, bound)))
-        final = _moved(frame, done.solved)
+        # along levels that noise hides there is no step
+        levels = levels_of(self.design, self.plan.schema, frame.box)
+        held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
+        final = _moved(frame, held.basis @ done.within(held.basis).solved)
         meat = self.plan.statistic("meat")
         assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
         # N, w and r are those of the new line: only so are its rows no longer than D
