@@ -1,17 +1,18 @@
 """Levels whose directions the last information leaves hidden in its noise: held at the line before, so that they cannot hide the rest.
 
-A released A must be inverted, and a level with hardly any record (or any event) is a direction in which A is noise alone. With
-c'z = 1 at level L and 0 elsewhere, d = T^-1 c is that direction in u: along it the log-odds of L's records move by one and those of no other record, and only
-coefficients that hang on L change. The last step is taken in the space S of all directions at right angles to the d's left out. The
-coordinates u have second moments I, so that u'v adds up to about nothing over L's records for every v in S, and
+A released A must be inverted, and a level with hardly any record, or hardly any event, is a direction in which A is noise alone: every
+coefficient would go with it. With c'z = 1 at level L and 0 elsewhere, d = T^-1 c is that direction in u: along it the log-odds of L's
+records change and those of no other record, and so do only the coefficients that hang on L. The last step is taken in the space S of all
+directions at right angles to the d's held (an orthonormal basis, so that the noise of A_SS and g_S is what it was). The coordinates u have
+second moments I, hence sum u_S over the records of L is about nothing, and
 
-    g_S = A_SS delta_S + sum_L rho u_S + noise,   rho = P(y = 1) - p, along L's own direction off by what the line before had not reached.
+    g_S = A_SS delta_S + sum_L rho u_S + noise,   rho = P(y = 1) - p: how far the line before is off along L's own direction.
 
-The mean of rho over L meets a sum of u_S near 0; what is left is its variation about the mean. By Cauchy and Schwarz a coefficient c'delta_S
-moves by at most (correlation) n_L sd(rho) |A_SS^-1 c_S|, with the moments of u_S in L those of all records. Its interval is widened by
-that bound with a correlation of 1/2 (`left_out.CORRELATED`), a spread of 1/2, the largest of shares, and the upper count n_L, noise
-included. The coefficients that hang on L are not answered. Which levels are held follows from A and counts, never from the score, so that
-no answer is chosen by its value. All of it is post-processing.
+The mean of rho over L meets that sum; what is left is its variation about the mean. By Cauchy and Schwarz c'delta_S moves by at most
+(correlation) n_L sd(rho) |A_SS^-1 c_S|, with the moments of u_S within L those of all records. The interval is widened by that bound with
+a correlation of 1/2 (`left_out.CORRELATED`), a spread of 1/2, the largest that shares have, and n_L with one sd of its noise, which also
+pays for the noise in T. Which levels are held follows from A and counts, never from the score: no answer is chosen by its value. All of
+it is post-processing of noisy numbers. The idea of the identity is that of Frisch, Waugh 1933; Lovell 1963.
 """
 
 from __future__ import annotations

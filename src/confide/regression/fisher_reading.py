@@ -19,6 +19,7 @@ from confide.protocol import Question, Release
 from confide.regression.far_bounds import NEAR, far, short_tail
 from confide.regression.fisher_hidden import Held, levels_of
 from confide.regression.fisher_levels import QuietLevel, Seen, places_of, quiet_words
+from confide.regression.fisher_needs import assumed_words, held_words, safe_words
 from confide.regression.fisher_rounds import FisherRound, linear_round, scored, steps_of
 from confide.regression.fisher_sandwich import FisherSandwich
 from confide.regression.level_counts import base_levels
@@ -35,7 +36,7 @@ Array = NDArray[np.float64]
 
 # Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
 _AT_RISK = 5.0
-# The mean residual of records that count less, at most; and how far below its noisy number the excess is taken to be.
+# The mean residual of records that the noise of the excess hides, at most; and how far above its noisy number that may be.
 _TAIL_RESIDUAL, _ONE_SIDED = 0.15, 1.645
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
@@ -43,8 +44,6 @@ _TOO_MUCH = 0.5
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
 # A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
 _TIED = 0.2
-# Levels held that a sentence names; half of a 95 % interval in sds.
-_NAMED, _NORMAL = 6, 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +146,13 @@ class FisherReading:
     @cached_property
     def _from_held(self) -> Array:
         """What records of levels that are held may move each coefficient, (k,)."""
-        s = self.sandwich
-        if not self.held.levels:
-            return np.zeros(len(s.rows))
-        return self.held.bias(np.linalg.norm(s.rows @ s.bread, axis=1), *self._held_counts)
+        return self.held.bias(self._lengths, *self._held_counts)
 
     @cached_property
     def _held_counts(self) -> tuple[Array, Array]:
         """About how many records the levels held have, and the sds of the noise in it, (levels,) each."""
+        if not self.held.levels:
+            return np.empty(0), np.empty(0)
         linear = linear_round(self.design, self.release, self.box)
         weights = np.array([one.weights for one in self.held.levels])
         scale = self._records / linear.count
@@ -162,14 +160,27 @@ class FisherReading:
         return weights @ self._public("moments")[0] * self._records, sds
 
     @cached_property
+    def _lengths(self) -> Array:
+        """|C A^-1| of each coefficient, (k,): what a score of length one moves it by, at most."""
+        return np.asarray(np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1))
+
+    @cached_property
     def _weighted(self) -> Array:
         """A bound on what records that count less may move each coefficient at risk, (k,)."""
         excess = self.release["excess"]
-        count = (float(excess.decode()[0]) + _ONE_SIDED * sqrt(excess.variance)) / BOUND
-        moved = _TAIL_RESIDUAL * float(self._public("bound")[0]) * max(count, 0.0)
-        own = np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1)
-        at_risk = np.array([False, *(self.reach.get(j, (0.0, 0.0))[1] > _AT_RISK for j in range(len(own) - 1))])
-        return np.where(at_risk, moved * own, 0.0)
+        seen, hidden = max(float(excess.decode()[0]), 0.0) / BOUND, _ONE_SIDED * sqrt(excess.variance) / BOUND
+        bound = float(self._public("bound")[0])
+        own = self._lengths
+        # others move with these as far as they hang together, by what was seen
+        half = np.maximum(self._half, 1e-300)
+        part = np.where(self._at_risk, bound * seen * own, 0.0) / half
+        along = (np.abs(self.sandwich.correlation()) * part).max(axis=1) * half
+        return np.where(self._at_risk, bound * (seen + _TAIL_RESIDUAL * hidden) * own, along)
+
+    @cached_property
+    def _at_risk(self) -> NDArray[np.bool_]:
+        """The coefficients of features whose bounds reach far beyond their private range, (k,)."""
+        return np.array([False, *(self.reach.get(j, (0.0, 0.0))[1] > _AT_RISK for j in range(len(self.design.terms)))])
 
     @cached_property
     def _half(self) -> Array:
@@ -191,7 +202,7 @@ class FisherReading:
     def _wide(self) -> list[int]:
         """Coefficients that records far out in wide bounds may move unseen."""
         # the same records are behind all of them: too much for one is an assumption too far for all
-        own = self._weighted
+        own = np.where(self._at_risk, self._weighted, 0.0)
         biased = np.flatnonzero(own > 0) if (own > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
         return sorted({*(1 + j for j in self.far), *map(int, biased)})
 
@@ -209,10 +220,11 @@ class FisherReading:
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])
+        moved = self._weighted > _TOO_MUCH * self._half
         return {
             j: self._wide[int(np.argmax(row))]
             for j, row in enumerate(correlation)
-            if j and j not in self._wide and row.max() > _TIED
+            if j and j not in self._wide and (moved[j] or row.max() > _TIED)
         }
 
     # the table ----------------------------------------------------------------------------------------------------------
@@ -323,20 +335,12 @@ class FisherReading:
 
     def _assumption(self, hidden: list[int]) -> str:
         """What the intervals rest on, and what they would be without it."""
-        shown = [j for j in np.flatnonzero(self._weighted > 0) if j not in hidden]
+        shown = [j for j in np.flatnonzero((self._weighted > 0) & self._at_risk) if j not in hidden]
         if not shown:
-            return (
-                f"no answered feature's bounds reach beyond {_AT_RISK:g} half-widths of its private range, so that records that count less "
-                "are taken to move no coefficient"
-            )
-        price = max(
-            float(1 + self._weighted[j] * (1 / _TAIL_RESIDUAL - 1) / (self._half[j] + self.bias[j])) for j in shown
-        )
-        names = ", ".join(self.design.names[j] for j in shown)
-        return (
-            f"assumed for {names}: records that count less have a mean residual of at most {_TAIL_RESIDUAL}, whose bias is in the "
-            f"intervals; without that (at most 1) they are {'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
-        )
+            return safe_words(_AT_RISK)
+        worst = float(self._public("bound")[0] * self._public("less")[0]) * self._records * self._lengths
+        price = max(float((self._half[j] + worst[j]) / (self._half[j] + self.bias[j])) for j in shown)
+        return assumed_words([self.design.names[j] for j in shown], _TAIL_RESIDUAL, price)
 
     def _too_wide(self, j: int) -> str:
         """The sentence on the bounds of a feature."""
@@ -356,21 +360,5 @@ class FisherReading:
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
-        return "; ".join([*parts, *self._held_words(), *quiet_words(self.quiet)])
-
-    def _held_words(self) -> list[str]:
-        """The sentences on levels that are held."""
-        if not self.held.levels:
-            return []
-        schema, held = self.release.plan.schema, self.held.levels
-        given = [
-            f"{one.column}[{one.name}] (about {max(count, 0.0):.0f} ± {_NORMAL * sd:,.0f})"
-            for one, count, sd in zip(held, *self._held_counts, strict=True)
-        ]
-        named = ", ".join(given[:_NAMED]) + (f" and {len(given) - _NAMED} more" if len(given) > _NAMED else "")
-        words = [
-            f"too few records to be told: {named}; the other coefficients are told beside them, and their intervals allow for it"
-        ]
-        base = base_levels(self.design, schema)
-        first = dict.fromkeys(one.column for one in held if base.get(one.column) == one.name)
-        return [*words, first_words(list(first))] if first else words
+        held = held_words(self.design, self.release.plan.schema, self.held.levels, *self._held_counts)
+        return "; ".join([*parts, *held, *quiet_words(self.quiet)])

@@ -43,8 +43,8 @@ Array = NDArray[np.float64]
 #: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
 PASSES = 9
 # Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
-_COMMON = {"count": 1, "leverage": 2, "excess": 2, "meat": 6}
-_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 46
+_COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
+_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
 # From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
 # How the linear round splits between moments, products and square; its residual variance, of an outcome of -1 or 1.

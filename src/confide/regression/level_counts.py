@@ -80,7 +80,7 @@ def counted_levels(
 
 
 def level_weights(design: Design, schema: Mapping[str, Any], box: Box) -> list[tuple[str, str, Array]]:
-    """(column, level, c) with c'z = 1 at the level and 0 elsewhere, z = (1, x~) measured from `box`, for every level that the features tell."""
+    """(column, level, c) with c'z = 1 at the level and 0 elsewhere, z = (1, x~) from `box`, where the features tell it."""
     return list(_levels(design, Schema.from_dict(schema), *box.arrays, None))
 
 
