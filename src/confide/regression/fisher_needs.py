@@ -61,7 +61,7 @@ def assumed_words(names: Sequence[str], most: float, price: float) -> str:
     'assumed for a, b: records that count less have a mean residual of at most their mean squared one, which is counted, and at most 0.15 where the noise of that count hides it; the bias is in the intervals; without that (at most 1) they are 3.2 times as wide'
     """  # noqa: E501
     return (
-        f"assumed for {', '.join(names)}: records that count less have a mean residual of at most their mean squared one, which is counted, "
-        f"and at most {most:g} where the noise of that count hides it; the bias is in the intervals; without that (at most 1) they are "
-        f"{'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
+        f"assumed for {', '.join(names)}: records that count less have a mean residual of at most their mean squared one, which is "
+        f"counted, and at most {most:g} where the noise of that count hides it; the bias is in the intervals; without that (at most 1) "
+        f"they are {'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
     )

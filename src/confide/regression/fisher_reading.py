@@ -22,11 +22,10 @@ from confide.regression.fisher_levels import QuietLevel, Seen, places_of, quiet_
 from confide.regression.fisher_needs import assumed_words, held_words, safe_words
 from confide.regression.fisher_rounds import FisherRound, linear_round, scored, steps_of
 from confide.regression.fisher_sandwich import FisherSandwich
-from confide.regression.level_counts import base_levels
 from confide.regression.linear import legend
 from confide.regression.logistic_design import log_odds
 from confide.regression.logistic_results import LogisticEstimates
-from confide.regression.needs import bounds_words, demand_words, first_words, plain, tied_words
+from confide.regression.needs import bounds_words, demand_words, plain, tied_words
 from confide.regression.remarks import count_text, few_records
 from confide.schema import Design
 

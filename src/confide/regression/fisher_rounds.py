@@ -1,4 +1,4 @@
-"""The rounds behind a logistic line: ranges, a linear fit, steps of Fisher scoring, how far out records count, one last step, its meat.
+"""The rounds behind a logistic line: ranges, a linear fit, steps of Fisher scoring, how far out records count, further steps, its meat.
 
 Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
 (`mechanisms.fisher_rows`), the histogram of N^2, the excess and the meat are Gaussian mechanisms on exact integers, adaptively composed:
@@ -239,8 +239,10 @@ class _Draw:
         alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
         gram = begun.information(records)
         less = 0.0
+        # the last steps and the round after them have one bound, and so one line to settle at
+        first_wide = steps[max(len(steps) - 2, min(1, len(steps) - 1))]
         for name in steps:
-            if name == steps[-1]:
+            if name == first_wide:
                 mu = BOUND / self._sd(last)
                 alpha = chosen_kappa(gram, mu) / sqrt(k)
                 found = self._bound(frame, alpha, gram, mu, records)
