@@ -23,7 +23,8 @@ the triangle inequality gives 2^41, and no smaller factor holds: two records wit
 h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
 
 The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
-counts N^2 in cells. The excess is sum min((N/D - 1)+, 1), one number that is never negative: it moves by 1 under both relations.
+counts N^2 in cells. The excess is sum r^2 min((N/D - 1)+, 1), one number to which a record adds from 0 to 1: it moves by 1 under both
+relations.
 
 Float steps are elementwise, column by column. The exponential is computed in aligned blocks of one length, as the vector loops of a
 mathematical library may treat the ends of an array otherwise than its middle, and a record's integers must not depend on its batch.
@@ -190,9 +191,9 @@ class FisherRows(_AtLine):
         return whole
 
     def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
-        """Rows, N and which records count, of some records after the other, few enough to stay near the processor.
+        """Rows and parts of some records after the other, few enough to stay near the processor.
 
-        Each is overwritten by the next, and u, h and r of the parts are used up.
+        Each is overwritten by the next, and u and h of the parts are used up.
         """
         k, (gram, cross) = self.features, self.steps
         room = aligned(2 * k + 1)
@@ -201,16 +202,16 @@ class FisherRows(_AtLine):
             parts = self.parts(codes[:, piece], own[k:])
             u, h, r, size, keep = parts
             w = self.weights(size)
-            r *= w
-            r *= cross
             h *= w
             h *= gram
             np.sqrt(h, out=h)
+            w *= r
+            w *= cross
             if keep is not None:
                 h *= keep
-                r *= keep
+                w *= keep
             np.multiply(u, h, out=own[:k])
-            np.multiply(u, r, out=own[k:-1])
+            np.multiply(u, w, out=own[k:-1])
             yield piece, _jointly_within(own[:-1]), parts
 
 
@@ -366,7 +367,11 @@ class InformationIndices(_AtLine):
 
 @dataclass(frozen=True)
 class Excess(_AtLine):
-    """min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other."""
+    """r^2 min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are.
+
+    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
+    is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
+    """
 
     width: int = field(default=1, init=False)
     l1: int = field(default=BOUND, init=False)
@@ -377,13 +382,16 @@ class Excess(_AtLine):
             return self.beyond(self.parts(codes))
 
     def beyond(self, parts: _Parts) -> Array:
-        """The same from the parts, whose N is used up."""
-        size, keep = parts.size, parts.keep
+        """The same from the parts, whose r and N are used up."""
+        r, size, keep = parts.residual, parts.size, parts.keep
         size /= self.bound
         size -= 1.0
         # fmin: what is no number counts as far out
         np.fmin(size, 1.0, out=size)
         np.maximum(size, 0.0, out=size)
+        r *= r
+        size *= r
+        np.fmin(size, 1.0, out=size)
         size *= float(BOUND)
         np.rint(size, out=size)
         if keep is not None:

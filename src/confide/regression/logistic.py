@@ -116,6 +116,7 @@ class Logistic(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "logistic"
+    version: ClassVar[str] = "2"
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
         "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022); or objective perturbation with the exact "
