@@ -53,6 +53,12 @@ class Front(TyperGroup):
         """Without frames: loading what draws them takes longer than all the rest of this page."""
         super(TyperGroup, self).format_help(ctx, formatter)
 
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """The purpose of each command, whole."""
+        lines = [(name, command.help.split("\n\n")[0]) for name, command in self.commands.items() if command.help]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, " ".join(purpose.split())) for name, purpose in lines])
+
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""
         given = list(sys.argv[1:] if args is None else args)

@@ -14,9 +14,11 @@ from confide.errors import ConfideError
 from confide.guarantees import GDP, Guarantee
 from confide.protocol import Method
 from confide.schema import Schema
-from confide.testing.checks import CHECKS, Case, ContractBroken, coverage
+from confide.testing.checks import CHECKS, Case, ContractBroken
+from confide.testing.hidden import HIDDEN
 from confide.testing.practice import practice_schema
 from confide.testing.side_doors import SIDE_DOORS
+from confide.testing.truth import coverage
 
 __all__ = ["Contract", "ContractBroken", "check_method", "tried"]
 
@@ -45,7 +47,7 @@ def check_method(
     schema: Schema | None = None,
     *,
     privacy: Guarantee | None = None,
-    replications: int = 40,
+    replications: int = 80,
     raises: bool = True,
 ) -> Contract:
     """Run the whole contract on a method and return the list of checks; raise when one fails.
@@ -61,7 +63,7 @@ def check_method(
     """
     case = Case(method, schema or practice_schema(method), privacy or GDP(1.0))
     found = []
-    checks: tuple[Callable[..., None], ...] = (*CHECKS, *SIDE_DOORS)
+    checks: tuple[Callable[..., None], ...] = (*CHECKS, coverage, *SIDE_DOORS, *HIDDEN)
     for check in checks:
         problem = tried(partial(coverage, replications=replications) if check is coverage else check, case)
         found.append(((check.__doc__ or "").strip().rstrip("."), problem))
