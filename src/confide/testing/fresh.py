@@ -1,7 +1,7 @@
 """`python -m confide.testing.fresh`: infer one release in a process that has seen no record. For the contract; stdin and stdout are JSON.
 
 A method of an importable module is imported. Of a file that was run as a script the definitions alone are executed: imports, classes,
-functions and constants, no calls.
+functions and constants. What a script assigns by a call is left out: the call may be a release.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEFINES = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.Assig
 def definitions(file: str) -> types.ModuleType:
     """A module of what a script defines, without what it does."""
     tree = ast.parse(Path(file).read_text(encoding="utf-8"), file)
-    tree.body = [node for node in tree.body if isinstance(node, _DEFINES) and not _is_main(node)]
+    tree.body = [node for node in tree.body if isinstance(node, _DEFINES) and not _acts(node)]
     module = types.ModuleType("script")
     module.__file__ = file
     sys.modules[module.__name__] = module
@@ -31,8 +31,10 @@ def definitions(file: str) -> types.ModuleType:
     return module
 
 
-def _is_main(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+def _acts(node: ast.stmt) -> bool:
+    """Whether a statement does something beside naming a value."""
+    plain = isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef)
+    return not plain and any(isinstance(part, ast.Call) for part in ast.walk(node))
 
 
 def _module(given: dict[str, Any]) -> types.ModuleType:

@@ -1,8 +1,8 @@
 """Checks of the contract on what hides: passes that depend on records, ways around the source, and results that know more than a release.
 
-Two releases of one content, made of different records, are had by steering (`confide.audit.recording`): a result that differs between them was
-told something beside the release, by a module's global, a file, a cache. What only ever grows is found by a process of its own, which has
-seen no record.
+Two releases of one content, made of different records, are had by steering (`confide.audit.recording`): a result that differs between
+them was told something beside the release, by a module's global, a file, a cache. What is kept once and for all is found by a process of
+its own, which has seen no record.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from confide.errors import ConfideError
 from confide.protocol import Plan, Release, method_parameters
 from confide.protocol.events import paths
 from confide.protocol.exact import pack
+from confide.schema import Categorical
 from confide.sources import read
 from confide.testing.checks import Case, _expect
 from confide.testing.practice import edge_frame
@@ -78,6 +79,11 @@ def _frames(case: Case) -> Iterator[pd.DataFrame]:
     for size in _SIZES:
         yield many.iloc[:size]
     yield edges
+    for name in case.schema.names:
+        column = case.schema[name]
+        if not isinstance(column, Categorical):
+            for value in (column.low, column.high, float("nan")):
+                yield many.assign(**{name: value})
     yield pd.concat([many.iloc[:1]] * 40, ignore_index=True)
 
 
@@ -92,7 +98,10 @@ def infer_reads_the_release_alone(case: Case) -> None:
     one = run(case.method, read(case.schema.sample(300, 21), case.schema), plan, ReplayNoise(5)).release
     if one is None:
         return  # other checks say why
-    before = case.method.infer(one).to_json()
+    result = case.method.infer(one)
+    named = getattr(result, "release_sha256", one.sha256)
+    _expect(named == one.sha256, "the result names another release than the one that it was asked about")
+    before = result.to_json()
     for other in (edge_frame(case.schema, 300), case.schema.sample(400, 22)):
         same = _steered(case, plan, other, one)
         if same is None:
@@ -129,11 +138,11 @@ def infer_in_a_fresh_process(case: Case) -> None:
         capture_output=True,
         text=True,
         timeout=_PATIENCE,
-        env=None,
         check=False,
     )
     last = done.stderr.strip().split("\n")[-1]
-    _expect(done.returncode == 0, f"infer fails in a process that has seen no record: {last}")
+    where = "; define the method in a module of its own" if place["module"] == "__main__" else ""
+    _expect(done.returncode == 0, f"infer fails in a process that has seen no record: {last}{where}")
     _expect(done.stdout == here, "infer gives another result in a process that has seen no record")
 
 

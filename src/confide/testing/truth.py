@@ -1,9 +1,9 @@
 """Intervals against the truth: the method's own `reference` on a population of practice records, never the method against itself.
 
 Samples are drawn from a population whose columns hang together, and released at a budget where the noise makes about half of the
-variance: there an interval that forgets the noise, or the sampling, is visibly wrong. Judged are the share of intervals that cover and, from
-z = 1.96 (estimate - truth) / half-width of the 95 % interval, the mean of z^2, which is above 1 where intervals are too narrow and below 1/4
-where they are more than twice as wide as the errors ask for. With a covariance the errors of all names are also judged at once.
+variance: there an interval that forgets the noise, or the sampling, is visibly wrong. Judged are the share of intervals that cover and,
+from z = 1.96 (estimate - truth) / half-width of the 95 % interval, the mean of z^2, which is above 1 where intervals are too narrow and
+below 1/4 where they are more than twice as wide as the errors ask for. With a covariance the errors of all names are judged at once, too.
 
 False alarms: a method whose pivot is normal, or whose intervals are conservative, fails in at most one of 1,000 contracts (`ALARM`, shared
 by the looks, the kinds of test and the names by Bonferroni). A method is looked at twice: what shows no sign of trouble in the first
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from confide import gate
 from confide.errors import ConfideError, PlanError
@@ -45,7 +45,7 @@ _POPULATION, _SIZE = 100_000, 5_000
 _FARTHEST, _ROUNDS, _PILOT = 20.0, 2, 8
 # After the first look: coverage and mean z^2 at which nothing more is asked.
 _FINE_COVERAGE, _FINE_SQUARE = 0.92, 1.1
-_NORMAL = float(stats.norm.ppf(0.975))
+_NORMAL = float(special.ndtri(0.975))
 
 
 def coverage(case: Case, replications: int = 80) -> None:
@@ -261,14 +261,14 @@ class Runs:
         runs, level = len(self.found), ALARM / looks / 4
         each = level / len(self.truth)
         for name, hit, square in zip(self.truth.index, self.hits, self.squares, strict=True):
-            upper = stats.beta.ppf(1 - each, hit + 1, runs - hit) if hit < runs else 1.0
+            upper = special.betaincinv(hit + 1, runs - hit, 1 - each) if hit < runs else 1.0
             _expect(upper >= 0.95, f"{name}: {int(hit)} of {runs} intervals cover, too few for 95 %")
-            least = square * runs / stats.chi2.ppf(1 - each, runs)
+            least = square * runs / special.chdtri(runs, each)
             _expect(
                 least <= 1 or hit >= 0.95 * runs,
                 f"{name}: errors are {np.sqrt(square):.2f} times the standard errors over {runs} runs, so intervals are too narrow",
             )
-            most = square * runs / stats.chi2.ppf(each, runs)
+            most = square * runs / special.chdtri(runs, 1 - each)
             _expect(
                 most >= 1 / WIDEST**2,
                 f"{name}: intervals are {1 / np.sqrt(square) if square else np.inf:.1f} times as wide as errors ask for, at most "
@@ -276,6 +276,6 @@ class Runs:
             )
         total, size = self.together
         _expect(
-            size == 0 or total <= stats.chi2.ppf(1 - level, size),
+            size == 0 or total <= special.chdtri(size, level),
             f"errors of all names at once are {np.sqrt(total / max(size, 1)):.2f} times what the covariance says, so it is too small",
         )
