@@ -59,7 +59,7 @@ def passes_are_as_planned(case: Case) -> None:
             except ConfideError:
                 continue  # so few records are refused, from public facts
             source = _Offered(read(frame, case.schema))
-            found = run(case.method, source, plan, ReplayNoise(3))  # type: ignore[arg-type]
+            found = run(case.method, source, plan, ReplayNoise(3))
             _expect(not source._asked, f"draw asked the source for {', '.join(sorted(set(source._asked)))}")
             passes = sum(call.startswith("pass") for call in found.calls)
             exact = len(set(paths(plan.event))) == 1 and not _declined(found)

@@ -199,15 +199,16 @@ class _Run:
 
 
 def _judged(case: Case, people: pd.DataFrame, seeds: Sequence[int], truth: pd.Series[float]) -> Iterator[_Run]:
-    for result in _runs(case, people, seeds):
-        if result.status != "ok":
+    found: Any
+    for found in _runs(case, people, seeds):
+        if found.status != "ok":
             continue
-        interval = result.conf_int(alpha=0.05).to_numpy()  # type: ignore[attr-defined]
-        error = np.asarray(result.params, dtype=float) - truth.to_numpy()  # type: ignore[attr-defined]
+        interval = found.conf_int(alpha=0.05).to_numpy()
+        error = np.asarray(found.params.to_numpy() - truth.to_numpy(), dtype=np.float64)
         with np.errstate(all="ignore"):
             z = _NORMAL * error / ((interval[:, 1] - interval[:, 0]) / 2)
         inside = (interval[:, 0] <= truth.to_numpy()) & (truth.to_numpy() <= interval[:, 1])
-        yield _Run(inside, z, _at_once(error, getattr(result, "covariance", None)))
+        yield _Run(inside, z, _at_once(error, getattr(found, "covariance", None)))
 
 
 def _at_once(error: Array, covariance: Any) -> tuple[float, int] | None:
