@@ -53,7 +53,8 @@ def check_method(
     """Run the whole contract on a method and return the list of checks; raise when one fails.
 
     schema: the columns to practise on; left out, every name in the method's text parameters becomes `Numeric(0.5, 2.5)`. privacy:
-    what the releases may cost, default GDP(1.0) with the method's own relation. replications: of the coverage check.
+    what the releases may cost, default GDP(1.0) with the method's own relation. replications: first look at
+    intervals, which three times as many decide where it leaves a doubt; fewer, for a slow method, find less.
 
     Raises `AssertionError` with every failed check, unless raises=False.
 

@@ -42,7 +42,7 @@ WIDEST = 2.0
 #: Records of the population and of each sample.
 _POPULATION, _SIZE = 100_000, 5_000
 # The budget is moved by at most this factor, in rounds of so many runs with noise and without.
-_FARTHEST, _ROUNDS, _PILOT = 20.0, 2, 8
+_FARTHEST, _ROUNDS, _FEWEST, _PILOT = 20.0, 2, 5, 8
 # After the first look: coverage and mean z^2 at which nothing more is asked.
 _FINE_COVERAGE, _FINE_SQUARE = 0.92, 1.1
 _NORMAL = float(special.ndtri(0.975))
@@ -60,7 +60,7 @@ def coverage(case: Case, replications: int = 80) -> None:
     truth = truth_of(case.method, people, case.schema, own, points="no_interval" in getattr(whole, "flags", ()))
     if truth is None or "no_interval" in getattr(whole, "flags", ()):
         return  # point estimates state no level
-    at = balanced(case, people)
+    at = balanced(case, people, pilots=max(_FEWEST, min(_PILOT, replications // 5)))
     runs = Runs(truth, tuple(_judged(at, people, range(replications), truth)))
     _expect(
         2 * len(runs.found) >= replications,
@@ -119,11 +119,11 @@ def truth_of(
 # the budget -----------------------------------------------------------------------------------------------------------
 
 
-def balanced(case: Case, people: pd.DataFrame) -> Case:
+def balanced(case: Case, people: pd.DataFrame, *, pilots: int = _PILOT) -> Case:
     """The case at a budget where the variance by noise is near that by sampling; nearer to the asked one where few runs would be ok."""
-    factor, sampling = 1.0, _variance(_silent(case, people, range(2 * _PILOT)))
+    factor, sampling = 1.0, _variance(_silent(case, people, range(2 * pilots)))
     for _ in range(_ROUNDS):
-        noise = _variance(_runs(_scaled(case, factor), people, range(_PILOT), same=True))
+        noise = _variance(_runs(_scaled(case, factor), people, range(pilots), same=True))
         if noise is None or sampling is None:
             break
         with np.errstate(all="ignore"):
@@ -133,7 +133,7 @@ def balanced(case: Case, people: pd.DataFrame) -> Case:
         factor = float(np.clip(factor * np.sqrt(ratio), 1 / _FARTHEST, _FARTHEST))
     for one in (factor, np.sqrt(factor), 1.0):
         at = _scaled(case, float(one))
-        if sum(result.status == "ok" for result in _runs(at, people, range(_PILOT))) > _PILOT / 2:
+        if sum(result.status == "ok" for result in _runs(at, people, range(pilots))) > pilots / 2:
             return at
     return case
 
@@ -177,7 +177,7 @@ def _silent(case: Case, people: pd.DataFrame, seeds: Sequence[int]) -> Iterator[
 def _variance(results: Iterator[Result]) -> Array | None:
     """The variance of each estimate over results, from the quartiles: one wild run in few must not decide."""
     found = [np.asarray(getattr(one, "params"), dtype=float) for one in results]  # noqa: B009
-    if len(found) < _PILOT:
+    if len(found) < _FEWEST:
         return None
     low, high = np.nanpercentile(np.array(found), (25, 75), axis=0)
     return np.asarray(((high - low) / 1.349) ** 2)
