@@ -14,12 +14,13 @@ from confide.results.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from rich import cells as terminal
 
     from confide.results.estimates import Estimates
+else:
+    terminal = later("rich.cells")
 
 __all__ = ["DASH", "Row", "columns", "environment", "facts", "html", "rows", "text", "title", "view"]
-
-terminal = later("rich.cells")
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
