@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from confide._lazy import later
 from confide.mechanisms.fisher_rows import FisherScores
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BOUND, Box
@@ -30,6 +30,8 @@ from confide.regression.remarks import count_text, few_records
 from confide.schema import Design
 
 __all__ = ["FisherReading"]
+
+stats = later("scipy.stats")
 
 Array = NDArray[np.float64]
 
