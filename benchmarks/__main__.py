@@ -17,6 +17,7 @@ NAMES = (
     "acceptance",
     "r_squared",
     "speed",
+    "default_calls",
     "noise",
     "ledger",
     "audit",
@@ -35,6 +36,9 @@ NAMES = (
     "truth",
     "least_squares",
     "forecasts",
+    "forecasts_outcomes",
+    "forecasts_curves",
+    "rivals_logistic",
     "advice",
 )
 

@@ -161,7 +161,7 @@ def estimator() -> list[dict[str, Any]]:
 def simulate(
     method: BinAgg, reps: int, n: int, d: int, bounds: tuple[float, float], seed: int
 ) -> tuple[Array, Array, float, float]:
-    """Errors of the slopes, hits of the intervals where status is ok, the share of ok runs, median number of bins."""
+    """Errors of the slopes, hits of the sandwich's intervals, the share of runs that have them, median number of bins."""
     schema, errors, hits, bins = schema_of(d, bounds), [], [], []
     for r in range(reps):
         g = np.random.default_rng((seed, d, n, r))
@@ -172,8 +172,8 @@ def simulate(
         slopes = result.params.to_numpy()[-d:]
         errors.append(np.linalg.norm(slopes - beta) / np.linalg.norm(beta))
         bins.append(int(dict(result.facts)["Bins"].split()[0]))
-        if result.status == "ok":
-            limits = result.conf_int().to_numpy()[-d:]
+        if (found := method.sandwich(release)).status == "ok":
+            limits = found.limits()[-d:]
             hits.append((limits[:, 0] <= beta) & (beta <= limits[:, 1]))
     return np.array(errors), np.array(hits, dtype=bool).reshape(-1, d), len(hits) / reps, float(np.median(bins))
 

@@ -9,7 +9,6 @@ sandwich interval without privacy on the same sample.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +23,7 @@ from scipy.special import expit
 import confide as cf
 from benchmarks.coverage import interval
 from benchmarks.truth_plain import plain_intervals
-from confide.noise import SecureNoise, SimulatedNoise
+from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import Logistic
 from confide.schema import Practice
@@ -109,14 +108,14 @@ def _factor(g: np.random.Generator) -> pd.DataFrame:
 
 
 @cache
-def _table(name: str) -> pd.DataFrame | None:
+def table(name: str) -> pd.DataFrame | None:
     folder = os.environ.get("CONFIDE_DATA")
     path = Path(folder) / f"{name}.parquet" if folder else None
     return pd.read_parquet(path) if path is not None and path.exists() else None
 
 
 def _adult(_: np.random.Generator) -> pd.DataFrame:
-    frame = _table("adult")
+    frame = table("adult")
     assert frame is not None
     return frame.assign(
         y=(frame["income"].str.strip().str.startswith(">")).astype(int),
@@ -127,7 +126,7 @@ def _adult(_: np.random.Generator) -> pd.DataFrame:
 
 
 def _credit(_: np.random.Generator) -> pd.DataFrame:
-    frame = _table("default_of_credit_card_clients")
+    frame = table("default_of_credit_card_clients")
     assert frame is not None
     return frame.assign(
         y=frame["default_payment_next_month"],
@@ -232,7 +231,7 @@ DESIGNS: dict[str, Design] = {
         ((0, 0.3), (0, 1.0), (0, 3.0)),
     ),
 }
-_NEEDS = {"adult5": "adult", "adult12": "adult", "credit": "default_of_credit_card_clients"}
+NEEDS = {"adult5": "adult", "adult12": "adult", "credit": "default_of_credit_card_clients"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +311,7 @@ def _summary(names: list[str], hits: Any, plain: Any, ratio: Any, errors: Any, s
 def cells() -> Iterator[tuple[str, int, float]]:
     """The cells that can be run here."""
     for name, own in DESIGNS.items():
-        if (not CHOSEN or name in CHOSEN) and (name not in _NEEDS or _table(_NEEDS[name]) is not None):
+        if (not CHOSEN or name in CHOSEN) and (name not in NEEDS or table(NEEDS[name]) is not None):
             for n, mu in own.cells:
                 yield name, n, mu
 
@@ -342,41 +341,12 @@ def lines(found: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {' | '.join([*cells, *rest])} |"
 
 
-def speed() -> dict[str, Any]:
-    """10^5 records of 20 features: CPU of plan and release with secure noise against `LogisticRegression().fit`, interleaved."""
-    from sklearn.linear_model import LogisticRegression
-
-    g = np.random.default_rng(0)
-    frame = _uniform(20, 0.7 * g.standard_normal(20))(g).iloc[:100_000]
-    schema, method = cf.Schema({**_BOX, **_Y}), Logistic(_sum(_names(20)))
-    source, x, y = cf.read(frame, schema), frame[_names(20)].to_numpy(), frame["y"].to_numpy()
-    ours, theirs = [], []
-    for _ in range(7):
-        start = time.process_time()
-        seal(method, source, cf.plan(method, schema, cf.GDP(1.0)), SecureNoise())
-        ours.append(time.process_time() - start)
-        start = time.process_time()
-        LogisticRegression().fit(x, y)
-        theirs.append(time.process_time() - start)
-    ratio = float(np.median(ours) / np.median(theirs))
-    return {
-        "check": "CPU of a release over scikit-learn's fit, n=100,000 d=20, at most 4.5 is asked",
-        "ours": round(float(np.median(ours)), 3),
-        "scikit-learn": round(float(np.median(theirs)), 3),
-        "ratio": round(ratio, 1),
-        "passed": ratio <= 4.5,
-    }
-
-
 def run() -> list[dict[str, Any]]:
     found = []
     for one in cells():
         found.append({"check": "{} n={} mu={}".format(*one), **cell(*one)})
         print(found[-1], flush=True)
     print("\n".join(lines(found)), flush=True)
-    if not CHOSEN:
-        found.append(speed())
-        print(found[-1], flush=True)
     return found
 
 

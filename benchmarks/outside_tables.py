@@ -1,52 +1,23 @@
-"""Real tables that judge and that nothing is tuned to: where they are, what a steward would declare before seeing them, one formula each.
+"""Real tables that judge and that nothing is tuned to: what a steward would declare before seeing them, one line each.
 
 Bounds follow from what a column means (hours of a week, an age, a scale of answers); for incomes, wages, prices and counts they are
 round numbers above anything plausible, which for some is 5 to 20 times what occurs. No constant of any method may be chosen on these
-tables, and no bound here may be changed because a method does badly with it.
-
-The records come from statsmodels and scikit-learn, which are installed here, and from R's data packages of the distribution (Debian:
-r-cran-aer, r-cran-cardata, r-cran-ggplot2), which are read through Rscript; where R or a package is missing, its tables are skipped and
-the bench says so. No data are kept in this repository.
+tables, and no bound here may be changed because a method does badly with it. Where they come from: `benchmarks.outside`; those with an
+outcome of two values: `benchmarks.outside_outcomes`.
 """
 
 from __future__ import annotations
 
-import io
-import shutil
-import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import pandas as pd
 
-from confide.schema import Categorical, Integer, Numeric, Schema
+from benchmarks.outside import Outside, lacking, no_yes, records_of
+from benchmarks.outside_outcomes import OUTCOMES
+from confide.schema import Categorical, Integer, Numeric
 
-__all__ = ["TABLES", "Outside", "frame_of", "missing"]
-
-
-@dataclass(frozen=True)
-class Outside:
-    """One table. place: "r:PACKAGE", "statsmodels" or "sklearn"; data: its name there; columns: as a steward declares them; formula; yes:
-    columns of labels that become 0 and 1, with the label that is 1; renamed: from the source's names to those of `columns`.
-    """
-
-    place: str
-    data: str
-    formula: str
-    columns: Mapping[str, Any]
-    yes: Mapping[str, str] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def schema(self) -> Schema:
-        return Schema(dict(self.columns))
-
-
-def _no_yes() -> Categorical:
-    return Categorical(["no", "yes"])
-
+__all__ = ["OUTCOMES", "TABLES", "Outside", "frame_of", "missing", "table_of"]
 
 #: By name. The comment behind a column says what its bounds mean.
 TABLES: Mapping[str, Outside] = {
@@ -87,8 +58,8 @@ TABLES: Mapping[str, Outside] = {
             "education": Integer(0, 25),  # years
             "experience": Integer(-10, 70),  # age less years of schooling less 6
             "ethnicity": Categorical(["cauc", "afam"]),
-            "smsa": _no_yes(),
-            "parttime": _no_yes(),
+            "smsa": no_yes(),
+            "parttime": no_yes(),
         },
     ),
     "cpssw8": Outside(
@@ -114,7 +85,7 @@ TABLES: Mapping[str, Outside] = {
             "income": Numeric(0, 10),  # in 10,000 dollars a year
             "illness": Integer(0, 14),  # in two weeks
             "reduced": Integer(0, 14),  # days in two weeks
-            "freepoor": _no_yes(),  # rare
+            "freepoor": no_yes(),  # rare
         },
     ),
     "nmes": Outside(
@@ -129,7 +100,7 @@ TABLES: Mapping[str, Outside] = {
             "gender": Categorical(["female", "male"]),
             "school": Integer(0, 25),
             "income": Numeric(-10, 100),  # of the family, in 10,000 dollars; losses occur
-            "insurance": _no_yes(),
+            "insurance": no_yes(),
         },
     ),
     "diamonds": Outside(
@@ -176,9 +147,9 @@ TABLES: Mapping[str, Outside] = {
             "pirat": Numeric(0, 5),  # payments over income
             "lvrat": Numeric(0, 3),  # loan over value
             "mhist": Categorical(["1", "2", "3", "4"]),  # a score; the higher ones are rare
-            "selfemp": _no_yes(),
-            "insurance": _no_yes(),  # refused one: rare
-            "afam": _no_yes(),
+            "selfemp": no_yes(),
+            "insurance": no_yes(),  # refused one: rare
+            "afam": no_yes(),
         },
         yes={"deny": "yes"},
     ),
@@ -188,11 +159,11 @@ TABLES: Mapping[str, Outside] = {
         "work ~ morekids + gender1 + age + afam + hispanic",
         {
             "work": Integer(0, 52),  # weeks of a year
-            "morekids": _no_yes(),
+            "morekids": no_yes(),
             "gender1": Categorical(["female", "male"]),
             "age": Integer(15, 50),
-            "afam": _no_yes(),
-            "hispanic": _no_yes(),
+            "afam": no_yes(),
+            "hispanic": no_yes(),
         },
     ),
     "college": Outside(
@@ -203,7 +174,7 @@ TABLES: Mapping[str, Outside] = {
             "education": Integer(10, 22),  # years
             "score": Numeric(0, 100),
             "ethnicity": Categorical(["other", "afam", "hispanic"]),
-            "urban": _no_yes(),
+            "urban": no_yes(),
             "distance": Numeric(0, 50),  # in 10 miles
             "tuition": Numeric(0, 10),  # in 1,000 dollars
             "income": Categorical(["low", "high"]),
@@ -219,7 +190,7 @@ TABLES: Mapping[str, Outside] = {
             "education": Integer(0, 25),
             "siblings": Integer(0, 60),
             "ethnicity": Categorical(["cauc", "other"]),
-            "immigrant": _no_yes(),
+            "immigrant": no_yes(),
         },
     ),
     "smokeban": Outside(
@@ -228,7 +199,7 @@ TABLES: Mapping[str, Outside] = {
         "smoker ~ ban + age + education",
         {
             "smoker": Integer(0, 1),
-            "ban": _no_yes(),
+            "ban": no_yes(),
             "age": Integer(15, 100),
             "education": Categorical(["hs", "hs drop out", "some college", "college", "master"]),
         },
@@ -253,7 +224,7 @@ TABLES: Mapping[str, Outside] = {
             "arsenic": Numeric(0, 100),  # in 100 micrograms a litre; the worst wells known are near 50
             "distance": Numeric(0, 1_000),  # metres to the next safe well
             "education": Integer(0, 25),
-            "association": _no_yes(),
+            "association": no_yes(),
         },
         yes={"switch": "yes"},
     ),
@@ -266,7 +237,7 @@ TABLES: Mapping[str, Outside] = {
             "age": Numeric(0, 100),
             "income": Numeric(0, 100),  # in 10,000 dollars a year
             "dependents": Integer(0, 15),
-            "owner": _no_yes(),
+            "owner": no_yes(),
         },
     ),
     "houses": Outside(
@@ -278,9 +249,9 @@ TABLES: Mapping[str, Outside] = {
             "lotsize": Numeric(0, 50_000),  # square feet
             "bedrooms": Integer(0, 10),
             "bathrooms": Integer(0, 10),
-            "driveway": _no_yes(),
-            "gasheat": _no_yes(),  # rare
-            "aircon": _no_yes(),
+            "driveway": no_yes(),
+            "gasheat": no_yes(),  # rare
+            "aircon": no_yes(),
         },
     ),
     "diabetes": Outside(
@@ -316,51 +287,18 @@ TABLES: Mapping[str, Outside] = {
 }
 
 
+def table_of(name: str) -> Outside:
+    """A table of either kind."""
+    return TABLES[name] if name in TABLES else OUTCOMES[name]
+
+
 @cache
 def missing(name: str) -> str | None:
     """Why a table cannot be had here, None when it can."""
-    place = TABLES[name].place
-    if not place.startswith("r:"):
-        return None
-    if shutil.which("Rscript") is None:
-        return f"{name}: R is not installed (apt-get install r-cran-{place[2:].lower()})"
-    found = subprocess.run(
-        ["Rscript", "-e", f"quit(status = !requireNamespace('{place[2:]}', quietly = TRUE))"],
-        capture_output=True,
-        check=False,
-    )
-    return (
-        None if found.returncode == 0 else f"{name}: R has no {place[2:]} (apt-get install r-cran-{place[2:].lower()})"
-    )
+    return lacking(name, table_of(name).place)
 
 
 @cache
 def frame_of(name: str) -> pd.DataFrame:
     """The records of a table, with the columns of its declaration."""
-    table = TABLES[name]
-    frame = _read(table.place, table.data).rename(columns=dict(table.renamed))[list(table.columns)]
-    for column, label in table.yes.items():
-        frame[column] = (frame[column] == label).astype(int)
-    for column, declared in table.columns.items():
-        if isinstance(declared, Categorical):
-            # numbers that are labels are read as text without a decimal point; a missing label stays missing
-            texts = frame[column].map(lambda v: f"{v:g}" if isinstance(v, float) else str(v))
-            frame[column] = pd.Categorical(texts.where(frame[column].notna()), categories=list(declared.levels))
-    return frame.reset_index(drop=True)
-
-
-def _read(place: str, data: str) -> pd.DataFrame:
-    if place == "statsmodels":
-        import statsmodels.api as sm
-
-        found: pd.DataFrame = getattr(sm.datasets, data).load_pandas().data
-        return found
-    if place == "sklearn":
-        from sklearn import datasets
-
-        settings: dict[str, Any] = {"scaled": False} if data == "diabetes" else {}
-        return pd.DataFrame(getattr(datasets, f"load_{data}")(as_frame=True, **settings).frame)
-    words = f"data('{data}', package = '{place[2:]}'); write.csv(as.data.frame({data}), row.names = FALSE)"
-    text = subprocess.run(["Rscript", "-e", words], capture_output=True, check=True, text=True).stdout
-    # "none" and the like are labels here; R writes NA
-    return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=["NA"])
+    return records_of(table_of(name))

@@ -59,7 +59,7 @@ class _Uncut(FisherRows):
 class _ScoreAlone(_Uncut):
     """N is the length of the score: information is not in the bound."""
 
-    def parts(self, codes: Codes) -> Any:
+    def parts(self, codes: Codes, out: Any = None) -> Any:
         return replace(self, alpha=0.0)._parts(codes)
 
     def _parts(self, codes: Codes) -> Any:
@@ -70,7 +70,7 @@ class _ScoreAlone(_Uncut):
 class _Halves(_Uncut):
     """m = 1/2, the residual at even odds, in the place of the larger one."""
 
-    def parts(self, codes: Codes) -> Any:
+    def parts(self, codes: Codes, out: Any = None) -> Any:
         own = FisherRows.parts(self, codes)
         square = (own.u**2).sum(axis=0)
         return own._replace(size=np.sqrt((self.alpha * own.information * square) ** 2 + square / 4))
@@ -102,6 +102,16 @@ class _Uncapped(Excess):
     def __call__(self, codes: Codes) -> Codes:
         size = self.parts(codes).size
         return np.asarray(np.rint(np.minimum(np.maximum(size / self.bound - 1, 0.0), 2.0**20) * BOUND))[None, :]
+
+
+@dataclass(frozen=True)
+class _Signed(Excess):
+    """r in the place of its square: the bias itself, which has a sign."""
+
+    def __call__(self, codes: Codes) -> Codes:
+        own = self.parts(codes)
+        far = np.minimum(np.maximum(own.size / self.bound - 1, 0.0), 1.0)
+        return np.asarray(np.rint(far * own.residual * BOUND))[None, :]
 
 
 def _excess(rows: Any) -> Total:
@@ -148,6 +158,13 @@ FISHER_FAULTS = [
         "excess without its cap",
         "a record far out counts as often as it is longer than the bound",
         _at(_Uncapped, Excess, _excess, 1.0),
+        of="logistic",
+    ),
+    searched(
+        "excess with a sign",
+        "far records count by their residual, not by its square, and a replaced one is charged once",
+        _at(_Signed, Excess, _excess, 1.0),
+        "substitute",
         of="logistic",
     ),
 ]

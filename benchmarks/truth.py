@@ -2,7 +2,8 @@
 
     python -m benchmarks truth                            a few cells of every method, some minutes
     python -m benchmarks truth --full                     all cells: outside tables at n = 500 to whole, mu = .3 to 3, both relations
-    python -m benchmarks truth --judge                    the acceptance rule of the default line on the outside tables
+    python -m benchmarks truth --judge                    the acceptance rules of the defaults on outside tables
+    python -m benchmarks truth --judge --only logistic    that of logistic regression alone
     python -m benchmarks truth --only ssp2 --cases diamonds hmda --replications 100 --jobs 1
     python -m benchmarks truth --write docs/coverage.md   print the page from all that was run so far (with --replications 0: run nothing)
 
@@ -20,9 +21,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import outside_tables, truth_cases, truth_judge, truth_page, truth_plain, truth_rows, truth_runs
-from benchmarks.outside_tables import TABLES
+from benchmarks import (
+    outside,
+    outside_outcomes,
+    outside_tables,
+    truth_adversary,
+    truth_cases,
+    truth_design,
+    truth_judge,
+    truth_others,
+    truth_page,
+    truth_plain,
+    truth_records,
+    truth_ridge,
+    truth_rows,
+    truth_runs,
+)
+from benchmarks.outside_tables import OUTCOMES, TABLES
+from benchmarks.truth_adversary import ADVERSARY
 from benchmarks.truth_cases import DESIGNS
+from benchmarks.truth_others import MORE, SIZES
+from benchmarks.truth_records import RECORDS
 from benchmarks.truth_runs import LINES, OTHERS, Cell
 from confide_lab.runner import Study, version_of_sources
 from confide_lab.runner import run as run_study
@@ -38,20 +57,30 @@ _SIZES, _LEVELS, _RELATIONS = (500, 2_000, 10_000, 0), (0.3, 1.0, 3.0), ("add-re
 def cells(kind: str) -> Iterator[Cell]:
     """What is run: "quick", "full" or "judge"."""
     if kind == "judge":
-        for case in TABLES:
-            yield from (Cell(case, "ssp2", n, mu, how) for n in _SIZES for mu in _LEVELS for how in _RELATIONS)
+        for cases, method in ((TABLES, "ssp2"), (OUTCOMES, "logistic")):
+            for case in cases:
+                yield from (Cell(case, method, n, mu, how) for n in _SIZES for mu in _LEVELS for how in _RELATIONS)
         return
     for method in LINES:
         for case, design in DESIGNS.items():
             for mu in _LEVELS if kind == "full" else (1.0,):
                 yield Cell(case, method, design.n, mu, _relation(method))
+        for case in ADVERSARY if kind == "full" else ():
+            yield from (Cell(case, method, n, 1.0, _relation(method)) for n in (50, 400))
         if kind == "full":
             yield Cell("long-feature", method, 100_000, 1.0, _relation(method))
     for case, method in OTHERS:
-        for n in (2_000, 10_000) if kind == "full" else (2_000,):
+        sizes = (2_000, 10_000) if kind == "full" else (2_000,)
+        if kind == "full" and (case, method) in MORE:
+            sizes = SIZES
+        for n in sizes:
             yield from (
                 Cell(case, method, n, mu, _relation(method)) for mu in ((1.0, 3.0) if kind == "full" else (1.0,))
             )
+    for case in RECORDS:
+        for method in LINES:
+            for n in (500, 10_000) if kind == "full" else (2_000,):
+                yield Cell(case, method, n, 1.0, _relation(method))
     for case in TABLES:
         for method in LINES if kind == "full" else ("ssp2",):
             for n in (2_000, 10_000) if kind == "full" else (2_000,):
@@ -66,7 +95,10 @@ def _relation(method: str) -> str:
 
 def version() -> str:
     """Changes with the code of the package and of this bench."""
-    modules = (outside_tables, truth_cases, truth_plain, truth_rows, truth_runs)
+    modules = (
+        *(outside, outside_outcomes, outside_tables, truth_adversary, truth_cases, truth_design, truth_others),
+        *(truth_plain, truth_records, truth_ridge, truth_rows, truth_runs),
+    )
     return version_of_sources(*modules)
 
 
@@ -94,6 +126,8 @@ def measure(
             raise RuntimeError(f"{len(failed)} of {len(found)} runs failed, first: {failed.iloc[0].to_dict()}")
         for cell in own:
             row = truth_rows.row_of(cell, found[found["cell"] == tuple(cell)]) | {"commit": commit}
+            if cell.method == "logistic":
+                row["expected"] = truth_runs.expected(cell)
             rows.append(row)
             if show:
                 print(f"{cell.method:<12}", truth_page.line_of(row), flush=True)
@@ -128,11 +162,13 @@ def main(arguments: Sequence[str]) -> int:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--full", action="store_true", help="all cells")
     kind.add_argument(
-        "--judge", action="store_true", help="the acceptance rule of the default line on the outside tables"
+        "--judge",
+        action="store_true",
+        help="the acceptance rules of the default line and of logistic regression on outside tables",
     )
     kind.add_argument("--baseline", metavar="COMMIT", help="record today's widths in benchmarks/truth_baseline.json")
     parser.add_argument("--only", nargs="+", metavar="METHOD", choices=sorted({*LINES, *(m for _, m in OTHERS)}))
-    parser.add_argument("--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *TABLES}))
+    parser.add_argument("--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *RECORDS, *TABLES, *OUTCOMES}))
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N", help="records of a sample, 0 for the whole table's number"
     )

@@ -6,7 +6,7 @@ truth to the last digit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,75 +15,61 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks import outside_tables
+from benchmarks import outside_tables, truth_records
+from benchmarks.truth_adversary import ADVERSARY
+from benchmarks.truth_design import SIZE, Design
+from benchmarks.truth_records import RECORDS
 from confide.schema import Categorical, Integer, Numeric, Practice, Schema
 
 __all__ = ["DESIGNS", "Population", "formula_of", "missing", "population"]
 
-_SIZE = 200_000
-
-
-@dataclass(frozen=True)
-class Design:
-    """A synthetic population. n: where its cell stands in the table of broken promises; made: generator -> columns."""
-
-    title: str
-    formula: str
-    columns: Mapping[str, Any]
-    n: int
-    made: Callable[[np.random.Generator], dict[str, Any]]
-
-    @property
-    def schema(self) -> Schema:
-        return Schema(dict(self.columns))
-
 
 def _rare_outcome(g: np.random.Generator) -> dict[str, Any]:
-    x = g.uniform(0, 1, _SIZE)
-    return {"x": x, "y": (g.uniform(size=_SIZE) < 0.01 + 0.02 * x).astype(int)}
+    x = g.uniform(0, 1, SIZE)
+    return {"x": x, "y": (g.uniform(size=SIZE) < 0.01 + 0.02 * x).astype(int)}
 
 
 def _zeros(g: np.random.Generator) -> dict[str, Any]:
-    x = g.uniform(0, 1, _SIZE)
-    some = g.uniform(size=_SIZE) < 0.02 + 0.04 * x
-    return {"x": x, "y": np.where(some, g.gamma(2.0, 4.0, _SIZE), 0.0)}
+    x = g.uniform(0, 1, SIZE)
+    some = g.uniform(size=SIZE) < 0.02 + 0.04 * x
+    return {"x": x, "y": np.where(some, g.gamma(2.0, 4.0, SIZE), 0.0)}
 
 
 _DEGREES = ("school", "some college", "bachelor", "graduate")
 
 
 def _incomes(g: np.random.Generator) -> dict[str, Any]:
-    age = g.uniform(18, 70, _SIZE)
-    edu = g.choice(4, _SIZE, p=(0.45, 0.3, 0.17, 0.08))
+    age = g.uniform(18, 70, SIZE)
+    edu = g.choice(4, SIZE, p=(0.45, 0.3, 0.17, 0.08))
     scale = np.array([28e3, 36e3, 55e3, 80e3])[edu] * (0.6 + 0.01 * (age - 18))
-    income = scale * np.exp(0.8 * g.standard_normal(_SIZE) - 0.32)
+    income = scale * np.exp(0.8 * g.standard_normal(SIZE) - 0.32)
     return {"age": age, "edu": np.array(_DEGREES, dtype=object)[edu], "income": income}
 
 
 def _long_feature(g: np.random.Generator) -> dict[str, Any]:
-    x = g.lognormal(0.0, 1.0, _SIZE)
-    return {"x": x, "y": 2 * np.sqrt(x) + g.standard_normal(_SIZE)}
+    x = g.lognormal(0.0, 1.0, SIZE)
+    return {"x": x, "y": 2 * np.sqrt(x) + g.standard_normal(SIZE)}
 
 
 def _bent(g: np.random.Generator) -> dict[str, Any]:
-    x = g.exponential(1.0, _SIZE)
-    return {"x": x, "y": 3 * np.log1p(x) + g.standard_normal(_SIZE)}
+    x = g.exponential(1.0, SIZE)
+    return {"x": x, "y": 3 * np.log1p(x) + g.standard_normal(SIZE)}
 
 
 def _bent_far(g: np.random.Generator) -> dict[str, Any]:
-    x = g.lognormal(0.0, 1.5, _SIZE)
-    return {"x": x, "y": 3 * np.log1p(x) + g.standard_normal(_SIZE)}
+    x = g.lognormal(0.0, 1.5, SIZE)
+    return {"x": x, "y": 3 * np.log1p(x) + g.standard_normal(SIZE)}
 
 
 def _far_records(g: np.random.Generator) -> dict[str, Any]:
-    x = g.uniform(-1, 1, _SIZE)
-    far = g.uniform(size=_SIZE) < 0.005
-    return {"x": x, "y": x + np.where(far, 30.0, g.standard_normal(_SIZE))}
+    x = g.uniform(-1, 1, SIZE)
+    far = g.uniform(size=SIZE) < 0.005
+    return {"x": x, "y": x + np.where(far, 30.0, g.standard_normal(SIZE))}
 
 
 def _plain(g: np.random.Generator) -> dict[str, Any]:
-    a, b = g.uniform(-1, 1, (2, _SIZE))
-    return {"a": a, "b": b, "y": a - b / 2 + g.standard_normal(_SIZE)}
+    a, b = g.uniform(-1, 1, (2, SIZE))
+    return {"a": a, "b": b, "y": a - b / 2 + g.standard_normal(SIZE)}
 
 
 _INCOMES = {"age": Numeric(15, 100), "edu": Categorical(_DEGREES), "income": Numeric(0, 1e6)}
@@ -112,6 +98,7 @@ DESIGNS: Mapping[str, Design] = {
         2_000,
         _plain,
     ),
+    **ADVERSARY,
 }
 
 
@@ -135,12 +122,16 @@ class Population:
 
 def missing(case: str) -> str | None:
     """Why a case cannot be had here, None when it can."""
+    if case in RECORDS:
+        return truth_records.missing(case)
     return None if case in DESIGNS else outside_tables.missing(case)
 
 
 def formula_of(case: str) -> str:
     """The formula of a case's line."""
-    return DESIGNS[case].formula if case in DESIGNS else outside_tables.TABLES[case].formula
+    if case in RECORDS:
+        return RECORDS[case][1]
+    return DESIGNS[case].formula if case in DESIGNS else outside_tables.table_of(case).formula
 
 
 @cache
@@ -154,7 +145,9 @@ def population(case: str) -> Population:
         for name, column in schema.columns.items():
             if isinstance(column, Categorical):
                 frame[name] = pd.Categorical(frame[name], categories=list(column.levels))
+    elif case in RECORDS:
+        frame, schema = truth_records.frame_of(case)
     else:
-        frame, schema = outside_tables.frame_of(case), outside_tables.TABLES[case].schema
+        frame, schema = outside_tables.frame_of(case), outside_tables.table_of(case).schema
     records = pa.Table.from_pandas(frame, preserve_index=False)
     return Population(records, Practice.of(frame, schema), schema, formula_of(case))

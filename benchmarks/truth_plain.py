@@ -33,10 +33,16 @@ def plain_intervals(method: Any, sample: Practice) -> Ends:
     return _INTERVALS[method.name](method, sample)
 
 
-def line(method: Any, sample: Practice) -> Ends:
-    """HC1 with Student's t; coefficients of columns that are constant zero are left out, all of them where the rest is singular."""
+def line(method: Any, sample: Practice, weight: Callable[[Array], Array] | None = None) -> Ends:
+    """HC1 with Student's t; coefficients of columns that are constant zero are left out, all of them where the rest is singular.
+
+    weight: rows of the terms -> weights of the records, where the line is a weighted one.
+    """
     design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     x, y = sample.rows(design)
+    if weight is not None:
+        root = np.sqrt(weight(x))
+        x, y = x * root[:, None], y * root
     size = np.sqrt((x * x).sum(axis=0))
     used = np.flatnonzero(size > 0)
     x = x[:, used] / size[used]
@@ -47,10 +53,19 @@ def line(method: Any, sample: Practice) -> Ends:
     bread = np.linalg.inv(gram)
     found = bread @ (x.T @ y)
     scores = x * (y - x @ found)[:, None]
-    se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread) * n / (n - p))
+    with np.errstate(
+        invalid="ignore"
+    ):  # a level of one record has no residual: rounding may leave less than nothing, no interval
+        se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread) * n / (n - p))
     t = float(stats.t.isf(_TAIL, n - p))
     low, high = (found - t * se) / size[used], (found + t * se) / size[used]
     return {design.names[j]: (float(a), float(b)) for j, a, b in zip(used, low, high, strict=True)}
+
+
+def certified_line(method: Any, sample: Practice) -> Ends:
+    """The same of the line with public leverage weights."""
+    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    return line(method, sample, method.weights(design))
 
 
 def logistic(method: Any, sample: Practice) -> Ends:
@@ -117,7 +132,8 @@ def _normal(value: float, error: float) -> tuple[float, float]:
 
 
 _INTERVALS: Mapping[str, Callable[[Any, Practice], Ends]] = {
-    **dict.fromkeys(("ssp2", "ssp", "binagg", "efficient_ptr"), line),
+    **dict.fromkeys(("ssp2", "ssp", "binagg"), line),
+    "efficient_ptr": certified_line,
     "logistic": logistic,
     "quantile": quantiles,
     **dict.fromkeys(("class_sums", "efficient_ptr_bayes"), classes),

@@ -15,20 +15,25 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 
 import confide as cf
+from benchmarks.outside_tables import OUTCOMES
 from benchmarks.truth_cases import formula_of, population
+from benchmarks.truth_others import MORE
 from benchmarks.truth_plain import plain_intervals
+from benchmarks.truth_ridge import ridge_line
 from confide import gate
 from confide.classification import ClassSums, EfficientPTRBayes
 from confide.errors import PlanError
 from confide.mechanisms.quantile import Quantile
 from confide.protocol import Method, Plan, seal
 from confide.regression import SSP, SSP2, EfficientPTR, EfficientPTRKernel, KernelCurve, Logistic
+from confide.schema import Design
 from confide_lab.fits import _epsilon
-from confide_lab.methods import BinAgg
+from confide_lab.methods import BinAgg, PosteriorSampling
 
-__all__ = ["LINES", "OTHERS", "Cell", "refusal", "replicate"]
+__all__ = ["LINES", "OTHERS", "Cell", "expected", "refusal", "replicate"]
 
 _DELTA = 1e-6
 #: More points of a curve than this tell nothing new.
@@ -79,6 +84,7 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("tumours", "class_sums"): ClassSums("diagnosis ~ area + texture"),
     ("incomes", "efficient_ptr_bayes"): EfficientPTRBayes("edu ~ age + income", c0=0.04),
     ("tumours", "efficient_ptr_bayes"): EfficientPTRBayes("diagnosis ~ area + texture", c0=0.15),
+    **MORE,
 }
 
 
@@ -86,6 +92,8 @@ def made(cell: Cell) -> Method:
     """The method of a cell."""
     if cell.method in LINES:
         return LINES[cell.method](formula_of(cell.case))
+    if cell.method == "logistic" and cell.case in OUTCOMES:
+        return Logistic(formula_of(cell.case))
     return OTHERS[cell.case, cell.method]
 
 
@@ -95,7 +103,7 @@ def asked(cell: Cell, method: Method) -> Any:
         return cf.PureDP(cell.mu, relation=cell.relation)
     if method.native == "ApproxDP":
         return cf.ApproxDP(_epsilon(cell.mu, _DELTA), _DELTA, relation=cell.relation)
-    delta = _DELTA if method.name.startswith("efficient_ptr") else 0.0
+    delta = _DELTA if method.name.startswith(("efficient_ptr", "posterior")) else 0.0
     return cf.GDP(cell.mu, delta, relation=cell.relation)
 
 
@@ -110,6 +118,12 @@ def planned(cell: Cell) -> tuple[Method, Plan]:
     method = made(cell)
     n = size(cell) if cell.relation == "substitute" else None
     return method, gate.plan(method, population(cell.case).schema, asked(cell, method), n=n)
+
+
+def expected(cell: Cell) -> float | None:
+    """The share of simulated releases with status "ok" in a plan's forecast for so many records; None without a forecast."""
+    plan = gate.plan(made(cell), population(cell.case).schema, asked(cell, made(cell)), n=size(cell))
+    return plan.forecast["ok"].get(f"{size(cell):,}") if plan.forecast else None
 
 
 def refusal(cell: Cell) -> str | None:
@@ -134,7 +148,10 @@ class _Truth:
 def truth(case: str, name: str) -> _Truth:
     """What the table's title names, on the whole population; of a line without a reference the least-squares line, `titled` False."""
     method, whole = made(Cell(case, name, 0, 1.0, "add-remove")), population(case).practice
-    titled = True
+    if isinstance(method, PosteriorSampling):  # the line of each sample at its released penalty, `ridge_line`
+        names = Design.of(method.formula, population(case).schema).names
+        return _Truth(names, np.full(len(names), nan), True)
+    titled = not isinstance(method, BinAgg)  # whose intervals no table prints
     try:
         found = method.reference(whole)
     except PlanError:
@@ -158,6 +175,8 @@ def rows_of(case: str, n: int, replication: int) -> Any:
 def _plain(case: str, question: str, n: int, replication: int) -> Mapping[str, tuple[float, float]]:
     """The intervals without privacy; `question` is a method that asks it."""
     method = made(Cell(case, question, n, 1.0, "add-remove"))
+    if isinstance(method, PosteriorSampling):  # without privacy its target is known
+        return {}
     return plain_intervals(method, population(case).sample(rows_of(case, n, replication))[1])
 
 
@@ -167,23 +186,27 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     """
     cell, r = Cell(*at["cell"]), int(at["replication"])
     method, plan = planned(cell)
-    records, _practice = population(cell.case).sample(rows_of(cell.case, size(cell), r))
+    records, practice = population(cell.case).sample(rows_of(cell.case, size(cell), r))
     noise = cf.noise.SimulatedNoise(crc32(f"{cell} {r}".encode()))
-    result: Any = method.infer(seal(method, cf.read(records, population(cell.case).schema), plan, noise))
+    release = seal(method, cf.read(records, population(cell.case).schema), plan, noise)
+    result: Any = method.infer(release)
     own = truth(cell.case, cell.method)
-    # all lines ask one question
-    question = "ssp" if cell.method in LINES else cell.method
+    values = own.values
+    if isinstance(method, PosteriorSampling) and release.status == "released":
+        values = np.array(list(ridge_line(method, practice, float(release.public["penalty"][0])).values()))
+    # all lines ask one question, but for the one that weighs records
+    question = "ssp" if cell.method in LINES and cell.method != "efficient_ptr" else cell.method
     plain = _plain(cell.case, question, size(cell), r)
-    low, high, found = _read(result, own.names)
+    low, high, found = _studied(method, release, own.names) if isinstance(method, BinAgg) else _read(result, own.names)
     ends = np.array([plain.get(name, (nan, nan)) for name in own.names])
     return {
         "status": result.status,
         "flags": ",".join(result.flags),
-        "hits": _listed(_hits(low, high, own.values)),
-        "plain": _listed(_hits(ends[:, 0], ends[:, 1], own.values)),
+        "hits": _listed(_hits(low, high, values)),
+        "plain": _listed(_hits(ends[:, 0], ends[:, 1], values)),
         "widths": _listed(high - low),
         "plain_widths": _listed(ends[:, 1] - ends[:, 0]),
-        "errors": _listed(found - own.values),
+        "errors": _listed(found - values),
     }
 
 
@@ -194,6 +217,14 @@ def _read(result: Any, names: tuple[str, ...]) -> tuple[Any, Any, Any]:
         return nothing, nothing, nothing
     table = result.conf_int(alpha=0.05).reindex(list(names))
     return table[0].to_numpy(), table[1].to_numpy(), result.params.reindex(list(names)).to_numpy()
+
+
+def _studied(method: BinAgg, release: Any, names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    """What the sandwich over bins would give, which no table prints."""
+    found = method.sandwich(release)
+    limits = pd.DataFrame(found.limits(), index=list(found.names)).reindex(list(names)).to_numpy()
+    estimates = pd.Series(found.estimates, index=list(found.names)).reindex(list(names)).to_numpy()
+    return limits[:, 0], limits[:, 1], estimates
 
 
 def _hits(low: Any, high: Any, truth: Any) -> Any:

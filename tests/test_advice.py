@@ -104,6 +104,16 @@ def test_intervals_that_miss_are_no_reason_to_take_a_method() -> None:
     assert one("unlucky", 1.0, 0.9).valid  # 90 of 100 may be chance
 
 
+def test_a_method_with_a_test_comes_first_only_where_no_other_gives_numbers() -> None:
+    def one(name: str, ratio: float, tested: bool, coverage: float = 0.95) -> Expectation:
+        return Expectation(name, "", (ratio,), ratio, 1.0, tested, 1.0, coverage=coverage, trials=100, width=ratio)
+
+    assert ranked([one("ptr", 1.0, True), one("plain", 2.5, False)])[0].method == "plain"
+    assert ranked([one("ptr", 1.0, True), one("plain", 2.5, False, coverage=0.5)])[0].method == "ptr"
+    refused = Expectation("plain", "", (np.nan,), np.inf, 0.0, False, 0.0, "no")
+    assert ranked([refused, one("ptr", 1.0, True)])[0].method == "ptr"
+
+
 def test_where_no_intervals_hold_none_are_recommended() -> None:
     def one(name: str, ratio: float, intervals: float, coverage: float) -> Expectation:
         trials = 100 if intervals else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def ols(columns: dict[str, Any], response: pd.Series[float]) -> pd.Series[float]
 FRAME = raw()
 HAND = by_hand(FRAME)
 READ = Practice.of(FRAME, SCHEMA)
-LINES = [cf.regression.SSP, BinAgg, cf.regression.EfficientPTR]
+#: With a cap that no record reaches all count alike; with the default it is another line, by hand in its own tests.
+LINES = [cf.regression.SSP, BinAgg, partial(cf.regression.EfficientPTR, leverage_cap=6.0)]
 
 
 @pytest.mark.parametrize("method", LINES)

@@ -10,6 +10,7 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
+from confide.errors import PlanError
 from confide.mechanisms.fisher_rows import (
     CROSS,
     INFORMATION_CELLS,
@@ -18,6 +19,7 @@ from confide.mechanisms.fisher_rows import (
     FisherScores,
     FisherSum,
     InformationIndices,
+    SumAndExcess,
 )
 from confide.mechanisms.rows import BOUND, Box
 from confide.mechanisms.score_rows import SizeCells
@@ -152,7 +154,28 @@ def test_sums_are_those_of_the_formula() -> None:
         scores(codes) @ scores(codes).T / scores.steps**2, (u.T * (w * (y - p)) ** 2) @ u, rtol=1e-5
     )
     excess = Excess(LINE).at(frame, alpha, bound)(codes)[0] / BOUND
-    np.testing.assert_allclose(excess, np.clip(size / bound - 1, 0, 1), atol=1e-9)
+    np.testing.assert_allclose(excess, (y - p) ** 2 * np.clip(size / bound - 1, 0, 1), atol=1e-9)
     cells = InformationIndices(LINE).at(frame, alpha, bound)
     np.testing.assert_array_equal(cells(codes)[0], 1 + np.searchsorted(cells.edges, size**2))
     assert len(cells.edges) == INFORMATION_CELLS - 1 and cells.edges[4] == 2.0
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_one_look_at_each_record_gives_both_sums_to_the_bit(missing: bool) -> None:
+    g = np.random.default_rng(4)
+    codes, frame = codes_of(9_001, g), Frame.of(Box.of(DESIGN), g.normal(size=(P, P)), g.normal(size=P), 1.0)
+    if missing:
+        codes[DESIGN.columns.index("g"), g.random(9_001) < 0.1] = -1.0
+    own = frame, 0.7, 1.5
+    sums, excess = FisherSum(FisherRows(DESIGN).at(*own)), Excess(DESIGN).at(*own)
+    both = SumAndExcess(sums, excess)
+    state = both.merge(both.update(both.zero(), codes[:, :4_500]), both.update(both.zero(), codes[:, 4_500:]))
+    value = both.value(state)
+    assert value.shape == both.shape
+    matrix, far = both.split(value)
+    rows = sums.map(codes).astype(np.int64).astype(object)
+    assert (matrix[:-1, :-1] == rows[:P] @ rows[:P].T).all()
+    assert (matrix[:-1, -1] == CROSS * rows[P:].sum(axis=1)).all() and (matrix == matrix.T).all()
+    assert far.tolist() == [int(excess(codes).astype(np.int64).astype(object).sum())] and far[0] > 0
+    with pytest.raises(PlanError, match="as they were planned"):
+        both.sensitivity_squared("add-remove")

@@ -10,6 +10,7 @@ import pytest
 
 from confide.protocol import Gram, Total
 from confide.protocol import statistic as room
+from confide.protocol.statistic import _products
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,23 @@ def test_gram_equals_python_integers(bits: int) -> None:
     codes = generator.choice([-edge, edge, edge - 1, 1 - edge, 0, 1], size=(3, 20_000)).astype(float)
     codes[0] = edge - (np.arange(20_000) % 2)
     assert (run(Gram(Plain(bits=bits)), [codes]) == exact_gram(codes)).all()
+
+
+@pytest.mark.parametrize("width", [1, 2, 11, 32, 33])
+def test_products_of_any_width_and_length_are_exact_at_the_largest_sums(width: int) -> None:
+    generator = np.random.default_rng(width)
+    for records in (0, 1, 511, 512, 1_300, 8_192):
+        rows = generator.choice([-(1 << 20), 1 << 20, (1 << 20) - 1], size=(width, records)).astype(float)
+        rows[0] = 1 << 20
+        whole = rows.astype(np.int64)
+        for given in (rows, np.repeat(rows, 2, axis=1)[:, ::2]):
+            assert (_products(given).astype(np.int64) == np.einsum("ik,jk->ij", whole, whole)).all()
+
+
+def test_totals_at_and_above_what_doubles_hold() -> None:
+    for bits in (20, 40):
+        codes = np.full((3, 9_000), float((1 << bits) - 1))
+        assert run(Total(Plain(bits=bits)), [codes]).tolist() == [9_000 * ((1 << bits) - 1)] * 3
 
 
 def test_gram_passes_int64() -> None:

@@ -87,11 +87,22 @@ def test_bad_settings_raise_and_name_what_works() -> None:
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.tree)
 def test_large_samples_are_close_to_least_squares(method: BinAgg) -> None:
     frame = records(40_000, 1, intercept=0.0 if "0 +" in method.formula else 1.5)
-    result = method.infer(released(method, frame, SimulatedNoise(1)))
+    found = method.sandwich(released(method, frame, SimulatedNoise(1)))
     truth = [2.0, -0.5] if "0 +" in method.formula else [1.5, 2.0, -0.5]
-    assert result.status == "ok"
-    assert (np.abs(result.params.to_numpy() - truth) < 5 * result.bse.to_numpy()).all()
-    assert (result.bse.to_numpy() < 0.2).all()
+    assert found.status == "ok"
+    assert (np.abs(found.estimates - truth) < 5 * found.errors).all()
+    assert (found.errors < 0.2).all()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.tree)
+def test_no_table_says_ok_or_prints_an_interval(method: BinAgg) -> None:
+    """Where the sandwich over bins has numbers, too: it is for studies."""
+    release = released(method, records(4_000, 2), SimulatedNoise(2))
+    result = method.infer(release)
+    assert method.sandwich(release).status == "ok"
+    assert result.status == "weak" and "SSP2" in result.reason and not result.has_intervals
+    assert result.conf_int().isna().all(axis=None) and result.pvalues.isna().all() and np.isfinite(result.params).all()
+    assert "point estimates, without intervals" in result.summary() and "too large" not in result.summary()
 
 
 def test_one_record_in_each_bin_without_noise_is_weighted_least_squares() -> None:
@@ -133,7 +144,7 @@ def test_units_do_not_matter() -> None:
 def test_next_to_no_records_give_a_status_and_no_error(n: int, tree: str) -> None:
     method = BinAgg("y ~ a + b", tree=tree)
     seen = {method.infer(released(method, records(n, 1), SimulatedNoise(s))).status for s in range(6)}
-    assert seen <= {"ok", "weak", "not_identified"}
+    assert seen <= {"weak", "not_identified"}
 
 
 def test_hostile_records_are_dropped_or_clipped() -> None:

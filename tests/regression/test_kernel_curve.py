@@ -192,6 +192,45 @@ def test_where_no_records_are_the_interval_is_all_that_is_allowed() -> None:
     assert row["high"] - row["low"] < 0.3
 
 
+def test_with_next_to_no_noise_a_place_without_records_has_no_number_either() -> None:
+    """The denominator is floored there: a quotient by the floor would look like a curve in the middle of the bounds."""
+    frame = records(4_000, 4)
+    for mu in (3.0, 100.0):
+        found = read(released(KernelCurve("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6], cf.GDP(mu)))
+        row = found.at(0.9).iloc[0]
+        assert (row["low"], row["high"]) == (-1.0, 1.0) and not np.isfinite(row["se"])
+        assert found.status == "ok" and "thin" in found.flags
+
+
+def test_a_share_without_noise_has_wilsons_interval() -> None:
+    """A kernel wider than the box and 3 % ones: by hand from sums of K and K^2."""
+    schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
+    g = np.random.default_rng(7)
+    frame = pd.DataFrame({"x": g.random(2_000), "y": (g.random(2_000) < 0.03).astype(int)})
+    found = read(released(KernelCurve("y ~ x", bandwidth=1.5), frame, cf.GDP(1e4), ZeroNoise(), schema))
+    weights = np.exp(-(((0.5 - frame["x"].to_numpy()) / 1.5) ** 2) / 2)
+    share, n = weights @ frame["y"] / weights.sum(), weights.sum() ** 2 / (weights**2).sum()
+    z = stats.norm.isf(0.025)
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    row = found.at(0.5).iloc[0]
+    assert [row["low"], row["high"]] == pytest.approx([centre - half, centre + half], rel=0.02)
+
+
+def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
+    """2 % of ones at mu = 3: 40 runs, false alarm 1 in 1,000; Wald's interval of the same records misses."""
+    schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
+    inside = []
+    for seed in range(40):
+        g = np.random.default_rng(seed)
+        frame = pd.DataFrame({"x": g.random(2_000), "y": (g.random(2_000) < 0.02).astype(int)})
+        found = read(released(KernelCurve("y ~ x", bandwidth=0.05), frame, cf.GDP(3.0), SimulatedNoise(seed), schema))
+        low, high = found.at(np.linspace(0, 1, 9))[["low", "high"]].to_numpy().T
+        inside.append(((low <= 0.02) & (high >= 0.02)).mean())
+    reach = stats.norm.ppf(0.9995) / sqrt(40)
+    assert np.mean(inside) + reach * np.std(inside) >= 0.95 and np.mean(inside) >= 0.93
+
+
 def test_too_few_records_give_no_band() -> None:
     found = read(released(KernelCurve("y ~ x"), records(20, 5)))
     assert found.status == "weak" and found.conf_int().isna().all(axis=None) and found.reason

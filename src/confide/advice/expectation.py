@@ -230,8 +230,9 @@ def _intervals(one: Expectation) -> str:
 
 
 def ranked(found: list[Expectation]) -> tuple[Expectation, ...]:
-    """The one to take first, then the others by their errors."""
-    first = min(_alike(found) or found, key=lambda one: (sum(_doubts(one)), _doubts(one), one.score))
+    """The one to take first, then the others by their errors. One with a test is first only where no other has numbers that hold."""
+    free = [one for one in found if not (one.tested or one.problem or one.misses) and isfinite(one.ratio)]
+    first = min(_alike(free or found) or found, key=lambda one: (sum(_doubts(one)), _doubts(one), one.score))
     return (first, *sorted((one for one in found if one is not first), key=lambda one: one.ratio))
 
 

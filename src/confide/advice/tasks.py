@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from confide import registry
 from confide.errors import PlanError
@@ -20,6 +22,8 @@ __all__ = ["TASKS", "Task"]
 
 Array = NDArray[np.float64]
 Named = tuple[str, Mapping[str, Any]]
+
+_SEED = 20260104
 
 
 @dataclass(frozen=True)
@@ -91,13 +95,25 @@ def _within(schema: Schema, name: str, values: Array) -> Array:
     return np.asarray(np.clip(middle + half * values, column.low, column.high))
 
 
-def _odds(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
-    """Log-odds that follow the features, half of the outcomes each way."""
+# Shares of the outcome by turns, where the schema does not state one; how steep log-odds are, in sds of the features' sum.
+_SHARES, _STEEP = (0.5, 0.05), 1.0
+
+
+def _odds(formula: str, schema: Schema, rows: int, k: int) -> pd.DataFrame:
+    """Records of the k-th shape that the schema allows, with log-odds that follow the features."""
     response, features = _columns(formula, schema)
-    happens = generator.random(len(frame)) < 1 / (1 + np.exp(-_scores(frame, features, schema)))
-    column = schema[response]
-    low, high = tuple(column.levels)[:2] if isinstance(column, Categorical) else (0, 1)
-    return frame.assign(**{response: np.where(happens, high, low)})
+    column, own = schema[response], [name for name in features if name != response]
+    made = pd.DataFrame(frame(schema, own, response, rows, k))
+    scores = _STEEP * _scores(made, tuple(own), schema)
+    share = _SHARES[k % len(_SHARES)]
+    if isinstance(column, Categorical) and column.shares is not None and len(column.levels) == 2:
+        share = column.shares.each[1]
+    # between these the expected share goes from nearly 0 to nearly 1
+    low, high = -40.0 - scores.max(), 40.0 - scores.min()
+    middle = brentq(lambda at: expit(at + scores).mean() - share, low, high)
+    happens = np.random.Generator(np.random.PCG64([_SEED, k])).random(rows) < expit(middle + scores)
+    no, yes = tuple(column.levels)[:2] if isinstance(column, Categorical) else (0, 1)
+    return made.assign(**{response: np.where(happens, yes, no)})
 
 
 def _classes(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
@@ -192,7 +208,14 @@ TASKS: dict[str, Task] = {
         _shape,
         "records of several shapes that the schema allows, typical where it says so",
     ),
-    "logistic_regression": Task(_logistic, _odds, _params, ("logistic", {"mechanism": "output", "ridge": 1.0})),
+    "logistic_regression": Task(
+        _logistic,
+        _line,
+        _params,
+        ("logistic", {"mechanism": "glm"}),
+        _odds,
+        "records of several shapes that the schema allows, typical where it says so; an outcome of one half or 5 % unless stated",
+    ),
     "classification": Task(_classifiers, _classes, _params),
     "kernel_regression": Task(_curves, _wave, _curve),
 }

@@ -1,7 +1,23 @@
 """Classification: class sums (the default) and propose-test-release."""
 
-from confide.classification.class_sums import ClassSums
-from confide.classification.efficient_ptr_bayes import EfficientPTRBayes
-from confide.results.classes import ClassModel
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confide._lazy import names
+
+if TYPE_CHECKING:
+    from confide.classification.class_sums import ClassSums
+    from confide.classification.efficient_ptr_bayes import EfficientPTRBayes
+    from confide.results.classes import ClassModel
+else:
+    __getattr__, __dir__ = names(
+        __name__,
+        {
+            "ClassModel": "confide.results.classes",
+            "ClassSums": "confide.classification.class_sums",
+            "EfficientPTRBayes": "confide.classification.efficient_ptr_bayes",
+        },
+    )
 
 __all__ = ["ClassModel", "ClassSums", "EfficientPTRBayes"]

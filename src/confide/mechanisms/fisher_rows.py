@@ -23,7 +23,8 @@ the triangle inequality gives 2^41, and no smaller factor holds: two records wit
 h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
 
 The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
-counts N^2 in cells. The excess is sum min((N/D - 1)+, 1), one number that is never negative: it moves by 1 under both relations.
+counts N^2 in cells. The excess is sum r^2 min((N/D - 1)+, 1), one number to which a record adds from 0 to 1: it moves by 1 under both
+relations.
 
 Float steps are elementwise, column by column. The exponential is computed in aligned blocks of one length, as the vector loops of a
 mathematical library may treat the ends of an array otherwise than its middle, and a record's integers must not depend on its batch.
@@ -31,22 +32,34 @@ mathematical library may treat the ends of an array otherwise than its middle, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import isqrt, sqrt
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.rows import BITS, BOUND, round_within
-from confide.mechanisms.score_rows import InCoordinates
+from confide.errors import PlanError
+from confide.mechanisms.rows import BITS, BOUND, aligned, pieces, round_within
+from confide.mechanisms.score_rows import InCoordinates, cell_among
 from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Gram, Total
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["CROSS", "INFORMATION_CELLS", "Excess", "FisherRows", "FisherScores", "FisherSum", "InformationIndices"]
+__all__ = [
+    "CROSS",
+    "INFORMATION_CELLS",
+    "Excess",
+    "FisherRows",
+    "FisherScores",
+    "FisherSum",
+    "InformationIndices",
+    "SumAndExcess",
+]
 
 Array = NDArray[np.float64]
 
@@ -98,22 +111,23 @@ class _AtLine(InCoordinates):
         """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
         return (1 << BITS) - sqrt(self.features) / 2 - 1
 
-    def parts(self, codes: Array) -> _Parts:
-        """The record's parts at the line."""
+    def parts(self, codes: Array, out: Array | None = None) -> _Parts:
+        """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
         terms, keep = self.design.codes(codes)
         steps = self.design.response.steps - 1
-        rows = self.coordinates(terms)
+        rows = self.coordinates(terms, out)
         u = rows[:-1]
         # the last row of the coordinates is t - z'theta, t = 2 c/steps - 1
         eta = terms[-1] * (2.0 / steps)
         eta -= 1.0
         eta -= rows[-1]
-        yes = terms[-1] * 2.0 >= steps
+        side = terms[-1] * 2.0
+        side -= steps
         likely, unlikely = _probabilities(np.abs(eta))
         h = likely * unlikely
         # an outcome on the side that the line says leaves the smaller residual
-        r = np.where(yes == (eta >= 0.0), unlikely, likely)
-        np.negative(r, out=r, where=~yes)
+        r = np.where((side >= 0.0) == (eta >= 0.0), unlikely, likely)
+        np.copysign(r, side, out=r)
         square = np.zeros(len(h))
         product = np.empty(len(h))
         for row in u:
@@ -170,22 +184,35 @@ class FisherRows(_AtLine):
         return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
+        whole = np.empty((self.width, codes.shape[1]))
         with np.errstate(all="ignore"):
-            u, h, r, size, keep = self.parts(codes)
+            for piece, rows, _ in self.by_piece(codes):
+                whole[:, piece] = rows
+        return whole
+
+    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
+        """Rows and parts of some records after the other, few enough to stay near the processor.
+
+        Each is overwritten by the next, and u and h of the parts are used up.
+        """
+        k, (gram, cross) = self.features, self.steps
+        room = aligned(2 * k + 1)
+        for piece in pieces(codes.shape[1]):
+            own = room[:, : piece.stop - piece.start]
+            parts = self.parts(codes[:, piece], own[k:])
+            u, h, r, size, keep = parts
             w = self.weights(size)
-            gram, cross = self.steps
-            r *= w
-            r *= cross
             h *= w
             h *= gram
             np.sqrt(h, out=h)
+            w *= r
+            w *= cross
             if keep is not None:
                 h *= keep
-                r *= keep
-            rows = np.empty((2 * len(u), u.shape[1]))
-            np.multiply(u, h, out=rows[: len(u)])
-            np.multiply(u, r, out=rows[len(u) :])
-            return _jointly_within(rows)
+                w *= keep
+            np.multiply(u, h, out=own[:k])
+            np.multiply(u, w, out=own[k:-1])
+            yield piece, _jointly_within(own[:-1]), parts
 
 
 def _jointly_within(rows: Array) -> Array:
@@ -239,7 +266,7 @@ class FisherSum:
     def _k(self) -> int:
         return self.map.features
 
-    @property
+    @cached_property
     def _sums(self) -> tuple[Gram, Total]:
         return Gram(_Given(self._k), entry_bits=BITS), Total(_Given(self._k))
 
@@ -266,7 +293,13 @@ class FisherSum:
         return gram.zero(), cross.zero()
 
     def update(self, state: Any, codes: Array) -> Any:
-        rows = self.map(codes)
+        with np.errstate(all="ignore"):
+            for _, rows, _ in self.map.by_piece(codes):
+                state = self.added(state, rows)
+        return state
+
+    def added(self, state: Any, rows: Array) -> Any:
+        """The state with rows of the map added."""
         gram, cross = self._sums
         return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
 
@@ -294,14 +327,18 @@ class FisherScores(_AtLine):
         return self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
+        k = self.features
+        whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
-            u, _, r, size, keep = self.parts(codes)
-            r *= self.weights(size)
-            r *= self.steps
-            if keep is not None:
-                r *= keep
-            u *= r
-            return round_within(u)
+            for piece in pieces(codes.shape[1]):
+                u, _, r, size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                r *= self.weights(size)
+                r *= self.steps
+                if keep is not None:
+                    r *= keep
+                np.multiply(u, r, out=whole[:, piece])
+                round_within(whole[:, piece])
+        return whole
 
 
 @dataclass(frozen=True)
@@ -322,8 +359,7 @@ class InformationIndices(_AtLine):
         with np.errstate(all="ignore"):
             size, keep = self.parts(codes)[3:]
             size *= size
-        # what is no number counts as infinitely far out
-        cell = 1.0 + np.searchsorted(self.edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
+        cell = cell_among(self.edges.tolist(), size)
         if keep is not None:
             cell *= keep
         return np.asarray(cell[None, :])
@@ -331,7 +367,11 @@ class InformationIndices(_AtLine):
 
 @dataclass(frozen=True)
 class Excess(_AtLine):
-    """min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other."""
+    """r^2 min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are.
+
+    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
+    is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
+    """
 
     width: int = field(default=1, init=False)
     l1: int = field(default=BOUND, init=False)
@@ -339,14 +379,71 @@ class Excess(_AtLine):
 
     def __call__(self, codes: Array) -> Array:
         with np.errstate(all="ignore"):
-            size, keep = self.parts(codes)[3:]
-            size /= self.bound
-            size -= 1.0
-            # fmin: what is no number counts as far out
-            np.fmin(size, 1.0, out=size)
-            np.maximum(size, 0.0, out=size)
-            size *= float(BOUND)
-            np.rint(size, out=size)
-            if keep is not None:
-                size *= keep
+            return self.beyond(self.parts(codes))
+
+    def beyond(self, parts: _Parts) -> Array:
+        """The same from the parts, whose r and N are used up."""
+        r, size, keep = parts.residual, parts.size, parts.keep
+        size /= self.bound
+        size -= 1.0
+        # fmin: what is no number counts as far out
+        np.fmin(size, 1.0, out=size)
+        np.maximum(size, 0.0, out=size)
+        r *= r
+        size *= r
+        np.fmin(size, 1.0, out=size)
+        size *= float(BOUND)
+        np.rint(size, out=size)
+        if keep is not None:
+            size *= keep
         return size[None, :]
+
+
+@dataclass(frozen=True)
+class SumAndExcess:
+    """`FisherSum` and the total of an `Excess` at the same line, from one look at each record; `split` gives the two, to the bit.
+
+    For the pass alone: what is planned and drawn are the two statistics, each with its own sensitivity.
+    """
+
+    sums: FisherSum
+    excess: Excess
+    norm: str = field(default="none", init=False)
+
+    @property
+    def map(self) -> FisherRows:
+        return self.sums.map
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.sums.shape[0] ** 2 + 1,)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        raise PlanError("a joint sum has no sensitivity of its own; draw its two parts as they were planned")
+
+    sensitivity_l1 = sensitivity_squared
+
+    @cached_property
+    def _total(self) -> Total:
+        return Total(_Given(1, l2_squared=self.excess.l2_squared), nonnegative=True)
+
+    def zero(self) -> Any:
+        return self.sums.zero(), self._total.zero()
+
+    def update(self, state: Any, codes: Array) -> Any:
+        sums, total = state
+        with np.errstate(all="ignore"):
+            for _, rows, parts in self.map.by_piece(codes):
+                sums = self.sums.added(sums, rows)
+                total = self._total.update(total, self.excess.beyond(parts))
+        return sums, total
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return self.sums.merge(a[0], b[0]), self._total.merge(a[1], b[1])
+
+    def value(self, state: Any) -> NDArray[Any]:
+        return np.append(self.sums.value(state[0]).ravel(), self._total.value(state[1]))
+
+    def split(self, value: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What the two statistics would have given."""
+        return value[:-1].reshape(self.sums.shape), value[-1:]

@@ -9,6 +9,7 @@ Binary features keep their public box: measured in units of its own spread a rar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
@@ -87,17 +88,25 @@ class CellIndices:
         return digest(["range cells", self.design.to_dict(), CELLS])
 
     def __call__(self, codes: Array) -> Array:
-        terms, keep = self.design.codes(codes)
         own = ranged(self.design)
-        rows = np.empty((len(own), terms.shape[1]))
-        for row, j in zip(rows, own, strict=True):
-            np.multiply(terms[j], CELLS / (self.design.terms[j].steps - 1), out=row)
-            np.floor(row, out=row)
-            np.clip(row, 0.0, CELLS - 1.0, out=row)
-            row += 1.0
-            if keep is not None:
-                row *= keep
+        rows = np.empty((len(own), codes.shape[1]))
+        for row, cells in zip(rows, self.cells(codes), strict=True):
+            row[:] = cells
         return rows
+
+    def cells(self, codes: Array) -> Iterator[NDArray[np.intp]]:
+        """The rows one after the other, as whole numbers; each is overwritten by the next."""
+        terms, keep = self.design.codes(codes)
+        scaled, found = np.empty(terms.shape[1]), np.empty(terms.shape[1], dtype=np.intp)
+        for j in ranged(self.design):
+            np.multiply(terms[j], CELLS / (self.design.terms[j].steps - 1), out=scaled)
+            # what is left behind the point is cut off with the type
+            np.clip(scaled, 0.0, CELLS - 1.0, out=scaled)
+            np.copyto(found, scaled, casting="unsafe")
+            found += 1
+            if keep is not None:
+                found *= keep
+            yield found
 
 
 @dataclass(frozen=True)
@@ -121,8 +130,8 @@ class RangeCells:
         return np.zeros((self.map.width, CELLS + 1), dtype=np.int64)
 
     def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
-        for row, cells in zip(state, self.map(codes), strict=True):
-            row += np.bincount(cells.astype(np.int64), minlength=CELLS + 1)
+        for row, cells in zip(state, self.map.cells(codes), strict=True):
+            row += np.bincount(cells, minlength=CELLS + 1)
         return state
 
     def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ the batch it came in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import floor, sqrt
 
@@ -21,13 +22,48 @@ from numpy.typing import NDArray
 from confide.protocol.exact import pack
 from confide.schema import Design
 
-__all__ = ["BITS", "BOUND", "Box", "CodedRows", "Codes", "leverage", "round_within", "scaled", "steps"]
+__all__ = [
+    "BITS",
+    "BOUND",
+    "Box",
+    "CodedRows",
+    "Codes",
+    "aligned",
+    "leverage",
+    "pieces",
+    "round_within",
+    "scaled",
+    "steps",
+]
 
 BITS = 20
 #: What every coded row obeys: sum m^2 <= 2^40.
 BOUND = 1 << (2 * BITS)
 
 Codes = NDArray[np.float64]
+
+# Few enough for the caches, enough to forget what a call costs: CPU of Fisher rows of 21 coefficients, per 10^5 records, 23.6, 22.5, 21.0,
+# 22.1 ms at 2048, 4096, 8192, 16384 records.
+_PIECE = 1 << 13
+# Three lines of the cache.
+_APART = 24
+
+
+def pieces(records: int) -> Iterator[slice]:
+    """Slices of 8192 records, the last one shorter."""
+    for start in range(0, records, _PIECE):
+        yield slice(start, min(start + _PIECE, records))
+
+
+def aligned(rows: int) -> Codes:
+    """Room for rows of one piece, which begin at multiples of 64 bytes: vectors of doubles then never cross a line of the cache.
+
+    The rows lie a little more than a power of two apart, as places that are a power of two apart share too few places of the cache.
+    """
+    apart = _PIECE + _APART
+    raw = np.empty(rows * apart + 8, dtype=np.float64)
+    first = -raw.ctypes.data % 64 // 8
+    return raw[first : first + rows * apart].reshape(rows, apart)[:, :_PIECE]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ product, so that no number depends on the batch, on the order or on the machine;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -47,6 +48,7 @@ __all__ = [
     "SizeCells",
     "SizeIndices",
     "SquareOf",
+    "cell_among",
 ]
 
 Array = NDArray[np.float64]
@@ -55,6 +57,8 @@ Array = NDArray[np.float64]
 SCORE_CELLS, LEVERAGE_CELLS = 11, 9
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52
+# Records that one product of a matrix with codes is worth its call for.
+_SHORTEST = 512
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,20 @@ class Coordinates:
         whole[np.abs(whole) @ (codes * lift) >= 2 * _ROOM] = 0.0
         return cls(whole * lift, 1.0 / scale, shift)
 
-    def __call__(self, codes: Array) -> Array:
-        """Rows (v, r), shape (p + 1, records), from the terms' codes."""
+    @cached_property
+    def _scaled(self) -> Array:
+        """scale * matrix. Each scale is a power of two, so that sums of the scaled integers are exact where those of the integers are."""
+        return self.matrix * self.scale[:, None]
+
+    def __call__(self, codes: Array, out: Array | None = None) -> Array:
+        """Rows (v, r), shape (p + 1, records), from the terms' codes; into `out` where it is given."""
         with np.errstate(all="ignore"):
-            out = _product(self.matrix, codes)
-            for row, scale, shift in zip(out, self.scale, self.shift, strict=True):
-                row *= scale
+            if _products_are_exact():
+                out = _in_stretches(self._scaled, codes, out)
+            else:
+                out = _whole_product(self.matrix, codes, out)
+                out *= self.scale[:, None]
+            for row, shift in zip(out, self.shift.tolist(), strict=True):
                 row += shift
         return out
 
@@ -126,11 +138,26 @@ def _linear(design: Design, frame: Frame) -> tuple[Array, Array]:
     return slope, np.append(start @ transform, -1.0 - float(start @ theta))
 
 
-def _product(matrix: Array, codes: Array) -> Array:
-    if _products_are_exact():
-        return np.asarray(matrix @ codes)
-    whole, right = matrix.astype(np.int64), codes.astype(np.int64)
-    return np.asarray(np.einsum("ij,jk->ik", whole, right), dtype=np.float64)
+def _in_stretches(matrix: Array, codes: Array, out: Array | None) -> Array:
+    """matrix @ codes. BLAS has a way for products of at most 10^6 terms that is faster where the matrix is small."""
+    most = 1_000_000 // matrix.size
+    if codes.shape[1] <= most or most < _SHORTEST:
+        return np.matmul(matrix, codes, out=out)
+    if out is None:
+        out = np.empty((len(matrix), codes.shape[1]))
+    step = most // 8 * 8
+    for start in range(0, codes.shape[1], step):
+        np.matmul(matrix, codes[:, start : start + step], out=out[:, start : start + step])
+    return out
+
+
+def _whole_product(matrix: Array, codes: Array, out: Array | None) -> Array:
+    """matrix @ codes in integers."""
+    whole = np.einsum("ij,jk->ik", matrix.astype(np.int64), codes.astype(np.int64))
+    if out is None:
+        return np.asarray(whole, dtype=np.float64)
+    out[:] = whole
+    return out
 
 
 @lru_cache(maxsize=1)
@@ -153,6 +180,20 @@ def _length(v: Array) -> Array:
         np.multiply(row, row, out=square)
         total += square
     return np.sqrt(total, out=total)
+
+
+def cell_among(edges: Sequence[float], size: Array) -> Array:
+    """1 + the number of edges below each size, as doubles; what is no number counts as infinitely far out.
+
+    Edge by edge over all records, which for two dozen edges is four times as fast as a search for each record.
+    """
+    within = np.empty(len(size), dtype=np.bool_)
+    # at most two dozen edges: one byte holds the count
+    beyond = np.full(len(size), 1 + len(edges), dtype=np.int8)
+    for edge in edges:
+        np.less_equal(size, edge, out=within)
+        beyond -= within.view(np.int8)
+    return beyond.astype(np.float64)
 
 
 class InCoordinates(CodedRows):
@@ -332,9 +373,7 @@ class SizeIndices(InCoordinates):
             size = _length(v)
             if self.scores:
                 size *= np.abs(r)
-        # what is no number counts as infinitely far out
-        edges = self.edges or tuple(float(k) for k in range(1, self.cells))
-        cell = 1.0 + np.searchsorted(edges, np.nan_to_num(size, nan=np.inf, posinf=np.inf), side="left")
+        cell = cell_among(self.edges or tuple(float(k) for k in range(1, self.cells)), size)
         if keep is not None:
             cell *= keep
         return np.asarray(cell[None, :])

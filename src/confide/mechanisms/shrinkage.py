@@ -41,41 +41,41 @@ class NoisySystem:
 
 def wiener(system: NoisySystem, prior: float, repeats: int = 4) -> tuple[Array, float]:
     """(delta, degrees of freedom) for a prior variance; harmless where eigenvalues of A are negative."""
-    return _solutions(system, (prior,), repeats)[0]
+    solutions, freedom = _solutions(system, (prior,), repeats)
+    return solutions[0], float(freedom[0])
 
 
-def _solutions(system: NoisySystem, priors: tuple[float, ...], repeats: int) -> list[tuple[Array, float]]:
-    """The filter for each prior, with one eigendecomposition; a free axis is fitted out first."""
+def _solutions(system: NoisySystem, priors: tuple[float, ...], repeats: int) -> tuple[Array, Array]:
+    """The filter for each prior, shape (priors, p), and its degrees of freedom, with one eigendecomposition.
+
+    A free axis is fitted out first.
+    """
     gram, cross = system.gram, system.cross
     if system.free and gram[0, 0] > 0:
         row = gram[1:, 0] / gram[0, 0]
         inner = replace(
             system, gram=gram[1:, 1:] - np.outer(row, gram[0, 1:]), cross=cross[1:] - row * cross[0], free=False
         )
-        return [
-            (np.concatenate([[(cross[0] - gram[0, 1:] @ slopes) / gram[0, 0]], slopes]), freedom + 1)
-            for slopes, freedom in _solutions(inner, priors, repeats)
-        ]
+        slopes, freedom = _solutions(inner, priors, repeats)
+        heights = [(cross[0] - gram[0, 1:] @ slope) / gram[0, 0] for slope in slopes]
+        return np.column_stack([heights, slopes]), freedom + 1
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    seen = vectors.T @ cross
-    return [_filtered(values, vectors, seen, system, prior, repeats) for prior in priors]
+    found, freedom = _filtered(values, vectors.T @ cross, system, np.array(priors), repeats)
+    return (vectors @ found[:, :, None])[:, :, 0], freedom
 
 
-def _filtered(
-    values: Array, vectors: Array, seen: Array, system: NoisySystem, prior: float, repeats: int
-) -> tuple[Array, float]:
+def _filtered(values: Array, seen: Array, system: NoisySystem, priors: Array, repeats: int) -> tuple[Array, Array]:
     """The filter in the eigenbasis of A; the noise of A enters through |delta|^2, hence the repeats."""
-    size, freedom = 0.0, 0.0
-    solution = np.zeros_like(seen)
+    size = np.zeros(len(priors))
     m = max(len(seen), 1)
     signal = system.s2 * np.maximum(values, 0.0) + system.sd_cross**2
+    square, product = values**2, values * seen
     for _ in range(repeats):
-        variance = signal + system.sd_gram**2 / 2 * size * (1 + 1 / m)
-        below = values**2 + variance / prior
-        solution = values * seen / below
-        freedom = float((values**2 / below).sum())
-        size = min(float(solution @ solution), _LARGEST)
-    return vectors @ solution, freedom
+        variance = signal + (system.sd_gram**2 / 2 * size * (1 + 1 / m))[:, None]
+        below = square + variance / priors[:, None]
+        solution = product / below
+        size = np.minimum((solution[:, None, :] @ solution[:, :, None]).ravel(), _LARGEST)
+    return solution, (square / below).sum(axis=1)
 
 
 def choose_prior(system: NoisySystem, generator: np.random.Generator, priors: tuple[float, ...] = _PRIORS) -> float:
@@ -96,8 +96,8 @@ def choose_prior(system: NoisySystem, generator: np.random.Generator, priors: tu
             sd_cross=wider * system.sd_cross,
         )
         gram, cross = system.gram - gram_noise / _SPLIT, system.cross - cross_noise / _SPLIT
-        for i, (solution, freedom) in enumerate(_solutions(solving, priors, 2)):
-            loss[i] += solution @ gram @ solution - 2 * solution @ cross + 2 * system.s2 * freedom
+        solutions, freedom = _solutions(solving, priors, 2)
+        loss += ((solutions @ gram) * solutions).sum(axis=1) - 2 * solutions @ cross + 2 * system.s2 * freedom
     return priors[int(np.argmin(loss))]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import floor, sqrt
 from typing import Any, ClassVar
 
@@ -59,6 +60,11 @@ class Frame:
     def line(self) -> Array:
         """theta as an array, shape (p,)."""
         return np.array(self.theta, dtype=np.float64)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether T = I, as in the first round: then u is z itself."""
+        return all(weight == float(i == j) for i, row in enumerate(self.transform) for j, weight in enumerate(row))
 
     def whitened(self, z: Array) -> Array:
         """u = T'z, shape (p, records), one multiplication after the other: a matrix product would depend on the batch."""
@@ -140,8 +146,11 @@ class WhitenedRows(CodedRows):
         frame = self.frame or Frame.start(Box.of(self.design))
         rows, keep = scaled(self.design, codes, frame.box)
         with np.errstate(all="ignore"):
-            u = frame.whitened(rows[:-1])
             r = frame.residual(rows[:-1], rows[-1])
+            if not frame.plain:
+                rows[:-1] = frame.whitened(rows[:-1])
+            u, rows[-1] = rows[:-1], r
+            r = rows[-1]
             np.clip(r, -1.0, 1.0, out=r)
             root = np.sqrt(_weight(u, self.cap))
             if keep is not None:
@@ -150,7 +159,9 @@ class WhitenedRows(CodedRows):
             r *= float(self.response_steps)
             root *= float(self.steps)
             u *= root
-            return np.concatenate([round_within(u), round_within(r[None, :])])
+            round_within(u)
+            round_within(rows[-1:])
+            return rows
 
 
 @dataclass(frozen=True)

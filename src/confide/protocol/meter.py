@@ -22,7 +22,7 @@ from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
-from confide.protocol.source import Source
+from confide.protocol.source import Source, for_one_draw
 
 if TYPE_CHECKING:
     from confide.protocol.method import Method
@@ -242,8 +242,8 @@ def seal(
     Raises `ReleaseError` when the method draws what is no branch of its plan, returns anything but public numbers, or writes to the plan.
     """
     planned = plan.sha256
-    with (make or Meter)(plan, noise) as meter:
-        public = method.draw(source, plan, meter)
+    with for_one_draw(source, plan) as records, (make or Meter)(plan, noise) as meter:
+        public = method.draw(records, plan, meter)
     if plan.sha256 != planned:
         # its dictionaries are published with the release: what records wrote there would leave unpaid
         raise ReleaseError(

@@ -306,7 +306,7 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
 
 
 # What a forecast holds beside one table for each number of records.
-_BESIDE = ("assumes", "ok", "price", "between", "offer")
+_BESIDE = ("assumes", "ok", "answered", "price", "between", "offer")
 
 
 def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,10 @@ class Noisy:
 
     def decode(self) -> NDArray[np.float64]:
         """The values in the statistic's own integers, as floats."""
+        return self._floats.copy()
+
+    @cached_property
+    def _floats(self) -> NDArray[np.float64]:
         # the step is a power of two, so scaling after the one rounding to a double is exact
         return np.array([float(int(v)) for v in self.values.ravel()]).reshape(self.shape) * float(self.step)
 

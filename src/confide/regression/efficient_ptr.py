@@ -17,14 +17,16 @@ units) and the count of records (moved by 1), and the rest for the line; all Gau
 Source: Shen, Tong, Wang 2026 (Algorithms 2 and 4), with corrected and smaller constants, exact calibration, and a
 form without a threshold to choose.
 
-Interval: Student t, from sigma2/lam + s^2 for each scaled coefficient, s the sd of the noise. lam is below the least eigenvalue, so the
-sampling part is an upper bound. Covers the coefficients of the population's line for responses clipped to the declared bounds, if residual
-variances are equal and the line is no longer than the radius; given a reply, where `conditional_on_reply` is flagged.
+Interval: Student t, from 2 sigma2/lam + s^2 for each scaled coefficient, s the sd of the noise. lam is below the least eigenvalue, and 2 is
+what is allowed for unequal variances: the meat of the sandwich, in the direction of a coefficient, may be twice sigma2 A. Covers the
+population's weighted least-squares line (weights w, public; plain where the cap is never reached) for responses clipped to the declared
+bounds, whatever the shape of the mean, if the line is no longer than the radius; given a reply, where `conditional_on_reply` is flagged.
+The noise is made for the worst direction of the features: wide, and kept to compare with published work. `SSP2` has short intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite, nan, sqrt
@@ -55,12 +57,12 @@ from confide.protocol import (
     Total,
     threshold,
 )
+from confide.regression.certified_reading import UNEQUAL, CertifiedReading, covers_of, target_of, weights_of
 from confide.regression.corners import corner_pairs
 from confide.regression.forecast import Forecast, from_covariance
-from confide.regression.linear import LinearEstimates, legend
+from confide.regression.linear import LinearEstimates
 from confide.regression.practice import Shape
 from confide.regression.reference import least_squares
-from confide.regression.scaling import to_units
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
@@ -71,8 +73,6 @@ Array = NDArray[np.float64]
 _TEST, _RESIDUAL, _COUNT = Fraction(1, 10), Fraction(4, 100), Fraction(1, 100)
 #: A public test may take at most this much of mu^2.
 _MOST = Fraction(1, 2)
-#: Below this planned probability of a reply, intervals are marked as conditional on it.
-_SURE = 0.95
 _MODES = ("adaptive", "safe")
 
 
@@ -103,12 +103,12 @@ class EfficientPTR(Method):
 
     name: ClassVar[str] = "efficient_ptr"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     source: ClassVar[str] = (
         "efficient propose-test-release (Shen, Tong, Wang 2026), certified least eigenvalue, exact Gaussian accounting"
     )
     relations: ClassVar[tuple[str, ...]] = ("substitute",)
-    intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, equal variances"
+    intervals: ClassVar[str] = "the population's leverage-weighted line; sampling, privacy noise; wide, for comparison"
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
@@ -169,8 +169,8 @@ class EfficientPTR(Method):
                 "alpha lam": line.alpha * line.lam,
             }
             | ({} if reply is None else {"planned reply": reply}),
-            target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=self._covers(design),
+            target=target_of(line),
+            covers=covers_of(line),
             forecast=self._forecast(design, schema, event, n),
             warnings=(*parse_formula(self.formula, schema).notes, *self._warnings(share, reply)),
         )
@@ -206,18 +206,12 @@ class EfficientPTR(Method):
         return share, float(stats.norm.cdf(reach + failing))
 
     def _warnings(self, share: Fraction, reply: float | None) -> Iterable[str]:
+        yield _WIDE
         if reply is not None and share == _MOST:
             yield (
                 f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; lower "
                 "lam0, which raises the safety, or take mode='adaptive'"
             )
-
-    def _covers(self, design: Design) -> str:
-        return (
-            f"coefficients of the population's line for {design.response.name} clipped to its declared bounds; sampling of records "
-            "and privacy noise, equal residual variances, independent records, a linear relation, a scaled line no longer than "
-            f"{self.radius:g}"
-        )
 
     def _forecast(self, design: Design, schema: Schema, event: Any, n: int | None) -> Forecast:
         """Standard errors to expect, at the level that the test would certify for practice records."""
@@ -237,7 +231,7 @@ class EfficientPTR(Method):
                 least -= self._margin(event, line)
             level = max(least, line.map.least) if self.mode == "adaptive" else line.lam
             spread = shape.variance * (y_own / y_half) ** 2
-            variance = spread / level + (line.at(level).alpha * sd) ** 2
+            variance = UNEQUAL * spread / level + (line.at(level).alpha * sd) ** 2
             if design.intercept:
                 return np.asarray(variance * np.eye(rows.shape[1]))
             return np.asarray(np.diag([0.0, *(variance * (own / half * y_half / y_own) ** 2)]))
@@ -292,120 +286,30 @@ class EfficientPTR(Method):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The regression table, or a result with status "no_reply". A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
-        line = self._line(design)
-        level = float(release.public["level"][0])
-        shown = (
-            self._declined(design, level)
-            if release.status == "no_reply"
-            else self._answered(release, design, line.at(level))
-        )
-        return LinearEstimates(
-            method=f"{self.name} {self.version}",
-            response=design.response.name,
-            names=design.names,
-            requested=release.plan.requested,
-            guarantee=release.charged,
-            target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=self._covers(design),
-            release_sha256=release.sha256,
-            legend=legend(design, release.plan.schema)[1:],
-            simulated=release.simulated,
-            design=design,
-            **shown,
-        )
-
-    def _declined(self, design: Design, level: float) -> dict[str, Any]:
-        """What a result without a reply shows."""
-        p = len(design.names)
-        return {
-            "estimates": np.full(p, nan),
-            "covariance": np.full((p, p), nan),
-            "noise_variance": np.full(p, nan),
-            "df": nan,
-            "status": "no_reply",
-            "reason": _NO_REPLY,
-            "flags": (),
-            # the noisy bound may be below 0, which certifies nothing
-            "facts": ()
-            if self.mode == "safe"
-            else (("Certified least eigenvalue", f"{level:,.1f}" if level > 0 else "none"),),
-        }
-
-    def _answered(self, release: Release, design: Design, line: CertifiedLine) -> dict[str, Any]:
-        """Coefficients in the units of the data, and their covariance at status "ok"."""
-        error = line.alpha * sqrt(release["line"].variance) / (1 << 20)
-        phi = np.asarray(release.public["phi"], dtype=np.float64)
-        nobs = float(release["count"].decode()[0])
-        df = max(nobs - len(phi), 1.0)
-        # one sd of its own noise is added: a variance that noise has made small would shorten every interval
-        squares = max(float(release["residual"].decode()[0]), 0.0) + sqrt(release["residual"].variance)
-        sigma2 = min(squares / ResidualSquares.unit / df, 1.0)
-        status, reason = self._status(phi, error, nobs)
-        flags = ("at_the_radius",) if reason == _LONG else ()
-        matrix, shift = _units(design)
-        inner, shown = matrix @ matrix.T, 1.0 if status == "ok" else nan
-        # moved into the ball again, which helps a point; where it does anything there is no interval
-        length = float(np.linalg.norm(phi))
-        return {
-            "covariance": inner * (sigma2 / line.lam + error**2) * shown,
-            "noise_variance": np.diag(inner) * error**2 * shown,
-            "estimates": matrix @ (phi * min(1.0, self.radius / max(length, self.radius))) + shift,
-            "df": df,
-            "status": status,
-            "reason": reason,
-            "flags": (*flags, *(("conditional_on_reply",) if self._doubtful(release, line) else ())),
-            "facts": (
-                ("Certified least eigenvalue", f"{line.lam:,.1f}"),
-                ("Noise sd (scaled)", f"{error:.3g}"),
-                ("Records (noisy)", f"{nobs:,.0f}"),
-            ),
-            "nobs": nobs,
-        }
-
-    def _doubtful(self, release: Release, line: CertifiedLine) -> bool:
-        """Whether a reply was planned, or looks in hindsight, less likely than 95 %."""
-        if self.mode == "safe":
-            return bool(release.plan.constants["planned reply"] < _SURE)
-        noisy, unit = release["eigenvalue"], LeastEigenvalue(line.map).unit
-        return line.lam - line.map.least < float(stats.norm.ppf(_SURE)) * sqrt(noisy.variance) / unit
-
-    def _status(self, phi: Array, error: float, nobs: float) -> tuple[str, str]:
-        """From released numbers: whether the ball may have cut the line, or too few records stand behind it."""
-        if nobs < 3 * len(phi):
-            return "weak", _FEW
-        # the noise is in the length too; a line that the ball has cut is as long as the radius before it
-        if float(np.linalg.norm(phi)) + 2 * error >= self.radius:
-            return "weak", _LONG
-        return "ok", ""
+        line = self._line(self._design(release.plan.schema))
+        return CertifiedReading(f"{self.name} {self.version}", release, line, self.mode == "adaptive").table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        """The least-squares line of the clipped response on all records, each with its public weight."""
+        design = self._design(Practice.checked(frame).schema)
+        return least_squares(frame, design, self.weights(design))
+
+    def weights(self, design: Design) -> Callable[[Array], Array]:
+        """Rows of the terms, in the units of the data, (records, p) -> the public weights of their records."""
+        return weights_of(self._line(design))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, where rows and responses are the longest. None with derived or categorical terms."""
         return () if schema is None else corner_pairs(self._design(schema), schema)
 
 
-_NO_REPLY = (
-    "the safety test did not pass: the records do not determine the line well enough for this budget; ask for fewer terms, more records "
-    "or a larger budget"
+_WIDE = (
+    "EfficientPTR is kept to compare with published work: its noise is made for the worst direction of the features, and intervals are "
+    "wide (docs/coverage.md); SSP2 with the same formula has shorter ones, no delta and always a reply"
 )
-_FEW = "the noisy number of records is below three for each coefficient; ask for fewer terms, more records or a larger budget"
-_LONG = "the released line is as long as the radius, which may have cut it; ask for a larger radius in a new release"
 
 
 def _number(name: str, value: Any, least: float, most: float, help: str) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
     if not (number and least <= value <= most):
         raise PlanError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}; {help}")
-
-
-def _units(design: Design) -> tuple[Array, Array]:
-    """(J, shift): coefficients in the data's units are J phi + shift."""
-    if design.intercept:
-        return to_units(design, list(range(len(design.terms))))
-    to_units(design, [])  # refuses units in which a variance is no finite number
-    _, half, _, y_half = chart(design)
-    return np.diag(y_half / half), np.zeros(len(half))

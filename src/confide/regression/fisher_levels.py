@@ -1,6 +1,6 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-Two noisy counts of a level's records with its rarer outcome follow from the last round, and both must be seen. With N_l records and mean
+Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
 log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s over
 records (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
 it lags behind the first, since a step moves log-odds by about one, but its noise is another.
@@ -8,8 +8,8 @@ it lags behind the first, since a step moves log-odds by about one, but its nois
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import pi, sqrt
 from typing import Any
 
@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from confide.mechanisms.rows import Box
-from confide.regression.level_counts import base_levels, counted_levels
+from confide.regression.fisher_hidden import Level, levels_of
+from confide.regression.level_counts import base_levels
+from confide.regression.scaling import extent
 from confide.results.levels import LevelCount
 from confide.schema import Design
 from confide.schema.term import Indicator
 
-__all__ = ["QuietLevel", "Seen", "quiet_words"]
+__all__ = ["QuietLevel", "Seen", "places_of", "quiet_words"]
 
 Array = NDArray[np.float64]
 
-# With fewer records of an outcome than this a coefficient has no normal distribution to speak of.
+# With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
 # No level has a smaller share of the records.
 _LEAST_SHARE = 1e-4
@@ -59,24 +61,45 @@ class Seen:
 
     def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
-        m, nothing = self.moments, np.zeros_like(self.moments)
-        totals = ((m[0], nothing), (m @ self.before, nothing), (m @ self.line, m @ self.noise @ m), self.surprise)
-        counted = ([*counted_levels(design, schema, own, box=self.box), *_values(design, own)] for own in totals)
+        totals, noise = self.surprise
         damped, damped_before = self._damped(self.line), self._damped(self.before)
         found = []
-        for size, first, last, surprise in zip(*counted, strict=True):
-            share = max(size.count, _LEAST_SHARE)
-            mean, error = last.count / share, last.sd / share
+        for level in levels_of(design, schema, self.box):
+            weights, mean = level.weights, self._mean(design, level)
+            eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
             # of the outcome that the released line says is the rarer
-            sign, number = (-1.0 if mean > 0 else 1.0), share * self.records
-            rarer = float(expit(sign * mean * damped))
-            expects = replace(last, count=number * rarer, sd=number * rarer * (1 - rarer) * error)
-            expected = number * float(expit(sign * first.count / share * damped_before))
-            counts = (expects, replace(surprise, count=expected + sign * surprise.count))
+            sign, number = (
+                (-1.0 if eta > 0 else 1.0),
+                max(float(weights @ self.moments[0]), _LEAST_SHARE) * self.records,
+            )
+            rarer = float(expit(sign * eta * damped))
+            expected = number * float(expit(sign * float(mean @ self.before) * damped_before))
+            missed, unsure = float(weights @ totals), sqrt(max(float(weights @ noise @ weights), 0.0))
+            counts = (
+                LevelCount(level.column, level.name, number * rarer, number * rarer * (1 - rarer) * error),
+                LevelCount(level.column, level.name, expected + sign * missed, unsure),
+            )
             one = min(counts, key=lambda count: count.count - count.margin)
-            if any(not count.seen or count.count < _FEWEST for count in counts):
-                found.append(QuietLevel(one, int(sign > 0), _places(design, schema, one)))
+            if one.count - one.margin < _FEWEST:
+                found.append(QuietLevel(one, int(sign > 0), places_of(design, schema, level.column, level.name)))
         return found
+
+    def _mean(self, design: Design, level: Level) -> Array:
+        """The mean of z over the records of a level, (k,): exactly in its own columns, as the moments say and within bounds in others."""
+        mean = level.weights @ self.moments / max(float(level.weights @ self.moments[0]), _LEAST_SHARE)
+        low, high = extent(design, self.box)
+        mean = np.concatenate([[1.0], np.clip(mean[1:], low, high)])
+        middle, half = self.box.arrays
+        for j, term in enumerate(design.terms):
+            part = term.parts[0] if len(term.parts) == 1 else None
+            if isinstance(part, Indicator) and part.column == level.column:
+                own = term.name == f"{level.column}[T.{level.name}]"
+            elif term.plain == level.column:
+                own = level.name == "1"
+            else:
+                continue
+            mean[1 + j] = (float(own) - middle[j]) / half[j]
+        return np.asarray(mean)
 
     def _damped(self, line: Array) -> float:
         """c of a line."""
@@ -84,29 +107,16 @@ class Seen:
         return 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
 
 
-def _values(design: Design, totals: tuple[Array, Array]) -> Iterator[LevelCount]:
-    """Counts of the values 0 and 1 of plain columns."""
-    values, noise = totals
-    for j, term in enumerate(design.terms):
-        if term.binary and term.plain is not None:
-            for value, sign in (("0", -1.0), ("1", 1.0)):
-                weights = np.zeros(len(values))
-                weights[0], weights[1 + j] = 0.5, sign / 2
-                yield LevelCount(
-                    term.name, value, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0))
-                )
-
-
-def _places(design: Design, schema: Mapping[str, Any], level: LevelCount) -> tuple[int, ...]:
+def places_of(design: Design, schema: Mapping[str, Any], column: str, level: str) -> tuple[int, ...]:
     """Coefficients that hang on a level: its own, or all of the column and the intercept where the others compare with it."""
     parts = [term.parts[0] if len(term.parts) == 1 else None for term in design.terms]
-    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == level.column]
+    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == column]
     if not own:
-        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == level.column)
-        return (0, place) if level.level == "0" else (place,)
-    if base_levels(design, schema).get(level.column) == level.level:
+        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == column)
+        return (0, place) if level == "0" else (place,)
+    if base_levels(design, schema).get(column) == level:
         return (0, *own)
-    return tuple(place for place in own if design.terms[place - 1].name == f"{level.column}[T.{level.level}]")
+    return tuple(place for place in own if design.terms[place - 1].name == f"{column}[T.{level}]")
 
 
 def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:

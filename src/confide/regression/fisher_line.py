@@ -19,24 +19,30 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
-from confide.regression.fisher_forecast import FisherForecast
 from confide.regression.fisher_reading import FisherReading
 from confide.regression.fisher_rounds import PASSES, FisherRounds
 from confide.regression.forecast import Forecast
 from confide.regression.logistic_results import LogisticEstimates
+from confide.regression.outcome_forecast import OutcomeForecast
 from confide.regression.scaling import to_units
 from confide.schema import Design, Schema
 
 __all__ = ["FisherLine"]
 
+# Of practice records that a forecast runs the rounds on, for one number of records and for three.
+_SHAPES, _SHAPES_OF_THREE = 32, 24
+
 
 @dataclass(frozen=True)
 class FisherLine:
-    """The way of one design with an outcome of two values, over a schema; levels: of the outcome, the base first."""
+    """The way of one design with an outcome of two values, over a schema; levels: of the outcome, the base first; share: of the second one,
+    where the schema states it, for forecasts alone.
+    """
 
     schema: Schema
     design: Design
     levels: tuple[str, str]
+    share: float | None = None
 
     def __post_init__(self) -> None:
         if not self.design.intercept:
@@ -48,7 +54,7 @@ class FisherLine:
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
         event, statistics = FisherRounds(self.design).plan(allowance)
-        forecast = FisherForecast.of(self.design, event)
+        forecast = OutcomeForecast.of(self.design, self.schema, event, statistics, self.share)
         return {
             "event": event,
             "statistics": statistics,
@@ -61,7 +67,14 @@ class FisherLine:
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; sampling of records and privacy "
                 "noise, independent records"
             ),
-            "forecast": Forecast(self.design, self.schema, n, forecast.expect, bare=forecast.bare),
+            "forecast": Forecast(
+                self.design,
+                self.schema,
+                n,
+                forecast.expect,
+                bare=forecast.bare,
+                most=_SHAPES if n else _SHAPES_OF_THREE,
+            ),
         }
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The rounds behind a logistic line: ranges, a linear fit, steps of Fisher scoring, how far out records count, one last step, its meat.
+"""The rounds behind a logistic line: ranges, a linear fit, steps of Fisher scoring, how far out records count, further steps, its meat.
 
 Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
 (`mechanisms.fisher_rows`), the histogram of N^2, the excess and the meat are Gaussian mechanisms on exact integers, adaptively composed:
@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram, multipliers
-from confide.mechanisms.fisher_rows import CROSS, Excess, FisherRows, FisherScores, FisherSum, InformationIndices
+from confide.mechanisms.fisher_rows import (
+    CROSS,
+    Excess,
+    FisherRows,
+    FisherScores,
+    FisherSum,
+    InformationIndices,
+    SumAndExcess,
+)
 from confide.mechanisms.metric import floored_moments
 from confide.mechanisms.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.mechanisms.rounds import Round
@@ -32,18 +40,19 @@ from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
 from confide.regression.fisher_bound import Bound, Sizes, chosen_kappa
+from confide.regression.fisher_hidden import Held, levels_of
 from confide.regression.fisher_start import made_points, started
 from confide.schema import Design
 
-__all__ = ["PASSES", "FisherRound", "FisherRounds", "scored", "steps_of"]
+__all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
 
 Array = NDArray[np.float64]
 
 #: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
 PASSES = 9
 # Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
-_COMMON = {"count": 1, "leverage": 2, "excess": 2, "meat": 6}
-_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 46
+_COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
+_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
 # From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
 # How the linear round splits between moments, products and square; its residual variance, of an outcome of -1 or 1.
@@ -90,6 +99,10 @@ class FisherRound:
         """e: about the operator norm of the noise of A."""
         return self.sd_gram * sqrt(2 * len(self.cross))
 
+    def within(self, basis: Array) -> Self:
+        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
+        return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
+
     def shrunken(self, generator: np.random.Generator) -> Array:
         """The correction with the noise filtered out."""
         system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0)
@@ -112,6 +125,16 @@ def scored(design: Design, release: Any) -> FisherRound:
     rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
     name = "last" if "last" in release.statistics else "short last"
     return FisherRound.decoded(release[name], rows)
+
+
+def linear_round(design: Design, release: Any, box: Box) -> Round:
+    """The linear round of a release, with features measured from `box`."""
+    name = "linear" if "linear" in release.statistics else "short linear"
+    return Round.decoded(release[name], _linear(design), Frame.start(box), _cap(design))
+
+
+def _linear(design: Design) -> BlockGram:
+    return BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
 
 
 @dataclass(frozen=True)
@@ -149,7 +172,7 @@ class FisherRounds:
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
-        made |= dict.fromkeys(("linear", "short linear"), BlockGram(WhitenedRows(design), multipliers(*_SPLIT)))
+        made |= dict.fromkeys(("linear", "short linear"), _linear(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design)))
         made["leverage"] = SizeCells(InformationIndices(design))
@@ -224,8 +247,10 @@ class _Draw:
         alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
         gram = begun.information(records)
         less = 0.0
+        # the last steps and the round after them have one bound, and so one line to settle at
+        first_wide = steps[max(len(steps) - 2, min(1, len(steps) - 1))]
         for name in steps:
-            if name == steps[-1]:
+            if name == first_wide:
                 mu = BOUND / self._sd(last)
                 alpha = chosen_kappa(gram, mu) / sqrt(k)
                 found = self._bound(frame, alpha, gram, mu, records)
@@ -234,10 +259,11 @@ class _Draw:
             gram = done.gram
             delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())))
             frame = _moved(frame, delta)
-        planned = self.plan.statistic("excess")
-        assert isinstance(planned, Total) and isinstance(planned.map, Excess)
-        done, _ = self._round(last, frame, alpha, bound, replace(planned, map=planned.map.at(frame, alpha, bound)))
-        final = _moved(frame, done.solved)
+        done, _ = self._round(last, frame, alpha, bound, excess=True)
+        # along levels that noise hides there is no step
+        levels = levels_of(self.design, self.plan.schema, frame.box)
+        held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
+        final = _moved(frame, held.basis @ done.within(held.basis).solved)
         meat = self.plan.statistic("meat")
         assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
         # N, w and r are those of the new line: only so are its rows no longer than D
@@ -266,17 +292,24 @@ class _Draw:
         return Sizes(counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records).bound()
 
     def _round(
-        self, name: str, frame: Frame, alpha: float, bound: float, *others: Statistic
+        self, name: str, frame: Frame, alpha: float, bound: float, *, excess: bool = False
     ) -> tuple[FisherRound, Noisy]:
-        """One step's sums, and in the same pass others, drawn under the name `excess`."""
+        """One step's sums, and in the same pass the excess."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, FisherSum)
-        rows = planned.map.at(frame, alpha, bound)
-        total, *rest = self.source.aggregate(FisherSum(rows), *others)
-        noisy = self.meter.draw(name, total)
-        for one in rest:
-            self.meter.draw("excess", one)
-        return FisherRound.decoded(noisy, rows), noisy
+        sums = FisherSum(planned.map.at(frame, alpha, bound))
+        if excess:
+            beyond = self.plan.statistic("excess")
+            assert isinstance(beyond, Total) and isinstance(beyond.map, Excess)
+            both = SumAndExcess(sums, beyond.map.at(frame, alpha, bound))
+            (joint,) = self.source.aggregate(both)
+            total, far = both.split(joint)
+            noisy = self.meter.draw(name, total)
+            self.meter.draw("excess", far)
+        else:
+            (total,) = self.source.aggregate(sums)
+            noisy = self.meter.draw(name, total)
+        return FisherRound.decoded(noisy, sums.map), noisy
 
 
 @dataclass(frozen=True, eq=False)

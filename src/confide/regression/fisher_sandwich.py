@@ -13,7 +13,7 @@ than the model's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +42,10 @@ class FisherSandwich:
     sd_meat: float
     rows: Array
     shift: Array
+
+    def within(self, basis: Array) -> FisherSandwich:
+        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
+        return replace(self, last=self.last.within(basis), meat=basis.T @ self.meat @ basis, rows=self.rows @ basis)
 
     @cached_property
     def _eigen(self) -> tuple[Array, Array]:

@@ -53,7 +53,7 @@ class Forecast(Mapping[str, Any]):
     """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read.
 
     offer: what else could be asked, said for numbers of records where this is dear or unlikely to be answered. bare: standard errors
-    without privacy, of least squares when left out.
+    without privacy, of least squares when left out. most: shapes, where each takes long.
     """
 
     design: Design
@@ -62,6 +62,7 @@ class Forecast(Mapping[str, Any]):
     expect: Expect
     offer: str = ""
     bare: Callable[[Shape, int], Array] | None = None
+    most: int = _SHAPES
 
     def __post_init__(self) -> None:
         to_units(
@@ -70,7 +71,7 @@ class Forecast(Mapping[str, Any]):
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        found = forecast_table(self.design, self.schema, self.n, self.expect, self.bare)
+        found = forecast_table(self.design, self.schema, self.n, self.expect, self.bare, self.most)
         dear = {key: found["ok"][key] < _CHANCE or not found["price"][key] <= _DEAR for key in found["ok"]}
         return found | {"offer": {key: self.offer for key in dear if dear[key]} if self.offer else {}}
 
@@ -93,22 +94,25 @@ def forecast_table(
     n: int | None,
     expect: Expect,
     without: Callable[[Shape, int], Array] | None = None,
+    most: int = _SHAPES,
 ) -> dict[str, Any]:
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
     A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), between which 98 % of
     the family's standard errors lie. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
     interchangeable before the data are seen, and so are columns whose spreads are not: what the shapes say of one is said of all, of
-    columns in units of their half-ranges. "price": how many times as large as without privacy noise. "between": where a number stands,
-    (low, high) beside it. without: standard errors without privacy, if not of least squares.
+    columns in units of their half-ranges. "answered": the share of coefficients with an interval, over the shapes. "price": how many
+    times as large as without privacy noise. "between": where a number stands, (low, high) beside it. without: standard errors without
+    privacy, if not of least squares.
     """
     known = stated(design, schema)
     names = coefficient_names(design, list(range(len(design.terms))))
     groups, sizes = _alike(design, schema)
-    drawn = list(shapes(design, schema, _number_of_shapes(len(names))))
+    drawn = list(shapes(design, schema, min(_number_of_shapes(len(names)), most)))
     table: dict[str, Any] = {
         "assumes": _assumes(known, len(drawn), whole(design, schema)),
         "ok": {},
+        "answered": {},
         "price": {},
         "between": {},
     }
@@ -125,6 +129,7 @@ def forecast_table(
                 name: _entry(alike[name] / size, False) for name, size in zip(names, sizes, strict=True)
             }
         table["ok"][key] = round(float(np.mean([one.ok for one in found])), 2)
+        table["answered"][key] = round(float(np.isfinite(errors).mean()), 2)
         with np.errstate(all="ignore"):
             ratio = np.nanmedian(errors / bare) if np.isfinite(errors).any() else nan
         table["price"][key] = _rounded(float(ratio))

@@ -12,9 +12,10 @@ kernel: one record adds at most 1, two differ by at most sqrt(2). Gaussian mecha
 Source: Hall, Rinaldo, Wasserman 2013 (functions with Gaussian-process noise); Shen, Tong, Wang 2026 (the estimator). The sensitivities, the
 exact integers and the band are worked out here.
 
-Interval: Fieller's, from sampling and privacy noise of numerator and denominator; where the denominator is lost in noise it is all that
-the response's bounds allow. Covers f_h, the smoothed curve, at each point, or as a whole (`simultaneous`); the bias f_h - f stays in it,
-and `undersmooth` makes that small beside the interval at the price of a wider one.
+Interval: Fieller's, from sampling and privacy noise of numerator and denominator; for a response of two values with the sampling variance
+of the share that is asked about, as Wilson's (1927); where the denominator is lost in noise, or fewer than five records at the kernel's
+peak are seen, it is all that the response's bounds allow. Covers f_h, the smoothed curve, at each point, or as a whole (`simultaneous`);
+the bias f_h - f stays in it, and `undersmooth` makes that small beside the interval at the price of a wider one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, nan, sqrt
+from math import inf, isfinite, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from confide.guarantees import Guarantee
 from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.regression.corners import corner_pairs
-from confide.regression.kernel_reading import Smooth, moments_at, one_feature, turning
+from confide.regression.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.regression.reference import smooth
 from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
@@ -50,8 +51,11 @@ _RULE, _USUAL = 0.2, 1_000
 _DENSE, _LEAST = 12, 200
 # Bandwidths below this part of the range would need tables of hundreds of megabytes.
 _FINEST = 300
-# A denominator below this many sds of its noise says nothing about the curve.
-_LOST = 3.0
+# A denominator below this many sds of its noise says nothing about the curve, and so few records at the peak (about sqrt(2) as many
+# count) nothing about its error: what is divided by is floored, and no sum of so few is normal.
+_LOST, _FEW = 3.0, 5.0
+# So many bandwidths of the range must be told, however wide the declared bounds are.
+_TOLD = 2.0
 # How many sds of its noise the sampling variance is raised by for the band: it must hold along the whole curve at once.
 _SURE = 3.0
 
@@ -212,9 +216,10 @@ class KernelCurve(Method):
         # one sd of its own noise is added: a variance that noise has made small would shorten every interval
         moments = moments_at(smooth, x, residuals, release["residuals"], 1.0, _SURE)
         sampling, whole = (moment / size**2 for moment in moments)
+        lost = below < np.maximum(_LOST * s, _FEW)
         relative = (s / size) ** 2
-        lost = below < _LOST * s
-        weak = float(lost.mean()) > 0.5
+        # of a range of a few bandwidths, half
+        weak = float((~lost).mean()) < min(_TOLD * h / (axis.high - axis.low), 0.5)
         half, middle = float(response.high - response.low) / 2, float(response.low + (response.high - response.low) / 2)
         return Curve(
             method=f"{self.name} {self.version}",
@@ -224,7 +229,7 @@ class KernelCurve(Method):
             estimates=middle + half * f,
             sampling_variance=half**2 * sampling,
             noise_variance=half**2 * relative,
-            denominator_noise=relative,
+            denominator_noise=np.where(lost, inf, relative),
             middle=middle,
             bounds=(float(response.low), float(response.high)),
             status="weak" if weak else "ok",
@@ -243,6 +248,7 @@ class KernelCurve(Method):
             simulated=release.simulated,
             crossings=nan if weak else turning(smooth, x, whole, relative * (1 + f * f)),
             band_variance=half**2 * whole,
+            null_variance=shares(smooth, x, half) if response.steps == 2 else None,
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -269,7 +275,10 @@ def _points(axis: Axis) -> Array:
     return np.linspace(axis.low, axis.high, steps + 1)
 
 
-_WEAK = "over half of the range the privacy noise outweighs the records; ask for a larger bandwidth, more records or a larger budget"
+_WEAK = (
+    "almost nowhere (over less than two bandwidths, or half of the range) do the records stand above the privacy noise; ask for a larger "
+    "bandwidth, more records or a larger budget"
+)
 
 
 def _is_number(value: Any) -> bool:

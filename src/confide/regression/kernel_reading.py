@@ -24,7 +24,7 @@ from confide.mechanisms.kernel_cells import UNIT, Axis, ResidualRows
 from confide.protocol import Noisy
 from confide.schema import Design
 
-__all__ = ["Smooth", "moments_at", "one_feature", "turning"]
+__all__ = ["Smooth", "moments_at", "one_feature", "shares", "turning"]
 
 Array = NDArray[np.float64]
 
@@ -72,6 +72,16 @@ def moments_at(smooth: Smooth, x: Array, residuals: ResidualRows, noisy: Noisy, 
     sums, sd = noisy.decode() / unit, sqrt(noisy.variance) / unit
     weights = residuals.axis.weights(x)
     released, error = weights @ sums, sd * np.linalg.norm(weights, axis=1)
+    own, (total, first, second), spare = smooth.curve(x), *_squares(smooth, x)
+    moved = np.maximum(second - 2 * own * first + own * own * total, 0.0)
+    denominator, _, s = smooth.parts(x)
+    apart = s / np.maximum(denominator, _FLOOR) * np.sqrt(1 + own * own)
+    most = (total + spare) * (1 - np.maximum(np.abs(own) - apart, 0.0) ** 2)
+    return [np.minimum(np.maximum(released + k * error, 0.0) + moved, most) for k in sds]
+
+
+def _squares(smooth: Smooth, x: Array) -> tuple[tuple[Array, Array, Array], float]:
+    """Sums of K_i^2 times 1, f(x_i) and f(x_i)^2 at x, as the released curve has them; and the largest sd of the noise of D."""
     axis, h = smooth.axis, smooth.axis.h
     # the density is a smoothed one, so that some of it lies beyond the box: there the records are those at its ends
     gap = h / 8
@@ -79,15 +89,23 @@ def moments_at(smooth: Smooth, x: Array, residuals: ResidualRows, noisy: Noisy, 
     inside = np.clip(wide, axis.low, axis.high)
     below, _, noise = smooth.parts(wide)
     mass = np.maximum(below, 0.0) * (gap / (h * sqrt(2 * pi)))
-    own, at = smooth.curve(x), smooth.curve(inside)
+    at = smooth.curve(inside)
     kernel = np.exp(-(((x[:, None] - inside) / h) ** 2))
-    first, second = kernel @ (mass * at), kernel @ (mass * at * at)
-    total = kernel @ mass
-    moved = np.maximum(second - 2 * own * first + own * own * total, 0.0)
-    denominator, _, s = smooth.parts(x)
-    apart = s / np.maximum(denominator, _FLOOR) * np.sqrt(1 + own * own)
-    most = (total + float(noise.max())) * (1 - np.maximum(np.abs(own) - apart, 0.0) ** 2)
-    return [np.minimum(np.maximum(released + k * error, 0.0) + moved, most) for k in sds]
+    return (kernel @ mass, kernel @ (mass * at), kernel @ (mass * at * at)), float(noise.max())
+
+
+def shares(smooth: Smooth, x: Array, half: float) -> Array:
+    """For y = -1 or 1: the sampling variance of f if f is v, as a + b v + c v^2 in units of half-ranges `half`, shape (3, points).
+
+    E sum K_i^2 (y_i - v)^2 = sum K_i^2 (1 - 2 f(x_i) v + v^2), and f(x_i) is v and what the curve turns within the squared kernel: where
+    that makes the variance larger it is counted.
+    """
+    (total, first, _), spare = _squares(smooth, x)
+    below, own = smooth.parts(x)[0], smooth.curve(x)
+    size = (total + spare) / np.maximum(below, _FLOOR) ** 2
+    turned = first / np.maximum(total, 1e-12) - own
+    slope = np.where(turned * own < 0, -2 * turned, 0.0)
+    return np.array([half**2 * size, half * slope * size, -size])
 
 
 def turning(smooth: Smooth, x: Array, sampling: Array, noise: Array) -> float:

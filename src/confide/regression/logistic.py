@@ -64,7 +64,7 @@ from confide.protocol import (
     threshold,
 )
 from confide.regression.fisher_line import FisherLine
-from confide.regression.logistic_design import binary_design
+from confide.regression.logistic_design import binary_design, stated_share
 from confide.regression.logistic_perturbed import perturbed_table
 from confide.regression.logistic_results import LogisticEstimates
 from confide.regression.reference import log_odds_line
@@ -116,6 +116,7 @@ class Logistic(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "logistic"
+    version: ClassVar[str] = "2"
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
         "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022); or objective perturbation with the exact "
@@ -174,7 +175,7 @@ class Logistic(Method):
         notes = parse_formula(design.formula, design.schema).notes
         if self.mechanism == "glm":
             allowance = Allowance.of(privacy, self, schema)
-            planned = FisherLine(design.schema, design, levels).plan(allowance, n)
+            planned = FisherLine(design.schema, design, levels, stated_share(schema, design)).plan(allowance, n)
             return Plan.of(
                 self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
             )

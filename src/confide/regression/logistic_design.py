@@ -13,7 +13,7 @@ from confide.mechanisms.rows import Box
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formula import cut
 
-__all__ = ["binary_design", "log_odds"]
+__all__ = ["binary_design", "log_odds", "stated_share"]
 
 Array = NDArray[np.float64]
 
@@ -58,3 +58,9 @@ def log_odds(design: Design, box: Box | None = None) -> Array:
     matrix = np.diag(np.concatenate([[1.0], 1 / half]))
     matrix[0, 1:] = -middle / half
     return matrix
+
+
+def stated_share(schema: Schema, design: Design) -> float | None:
+    """The outcome's share, where its two levels have typical shares; for forecasts alone."""
+    column = schema.columns.get(design.response.name)
+    return column.shares.each[1] if isinstance(column, Categorical) and column.shares is not None else None

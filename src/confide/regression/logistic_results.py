@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results import Estimates, check_alpha, student
 from confide.results.words import WITHOUT_NUMBERS
 from confide.schema import Design
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["LogisticEstimates"]
 

@@ -74,6 +74,7 @@ class Shape:
     weights: Array
     line: Line
     number: int = 0
+    codes: Array | None = None
 
     @property
     def weighted(self) -> Array:
@@ -248,9 +249,9 @@ def _shape(design: Design, column_codes: Array, weights: Array, line: Line, numb
     steps = np.array([term.steps - 1.0 for term in (*design.terms, design.response)])
     places = 2 * used.T / steps - 1
     weights = weights if keep is None else weights[keep]
-    return Shape(
-        np.column_stack([np.ones(len(places)), places[:, :-1]]), places[:, -1], weights / weights.mean(), line, number
-    )
+    scaled = np.column_stack([np.ones(len(places)), places[:, :-1]])
+    kept = column_codes if keep is None else column_codes[:, keep]
+    return Shape(scaled, places[:, -1], weights / weights.mean(), line, number, kept)
 
 
 def _codes(

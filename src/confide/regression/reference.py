@@ -5,6 +5,7 @@ Source of the estimand: White 1980, the population's least-squares line, whateve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ _BLOCK = 64
 _STEPS = 100
 
 
-def least_squares(frame: Any, design: Design) -> dict[str, float]:
+def least_squares(frame: Any, design: Design, weight: Callable[[Array], Array] | None = None) -> dict[str, float]:
     """The least-squares coefficients of the clipped response on the clipped terms, by name, in the units of the data.
 
-    frame: practice records, or a frame of them, which the design's schema then reads.
+    frame: practice records, or a frame of them, which the design's schema then reads; weight: rows of the terms (records, p) -> weights
+    of the records, where they do not count alike.
     Raises `PlanError` where the records do not determine them: an empty level, or fewer records than coefficients.
 
     >>> import confide as cf
@@ -40,7 +42,8 @@ def least_squares(frame: Any, design: Design) -> dict[str, float]:
     size = np.sqrt((x * x).mean(axis=0)) if len(x) else np.zeros(x.shape[1])
     if not (size > 0).all():
         raise _undetermined(design)
-    found, _, rank, _ = np.linalg.lstsq(x / size, y, rcond=1e-11)
+    root = np.ones(len(x)) if weight is None else np.sqrt(weight(x))
+    found, _, rank, _ = np.linalg.lstsq(x / size * root[:, None], y * root, rcond=1e-11)
     if rank < x.shape[1]:
         raise _undetermined(design)
     return _named(design, found / size)

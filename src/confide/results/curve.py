@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
+from scipy import special
 
+from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES
@@ -21,9 +21,14 @@ from confide.results.estimates import check_alpha
 from confide.results.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
 
 __all__ = ["Curve", "point_names"]
+
+optimize = later("scipy.optimize")
 
 Array = NDArray[np.float64]
 
@@ -51,10 +56,12 @@ class Curve:
     there is none; middle: the point of the response's units that numerators are measured from; bounds: of the response, which estimates
     and intervals are moved into; dense: whether values between the points may be read off (d = 1, points in ascending order); crossings:
     of the normalised error's process over the whole curve (its expected total turning angle), NaN where no simultaneous band is known;
-    band_variance (m,): the sampling variance for that band, where it is another one.
+    band_variance (m,): the sampling variance for that band, where it is another one; null_variance (3, m): a, b, c where the sampling
+    variance is a + b v + c v^2 if the value is v, measured from the middle (None: it is sampling_variance whatever the value).
 
     Intervals solve (numerator - f denominator)^2 <= z^2 variance(f) for f (Fieller 1954), cut to the bounds: where the denominator is not
-    told apart from its noise, the interval is all that the bounds allow. With exact denominators they are estimate +- z se.
+    told apart from its noise, or denominator_noise is infinite, the interval is all that the bounds allow. With exact denominators they
+    are estimate +- z se; with null_variance for shares of two values and no noise, Wilson's (1927).
 
     >>> from confide.guarantees import GDP
     >>> mu = GDP(1.0, relation="add-remove")
@@ -92,6 +99,7 @@ class Curve:
     crossings: float = nan
     legend: tuple[tuple[str, str], ...] = ()
     band_variance: Array | None = None
+    null_variance: Array | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__  # the one way to set a field of a frozen dataclass
@@ -111,6 +119,9 @@ class Curve:
         if self.band_variance is not None:
             put(self, "band_variance", np.array(self.band_variance, dtype=np.float64))
             assert self.band_variance.shape == (len(points),)
+        if self.null_variance is not None:
+            put(self, "null_variance", np.array(self.null_variance, dtype=np.float64))
+            assert self.null_variance.shape == (3, len(points))
         for field in ("points", "estimates", "sampling_variance", "noise_variance", "denominator_noise"):
             getattr(self, field).flags.writeable = False
         if self.status not in STATUSES or bool(self.reason) == (self.status == "ok"):
@@ -166,8 +177,14 @@ class Curve:
         """Sampling and noise part at the points, shape (2, m)."""
         if not self.has_intervals:
             return np.full((2, len(self.points)), nan)
-        noise = self.noise_variance + self.denominator_noise * (self.estimates - self.middle) ** 2
-        return np.stack([self.sampling_variance, noise])
+        return np.stack(
+            [self.sampling_variance, self._noise(self.estimates, self.noise_variance, self.denominator_noise)]
+        )
+
+    def _noise(self, value: Array, noise: Array, relative: Array) -> Array:
+        """The noise part of a squared standard error; infinite where the denominator is lost, whatever the value."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(np.isfinite(relative), noise + relative * (value - self.middle) ** 2, inf))
 
     def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
         """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each point; NaN outside status "ok".
@@ -180,20 +197,26 @@ class Curve:
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 
     def _limits(self, z: float, value: Array, sampling: Array, noise: Array, relative: Array) -> tuple[Array, Array]:
-        """Fieller's set, the whole of the bounds where it is unbounded."""
+        """Fieller's set, the whole of the bounds where it is unbounded. sampling: (m,), or a, b, c as in null_variance, (3, m)."""
         least, most = self.bounds
         if not self.has_intervals:
             return np.full(len(value), nan), np.full(len(value), nan)
         f = value - self.middle
-        lead = 1 - z * z * relative
+        fixed, slope, square = sampling if sampling.ndim == 2 else (sampling, 0.0, 0.0)
         with np.errstate(all="ignore"):
-            half = z * np.sqrt(np.maximum((sampling + noise) * lead + relative * f * f, 0.0)) / lead
-            low, high = self.middle + f / lead - half, self.middle + f / lead + half
+            relative = relative + square
+            lead = 1 - z * z * relative
+            inside = (fixed + noise) * lead + relative * f * f + slope * f + (z * slope / 2) ** 2
+            half = z * np.sqrt(np.maximum(inside, 0.0)) / lead
+            centre = (f + z * z * slope / 2) / lead
+            low, high = self.middle + centre - half, self.middle + centre + half
         open_ = ~(lead > 0) | ~np.isfinite(low + high)
         low, high = np.clip(np.where(open_, least, low), least, most), np.clip(np.where(open_, most, high), least, most)
         return low, high
 
     def _sampling(self, simultaneous: bool) -> Array:
+        if self.null_variance is not None:
+            return self.null_variance
         return self.band_variance if simultaneous and self.band_variance is not None else self.sampling_variance
 
     def _quantile(self, alpha: float, simultaneous: bool) -> float:
@@ -218,14 +241,19 @@ class Curve:
         """
         self._replied()
         places = self._places(x)
-        parts = [self.estimates, self._sampling(simultaneous), self.noise_variance, self.denominator_noise]
-        if self.dense:
-            parts = [np.interp(places[:, 0], self.points[:, 0], part) for part in parts]
-        else:
-            parts = [part[self._rows(places)] for part in parts]
-        value, sampling, noise, relative = parts
+        rows = None if self.dense else self._rows(places)
+        value, own, noise, relative, sampling = (
+            self._between(places, part) if rows is None else part[..., rows]
+            for part in (
+                self.estimates,
+                self._sampling(simultaneous) if self.null_variance is None else self.sampling_variance,
+                self.noise_variance,
+                self.denominator_noise,
+                self._sampling(simultaneous),
+            )
+        )
         low, high = self._limits(self._quantile(check_alpha(alpha), simultaneous), value, sampling, noise, relative)
-        se = np.sqrt(sampling + noise + relative * (value - self.middle) ** 2) if self.has_intervals else low
+        se = np.sqrt(own + self._noise(value, noise, relative)) if self.has_intervals else low
         columns = {name: places[:, j] for j, name in enumerate(self.features)}
         return pd.DataFrame({**columns, "estimate": value, "se": se, "low": low, "high": high})
 
@@ -264,6 +292,11 @@ class Curve:
                 f"points must be finite, with one number for each of {', '.join(self.features)}; write at([0.1, 0.2])"
             )
         return places
+
+    def _between(self, places: Array, part: Array) -> Array:
+        """Numbers of the points, read between them."""
+        rows = [np.interp(places[:, 0], self.points[:, 0], row) for row in np.atleast_2d(part)]
+        return rows[0] if part.ndim == 1 else np.array(rows)
 
     def _rows(self, places: Array) -> list[int]:
         known = {tuple(row): k for k, row in enumerate(self.points.tolist())}

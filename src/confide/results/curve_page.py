@@ -52,7 +52,7 @@ def cells(result: Curve, alpha: float) -> list[tuple[str, ...]]:
     hidden = result.status in WITHOUT_NUMBERS
     found = []
     for _, row in frame[wanted].iterrows():
-        numbers = [DASH if hidden or isnan(v) else f"{v:,.4g}" for v in row.to_numpy()[d:-1]]
+        numbers = [DASH if hidden or not isfinite(v) else f"{v:,.4g}" for v in row.to_numpy()[d:-1]]
         share = DASH if hidden or isnan(row.iloc[-1]) else f"{row.iloc[-1]:.1%}"
         found.append((*(f"{v:.6g}" for v in row.to_numpy()[:d]), *numbers, share))
     return found

@@ -85,7 +85,9 @@ _FLAG_WORDS = {
 
 def status_words(result: Estimates) -> str:
     """What a result's status means, as far as intervals go."""
-    if result.status == "ok" and not result.has_intervals:
+    if not result.has_intervals and (
+        result.status == "ok" or (result.status == "weak" and "no_interval" in result.flags)
+    ):
         return "point estimates, without intervals"
     if result.status == "weak" and "subset_points" in result.flags:
         return "point estimates, without intervals: the released robust covariance belongs to the full model"

@@ -136,6 +136,11 @@ class Design:
     def _all(self) -> tuple[Term, ...]:
         return (*self.terms, self.response)
 
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether all terms are columns as they stand."""
+        return all(term.plain is not None for term in self._all)
+
     # private records --------------------------------------------------------------------------------------------------
 
     def codes(self, column_codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
@@ -151,7 +156,7 @@ class Design:
                 f"codes must have one row for each of the columns {', '.join(self.columns)}, got the shape {column_codes.shape}"
             )
         keep = _complete(column_codes)
-        if all(term.plain is not None for term in self._all):
+        if self._plain:
             return column_codes, keep
         out = np.empty((len(self._all), column_codes.shape[1]), dtype=np.float64)
         derived = []

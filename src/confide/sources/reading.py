@@ -14,7 +14,9 @@ import pyarrow as pa
 from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
 from confide.schema.draft import other_delimiter
+from confide.sources.aggregation import THREADS
 from confide.sources.csvfile import CsvPart
+from confide.sources.kept import MEMORY
 from confide.sources.parquet import ParquetPart
 from confide.sources.parts import Part, guarded
 from confide.sources.source import RecordSource
@@ -29,7 +31,14 @@ _TAKES = (
 
 
 def read(
-    data: Any, schema: Schema | str | os.PathLike[str], *, dataset: str | None = None, delimiter: str = ","
+    data: Any,
+    schema: Schema | str | os.PathLike[str],
+    *,
+    dataset: str | None = None,
+    delimiter: str = ",",
+    memory: int = MEMORY,
+    spool: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
 ) -> RecordSource:
     """Records behind a schema, ready for a release. Nothing is read here but names, types and sizes.
 
@@ -39,6 +48,9 @@ def read(
     file, a list of such paths, or a directory of Parquet files. Columns that the schema lacks are ignored.
     schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
     default the schema's; delimiter: what separates the fields of CSV files.
+    memory, spool: a release of several passes codes its records once and keeps the codes until it is drawn, up to `memory` megabytes in
+    memory (192), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
+    them there. threads: that read and add up, by default one for each processor, at most four; sums are the same for any number.
 
     Values never raise: text that is no number, a label that is no level and a malformed line are missing, and follow
     the schema's `on_missing`; values out of bounds are moved to the bounds. One line of a CSV file is one record.
@@ -56,7 +68,37 @@ def read(
     parts = _parts(data, tuple(public.names), delimiter)
     for part in parts:
         _check_delimiter(part, public)
-    return RecordSource(public, parts, dataset=dataset)
+    return RecordSource(
+        public, parts, dataset=dataset, memory=_memory(memory), spool=_folder(spool), threads=_threads(threads)
+    )
+
+
+def _threads(threads: Any) -> int:
+    if threads is None:
+        return THREADS
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise SourceError(f"threads={threads!r} is no number of threads; write threads=1 or more, or leave it out")
+    return int(threads)
+
+
+def _memory(memory: Any) -> int:
+    if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 0:
+        raise SourceError(
+            f"memory={memory!r} is no number of megabytes; it is what a release may keep of its coded records in memory: "
+            "write memory=192, or memory=0 to keep them in a temporary file"
+        )
+    return int(memory)
+
+
+def _folder(spool: Any) -> str | None:
+    if spool is None:
+        return None
+    if not isinstance(spool, (str, os.PathLike)) or not Path(spool).is_dir():
+        raise SourceError(
+            f"spool={os.fspath(spool) if isinstance(spool, os.PathLike) else spool!r} is no folder; it is where codes that do not fit in "
+            'memory are kept during a release: write spool="/var/tmp", or leave it out'
+        )
+    return str(Path(spool))
 
 
 def _schema_from(schema: Any) -> Schema:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.schema import Schema
 from confide.schema.draft import may_be_a_record
-from confide.sources.aggregation import run
+from confide.sources.aggregation import THREADS, Codes, Fresh, named_rows, summed
 from confide.sources.coding import columns_behind
+from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
 from confide.sources.physical import is_readable
 
@@ -26,7 +28,7 @@ class RecordSource:
     """Records of one table or of several files, coded block by block. Made by `confide.read`.
 
     schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: False
-    for a stream that can be read only once.
+    for a stream that can be read only once. memory, spool, threads: of `confide.read`.
 
     It belongs to the private wing: it hands records to nobody, and nothing that it shows depends on them.
 
@@ -36,8 +38,19 @@ class RecordSource:
     RecordSource(no records, dataset='survey', columns=('age',))
     """
 
-    def __init__(self, schema: Schema, parts: Sequence[Part], *, dataset: str | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        parts: Sequence[Part],
+        *,
+        dataset: str | None = None,
+        memory: int = MEMORY,
+        spool: str | None = None,
+        threads: int = THREADS,
+    ) -> None:
         self._schema = schema
+        self._threads = threads
+        self._memory, self._spool = memory, spool
         self._parts = tuple(parts)
         self._dataset = schema.dataset if dataset is None else dataset
         self._used = False
@@ -80,16 +93,35 @@ class RecordSource:
         Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, when it
         changed meanwhile, or when a one-shot stream is asked a second time.
         """
-        self.check([name for statistic in statistics for name in statistic.map.columns])
+        return self._aggregate(statistics, named_rows(statistics))
+
+    def _aggregate(
+        self, statistics: Sequence[Statistic], rows: tuple[str, ...], kept: Callable[[Codes], None] | None = None
+    ) -> tuple[NDArray[Any], ...]:
+        """One pass that codes all of `rows`; each block of codes is handed to `kept` too."""
+        self.check(rows)
         if self._used and not self.rereadable:
             raise SourceError(
                 "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
             )
         self._used = True
-        sums = run(self._parts, self._schema, statistics)
+        sums = summed(Fresh(self._parts, self._schema, rows, kept), statistics, threads=self._threads)
         for part in self._parts:
             part.verify()
         return sums
+
+    @contextmanager
+    def kept(self, rows: Sequence[str]) -> Iterator[KeptSource]:
+        """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
+
+        rows: the rows of codes that the draw may ask for. Later passes give the same integers as a pass over the source would, from
+        codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
+        """
+        source = KeptSource(self, rows, self._memory, self._spool)
+        try:
+            yield source
+        finally:
+            source.close()
 
     def count(self) -> int:
         """The exact number of records. For the gate alone, and there only under "substitute", where n is public.

@@ -61,6 +61,7 @@ class SyntheticTable(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "synthetic_table"
+    version: ClassVar[str] = "2"
     family: ClassVar[str] = "synthesis"
     source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
     intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"
@@ -133,10 +134,10 @@ class SyntheticTable(Method):
         if self.generator == "binagg":
             return "no interval: rows are noisy bin means, and values may leave their bounds"
         return (
-            f"coefficients of the population's line for {design.response.name} clipped to its declared bounds; sampling of records "
-            "and privacy noise, unequal residual variances allowed, independent records; if the relation is not linear, the least-squares "
-            "line with the released leverage weights. From the release (confide.refit), never from the rows, which are made up: what "
-            "treats them as records is too sure"
+            f"coefficients of a Huber-type line for {design.response.name} clipped to its declared bounds, not of the least-squares line: "
+            "records count with the released leverage weights, and residuals beyond the released scale count at that scale; sampling of "
+            "records and privacy noise, unequal residual variances allowed, independent records. From the release (confide.refit), never "
+            "from the rows, which are made up: what treats them as records is too sure"
         )
 
     # release --------------------------------------------------------------------------------------------------------

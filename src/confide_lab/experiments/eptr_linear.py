@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
+from confide.regression.certified_reading import UNEQUAL
 from confide.regression.efficient_ptr import EfficientPTR
 from confide.regression.ssp import SSP
 from confide_lab.datasets import available, table
@@ -176,13 +177,15 @@ def _coverage(result: Any, theta: Array) -> dict[str, float | str]:
         return {"ok": 0.0, "covered": nan, "replied": float(result.status != "no_reply")}
     limits = result.conf_int().to_numpy()
     line, noise, whole = result.estimates, result.noise_variance, np.diag(result.covariance)
+    # without what EfficientPTR allows for unequal variances
+    sampling = np.maximum(whole - noise, 0.0) / (UNEQUAL if result.method.startswith(EfficientPTR.name) else 1.0)
     inside = (limits[:, 0] <= theta) & (theta <= limits[:, 1])
     return {
         "ok": 1.0,
         "replied": 1.0,
         "covered": float(inside.mean()),
         "first slope": float(inside[result.names.index("x1")]),
-        "sampling only": _inside(line, np.sqrt(np.maximum(whole - noise, 0.0)), theta),
+        "sampling only": _inside(line, np.sqrt(sampling), theta),
         "noise only": _inside(line, np.sqrt(noise), theta),
         "width": float((limits[:, 1] - limits[:, 0]).mean()),
     }

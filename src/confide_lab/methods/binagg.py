@@ -13,9 +13,10 @@ adding mu^2 (Dong, Roth, Su 2022, Theorem 2 and Corollary 2); the PrivTree optio
 Source: Lin, Slavkovic, Bhoomireddy 2025 (arXiv 2510.16974), Algorithms 1 and 2, with the privacy, the estimator and the covariance
 corrected: docs/errata.md.
 
-Interval: Student t with K - p degrees of freedom for K bins. cov="hc3" (default): sandwich over the bins, each score divided by one less
-its leverage, unequal residual variances allowed; cov="model": equal variances assumed. Both hold sampling and privacy noise, and cover
-the coefficients of the population's line for responses clipped to the declared bounds.
+Interval: none is printed, and no table says "ok". The sandwich over K bins knows K scores and weights bins, not records: where a mean is
+curved, or a factor has few levels, it misses (benchmarks truth, rows of binagg). `sandwich` gives it for studies: Student t with K - p
+degrees of freedom; cov="hc3" (default) divides each score by one less its leverage, unequal residual variances allowed; cov="model"
+assumes equal ones. It is kept to compare with published work; `SSP2` has intervals.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from confide.schema.formula import parse_formula
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
 
-__all__ = ["BinAgg"]
+__all__ = ["BinAgg", "BinLine"]
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,10 @@ _NOT_IDENTIFIED = (
     "there are no more bins than coefficients and one, or their noisy sums of squares are not positive definite: the noise says more than "
     "the records; ask for fewer terms, tighter bounds, more records or a larger budget"
 )
+_COMPARISON = (
+    "BinAgg is kept to compare with published work, and its table has no intervals: a sandwich over bins misses the least-squares line "
+    "where the mean is curved or a factor has few levels; SSP2 with the same formula has intervals"
+)
 _WILD = (
     "a coefficient is far beyond the response's range over the feature's: the noise says more than the records; ask for fewer terms, "
     "tighter bounds, more records or a larger budget"
@@ -86,9 +91,33 @@ _WILD = (
 _FAR = 1e3
 
 
+@dataclass(frozen=True, eq=False)
+class BinLine:
+    """A line with its sandwich over bins, in the units of the data: estimates (p,), covariance and its noise part (p, p), NaN unless status
+    is "ok"; df: of Student's t.
+    """
+
+    names: tuple[str, ...]
+    estimates: Array
+    covariance: Array
+    noise: Array
+    df: float
+    status: str
+
+    @property
+    def errors(self) -> Array:
+        """Standard errors, (p,)."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def limits(self, alpha: float = 0.05) -> Array:
+        """Low and high ends at level 1 - alpha, (p, 2)."""
+        half = float(stats.t.isf(alpha / 2, self.df)) * self.errors
+        return np.column_stack([self.estimates - half, self.estimates + half])
+
+
 @dataclass(frozen=True)
 class BinAgg(Method):
-    """Linear regression from noisy bins, with intervals.
+    """Linear regression from noisy bins, to compare with published work: point estimates without intervals.
 
     formula: "y ~ a + b"; tree: "gaussian" (default), "privtree" or "grid" (bins that do not depend on the records); cov: "hc3" or
     "model"; depth: how often the box is cut at most (default: once for each term, at least 4; PrivTree 18); force: allow more than six
@@ -111,10 +140,11 @@ class BinAgg(Method):
 
     name: ClassVar[str] = "binagg"
     family: ClassVar[str] = "regression"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = (
         "noisy bin sums (Lin, Slavkovic, Bhoomireddy 2025), privacy and estimator corrected, noise-aware sandwich"
     )
-    intervals: ClassVar[str] = "coefficients of the population's line; sampling, privacy noise, unequal variances"
+    intervals: ClassVar[str] = "no interval"
 
     @property
     def needs(self) -> frozenset[str]:
@@ -164,7 +194,6 @@ class BinAgg(Method):
             statistics["clipping"] = Total(ClippedResponse(design, 1.0 + terms, edges=edges), nonnegative=True)
             events = (*events, allowance.spend("clipping", statistics["clipping"], _CLIPPING_SHARE))
         paths = Paths.of(design, depth)
-        variances = "unequal residual variances allowed" if self.cov == "hc3" else "equal residual variances assumed"
         return Plan.of(
             self,
             schema,
@@ -174,11 +203,8 @@ class BinAgg(Method):
             n=n,
             passes=1 + (self.tree != "grid"),
             constants={"depth": paths.depth, "codes": list(paths.steps)},
-            target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=(
-                f"coefficients of the population's line for {design.response.name} clipped to its declared bounds; sampling of records and "
-                f"privacy noise, {variances}, independent records; if the relation is not linear, the projection on the bins' means"
-            ),
+            target=f"linear regression of {design.response.name} on {', '.join(design.names)}, from bins, for comparison",
+            covers="nothing: a line from noisy bins, without intervals",
             warnings=(
                 *parse_formula(self.formula, schema).notes,
                 *(
@@ -208,39 +234,34 @@ class BinAgg(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
-        """The regression table. A question has nothing to ask: `PlanError`."""
+        """The line at status "weak", without intervals. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
-        keep = list(range(len(design.terms)))
-        names = coefficient_names(design, keep)
-        matrix, shift = to_units(design, keep)
+        design, found = self._design(release.plan.schema), self.sandwich(release)
         bins = read_bins(release, design)
         count = float(bins.counts.sum())
         error = sqrt(float((bins.sd_counts**2).sum()))
-        found = fit_bins(bins, line_of(design), self.cov)
-        covariance = matrix @ found.covariance @ matrix.T
-        # the two are estimated apart: the part is never shown as more than the whole
-        noise_variance = np.minimum(np.diag(matrix @ found.noise @ matrix.T), np.diag(covariance))
         flags, clipped = self._clipping(release, count)
         unseen = unseen_levels(design, release.plan.schema, _totals(bins))
+        unknown = np.full(len(found.names), nan)
         return LinearEstimates(
             method=f"{self.name} {self.version}",
             response=design.response.name,
-            names=names,
-            estimates=matrix @ found.theta + shift,
-            covariance=covariance,
-            df=float(max(len(bins) - len(names), 1)),
-            noise_variance=noise_variance,
-            status=found.status,
-            reason="" if found.status == "ok" else (_WILD if found.status == "weak" else _NOT_IDENTIFIED) + unseen,
-            flags=(*flags, *(("few_records",) if count < 3 * error else ())),
+            names=found.names,
+            estimates=found.estimates,
+            covariance=np.full((len(unknown),) * 2, nan),
+            df=nan,
+            noise_variance=unknown,
+            status="not_identified" if found.status == "not_identified" else "weak",
+            reason=_COMPARISON
+            if found.status == "ok"
+            else (_WILD if found.status == "weak" else _NOT_IDENTIFIED) + unseen,
+            flags=("no_interval", *flags, *(("few_records",) if count < 3 * error else ())),
             requested=release.plan.requested,
             guarantee=release.charged,
             target=release.plan.target,
             covers=release.plan.covers,
             release_sha256=release.sha256,
             facts=(
-                ("Cov. type", "HC3 over bins" if self.cov == "hc3" else "model"),
                 ("Bins", f"{len(bins)} ({self.tree})"),
                 ("Records (noisy)", f"{count:,.0f} ± {stats.norm.ppf(0.975) * error:,.0f}"),
                 (f"Clipped {design.response.name} (noisy)", clipped),
@@ -250,6 +271,23 @@ class BinAgg(Method):
             simulated=release.simulated,
             design=design,
             nobs=count,
+        )
+
+    def sandwich(self, release: Release) -> BinLine:
+        """The line and the sandwich over its bins, in the units of the data: for studies of the method, no interval to report."""
+        design = self._design(release.plan.schema)
+        keep = list(range(len(design.terms)))
+        matrix, shift = to_units(design, keep)
+        bins = read_bins(release, design)
+        found = fit_bins(bins, line_of(design), self.cov)
+        names = coefficient_names(design, keep)
+        return BinLine(
+            names,
+            matrix @ found.theta + shift,
+            matrix @ found.covariance @ matrix.T,
+            matrix @ found.noise @ matrix.T,
+            float(max(len(bins) - len(names), 1)),
+            found.status,
         )
 
     def _clipping(self, release: Release, count: float) -> tuple[tuple[str, ...], str]:

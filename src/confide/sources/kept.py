@@ -1,0 +1,270 @@
+"""The records of one draw, coded once: later passes read integer codes, and neither decode files nor clip and round again.
+
+The first pass reads the source and keeps each block of codes as whole numbers of 8, 16 or 32 bits (as many as the public number of
+steps asks for): in memory up to a public limit, what is more in a temporary file. Codes are integers, so that a later pass hands the same
+doubles to the statistics as a pass over the source would. It also sees the same records: what happens to the source after the first pass
+no longer matters.
+
+Nothing of it outlives the draw. The file has no name, or loses it when it is made (`tempfile.TemporaryFile`: O_TMPFILE, or an unlink at
+once), and only its owner may open it, so that a crash or a kill leaves nothing behind; the memory is dropped when the draw ends, whichever
+way, and a method that kept the source gets an error. The file's size shows how many records there are to whoever can watch this machine's
+disk or memory meanwhile, as the source's own size does; nothing that is published follows from it. Where the file cannot be written, as on
+a full disk, nothing is kept and each pass reads the source: an error would tell of a size.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import SourceError
+from confide.protocol import Statistic
+from confide.schema import Schema
+from confide.sources.aggregation import Codes, named_rows, summed
+from confide.sources.coding import Room
+from confide.sources.parts import Block, Part, Piece, guarded
+
+if TYPE_CHECKING:
+    from confide.sources.source import RecordSource
+
+__all__ = ["MEMORY", "KeptSource"]
+
+#: Megabytes of codes that one draw keeps in memory: 2 million records of 22 columns of 2^20 steps.
+MEMORY = 192
+
+_Bytes = NDArray[np.uint8]
+_OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
+
+
+class KeptSource:
+    """A source for one draw, whose records are read and coded in the first pass. Made by `RecordSource.kept`, closed by it.
+
+    It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
+    """
+
+    def __init__(self, source: RecordSource, rows: Sequence[str], memory: int, folder: str | None) -> None:
+        self._source = source
+        self._rows = tuple(dict.fromkeys(rows))
+        self._blocks = _Blocks(_Packing.of(self._rows, source.schema), memory << 20, folder)
+        self._lock = Lock()
+        self._whole = self._over = False
+
+    @property
+    def schema(self) -> Schema:
+        return self._source.schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._source.dataset
+
+    @property
+    def rereadable(self) -> bool:
+        return self._source.rereadable
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
+
+    def check(self, columns: Sequence[str]) -> None:
+        """As `RecordSource.check`."""
+        self._source.check(columns)
+
+    def count(self) -> int:
+        """As `RecordSource.count`: for the gate alone."""
+        return self._source.count()
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """As `RecordSource.aggregate`, to the bit. Rows of codes that the plan does not name are read from the source.
+
+        Raises `SourceError` after the draw.
+        """
+        if self._over:
+            raise SourceError(_OVER)
+        if not set(named_rows(statistics)) <= set(self._rows):
+            return self._source.aggregate(*statistics)
+        # the first pass holds the lock: whoever asks meanwhile finds its blocks
+        with self._lock:
+            if not self._whole:
+                # a pass that failed may have left blocks, whose records would count twice
+                self._blocks.drop()
+                sums = self._source._aggregate(statistics, self._rows, self._blocks.add)
+                self._whole = self._blocks.finish()
+                return sums
+        return summed(self._blocks, statistics, threads=self._source._threads)
+
+    def close(self) -> None:
+        """Drop what is kept; a second call does nothing."""
+        self._over = True
+        self._blocks.drop()
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """How a block of codes, float64 (rows, records), lies in bytes: row after row, each of its own type, at a multiple of 8 bytes."""
+
+    rows: tuple[str, ...]
+    types: tuple[np.dtype[Any], ...]
+
+    @classmethod
+    def of(cls, rows: tuple[str, ...], schema: Schema) -> _Packing:
+        # a code is -1 or from 0 to steps - 1; a row of clippings is 0 or 1
+        steps = [schema[row].steps if row in schema.names else 2 for row in rows]
+        return cls(rows, tuple(np.dtype(np.int8 if s <= 128 else np.int16 if s <= 32768 else np.int32) for s in steps))
+
+    def _places(self, records: int) -> Iterator[tuple[np.dtype[Any], int, int]]:
+        """Type, first byte and the byte behind the last of each row."""
+        start = 0
+        for kind in self.types:
+            stop = start + records * kind.itemsize
+            yield kind, start, stop
+            start = -(-stop // 8) * 8
+
+    def bytes(self, records: int) -> int:
+        """The size of a block."""
+        return sum(-(-records * kind.itemsize // 8) * 8 for kind in self.types)
+
+    def pack(self, codes: Codes) -> _Bytes:
+        """The block as bytes; codes are whole numbers within the type of their row."""
+        packed = np.zeros(self.bytes(codes.shape[1]), dtype=np.uint8)
+        for row, (kind, start, stop) in zip(codes, self._places(codes.shape[1]), strict=True):
+            packed[start:stop].view(kind)[:] = row
+        return packed
+
+    def unpack(self, packed: _Bytes, codes: Codes) -> Codes:
+        """The same doubles as were packed, into `codes`."""
+        for row, (kind, start, stop) in zip(codes, self._places(codes.shape[1]), strict=True):
+            row[:] = packed[start:stop].view(kind)
+        return codes
+
+
+class _Blocks:
+    """Blocks of codes, written once by any thread and then read as often as wanted: an input of `summed`, and its only part."""
+
+    type = "codes"
+    place = "what was kept of the records"
+    names: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rereadable = True
+
+    def __init__(self, packing: _Packing, memory: int, folder: str | None) -> None:
+        self._packing, self._memory, self._folder = packing, memory, folder
+        self._lock = Lock()
+        self._file: IO[bytes] | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        # a block in memory, or where in the file it begins
+        self._blocks: list[tuple[int, _Bytes | int]] = []
+        self._used = self._written = 0
+        self._failed = False
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._file = None
+
+    # writing --------------------------------------------------------------------------------------------------------
+
+    def add(self, codes: Codes) -> None:
+        """Keep a block; where there is no room for it keep none."""
+        if self._failed or not codes.shape[1]:
+            return
+        packed = self._packing.pack(codes)
+        with self._lock:
+            if self._used + packed.nbytes <= self._memory:
+                self._used += packed.nbytes
+                self._blocks.append((codes.shape[1], packed))
+                return
+            try:
+                self._blocks.append((codes.shape[1], self._write(packed)))
+            except (OSError, ValueError):  # a full disk, a folder that is not there, a file that a limit closed
+                self._failed = True
+
+    def _write(self, packed: _Bytes) -> int:
+        if self._file is None:
+            # closed by _reset
+            self._file = tempfile.TemporaryFile(prefix="confide-", dir=self._folder, buffering=0)  # noqa: SIM115
+        start, rest = self._written, packed.data
+        while rest.nbytes:
+            rest = rest[self._file.write(rest) :]
+        self._written += packed.nbytes
+        return start
+
+    def finish(self) -> bool:
+        """Whether all blocks of the pass that ended are kept; if not, none is."""
+        if self._failed:
+            self._reset()
+            return False
+        return True
+
+    def drop(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._reset()
+
+    # reading --------------------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        return self._packing.rows
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        return (self,)
+
+    def kind(self, name: str) -> Any:
+        return None
+
+    def verify(self) -> None:
+        """Nothing to compare: nobody else can change what is kept."""
+
+    def count(self) -> int:
+        return sum(records for records, _ in self._blocks)
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        for records, block in list(self._blocks):
+            yield Piece(self.place, partial(self._block, records, block))
+
+    def _block(self, records: int, block: _Bytes | int, rows: int) -> Iterator[Block]:
+        yield Block(records, [block])
+
+    def coder(self, block_rows: int) -> Callable[[Block], Codes]:
+        """Reads and unpacks blocks into one room of this thread."""
+        room = Room(len(self.rows), block_rows)
+        read = np.empty(0, dtype=np.uint8)
+
+        def codes(block: Block) -> Codes:
+            nonlocal read
+            packed = block.columns[0]
+            if isinstance(packed, int):
+                size = self._packing.bytes(block.rows)
+                if len(read) < size:
+                    read = np.empty(size, dtype=np.uint8)
+                packed = guarded(
+                    "codes in a temporary file could not be read again", partial(self._read, packed, read[:size])
+                )
+            return self._packing.unpack(packed, room.block(block.rows))
+
+        return codes
+
+    def _read(self, start: int, out: _Bytes) -> _Bytes:
+        with self._lock:
+            if self._file is None:
+                raise SourceError(_OVER)
+            self._file.seek(start)
+            rest: Any = out.data
+            while rest.nbytes:
+                got = self._file.readinto(rest)  # type: ignore[attr-defined]
+                if not got:
+                    raise OSError
+                rest = rest[got:]
+        return out

@@ -1,0 +1,168 @@
+"""Codes that are kept for one draw: the integers of a pass over the source, from memory or a nameless file; nothing afterwards."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
+from tests.sources.test_sources_formats import NAMES, arrow_of
+
+import confide as cf
+from confide.errors import SourceError
+from confide.noise import SimulatedNoise
+from confide.protocol import Gram, Total, seal
+from confide.sources import read
+from confide.sources.kept import _Packing
+
+RECORDS = table(3_000)
+EXPECTED = gram_of(codes_of(RECORDS, SCHEMA, NAMES))
+EVERYTHING = Gram(Plain(NAMES))
+
+
+def parquet(at: Path) -> Path:
+    pq.write_table(arrow_of(RECORDS), at / "t.parquet", row_group_size=170)
+    return at / "t.parquet"
+
+
+@pytest.mark.parametrize("memory", [256, 0])
+def test_later_passes_give_the_same_integers_whatever_became_of_the_file(memory: int, tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    with read(path, SCHEMA, memory=memory, spool=tmp_path).kept([*NAMES, "outside(x)"]) as kept:
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+        path.write_bytes(b"another file")
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+        few, outside = kept.aggregate(Gram(Plain(("h", "x"))), Total(Plain(("outside(x)",))))
+        assert few.tolist() == gram_of(codes_of(RECORDS, SCHEMA, ["h", "x"]))
+        beyond = sum(1 for one in RECORDS if one["x"] is not None and not -2 <= one["x"] <= 2)
+        assert outside.tolist() == [len(RECORDS), beyond]
+
+
+def test_the_file_has_no_name_and_belongs_to_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    make = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **how: made.append(make(**how)) or made[-1])
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    with read(parquet(tmp_path), SCHEMA, memory=0, spool=folder).kept(NAMES) as kept:
+        kept.aggregate(EVERYTHING)
+        assert not list(folder.iterdir())
+        state = os.fstat(made[0].fileno())
+        assert state.st_nlink == 0 and state.st_mode & 0o777 == 0o600 and state.st_size > 0
+    assert made[0].closed and len(made) == 1
+
+
+@pytest.mark.parametrize("memory", [256, 0])
+def test_nothing_is_left_after_the_draw(memory: int, tmp_path: Path) -> None:
+    with read(parquet(tmp_path), SCHEMA, memory=memory).kept(NAMES) as kept:
+        kept.aggregate(EVERYTHING)
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(kept)
+        assert "t.parquet" not in repr(kept) and str(len(RECORDS)) not in repr(kept)
+    assert not kept._blocks._blocks and kept._blocks._file is None
+    with pytest.raises(SourceError, match="the draw is over"):
+        kept.aggregate(EVERYTHING)
+
+
+def test_without_room_for_codes_each_pass_reads_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is no error, which would tell of a size; a file that changed in between then is one, as ever."""
+
+    def full(**how: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    path = parquet(tmp_path)
+    with read(path, SCHEMA, memory=0).kept(NAMES) as kept:
+        for _ in range(3):
+            assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+        path.write_bytes(b"another file")
+        with pytest.raises(SourceError, match="changed since it was opened"):
+            kept.aggregate(EVERYTHING)
+
+
+def test_a_pass_that_fails_keeps_nothing(tmp_path: Path) -> None:
+    class Broken(Plain):
+        def __call__(self, codes: Any) -> Any:
+            raise RuntimeError("in the middle")
+
+    with read(parquet(tmp_path), SCHEMA).kept(NAMES) as kept:
+        with pytest.raises(SourceError, match="could not be summed up"):
+            kept.aggregate(Gram(Broken(NAMES)))
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+
+
+def test_threads_that_ask_at_once_count_every_record_once(tmp_path: Path) -> None:
+    found: list[Any] = []
+    with read(parquet(tmp_path), SCHEMA, memory=0).kept(NAMES) as kept:
+        threads = [threading.Thread(target=lambda: found.append(kept.aggregate(EVERYTHING)[0])) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 6 and all(gram.tolist() == EXPECTED for gram in found)
+
+
+def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> None:
+    with read(parquet(tmp_path), SCHEMA).kept(["x"]) as kept:
+        assert kept.aggregate(Gram(Plain(("x",))))[0].tolist() == gram_of(codes_of(RECORDS, SCHEMA, ["x"]))
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+
+
+def test_codes_of_every_size_are_packed_to_the_bit() -> None:
+    levels = cf.Categorical([f"l{j}" for j in range(40_000)])
+    schema = cf.Schema(
+        {f"c{s}": cf.Numeric(0, 1, steps=s) for s in (2, 127, 128, 129, 32_768, 32_769, 1 << 22)} | {"g": levels}
+    )
+    packing = _Packing.of((*schema.names, "outside(c2)"), schema)
+    largest = [*(schema[name].steps - 1 for name in schema.names), 1]
+    for records in (0, 1, 7, 4_096):
+        codes = np.array([np.resize([-1.0, float(top), 0.0], records) for top in largest])
+        packed = packing.pack(codes)
+        assert packed.nbytes == packing.bytes(records)
+        assert (packing.unpack(packed, np.empty_like(codes)) == codes).all()
+
+
+@pytest.mark.parametrize("memory", [256, 0])
+def test_a_release_reads_a_file_of_several_passes_once(memory: int, tmp_path: Path) -> None:
+    """The gate's own way: a logistic regression of nine passes, and the same release as from a source that keeps nothing."""
+    schema = cf.Schema({"x": cf.Numeric(0, 1), "w": cf.Numeric(-1, 1), "z": cf.Integer(0, 1)})
+    path = tmp_path / "l.parquet"
+    schema.sample(2_000, seed=3).to_parquet(path)
+    method = cf.regression.Logistic("z ~ x + w")
+    plan = cf.plan(method, schema, cf.GDP(1.0))
+    source = read(path, schema, memory=memory)
+    read_times = []
+    aggregate = source._aggregate
+    source._aggregate = lambda *what: read_times.append(1) or aggregate(*what)  # type: ignore[method-assign]
+    once = seal(method, source, plan, SimulatedNoise(5))
+    assert len(read_times) == 1
+
+    class Bare:
+        """The same source without its `kept`."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(source, name)
+
+    assert seal(method, Bare(), plan, SimulatedNoise(5)).sha256 == once.sha256
+    assert len(read_times) > 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"memory": -1}, "memory=-1 is no number"),
+        ({"memory": True}, "no number"),
+        ({"spool": "nowhere"}, "is no folder"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(SourceError, match=says):
+        read({"x": [1.0]}, cf.Schema({"x": cf.Numeric(0, 1)}), **settings)
