@@ -18,6 +18,7 @@ from confide.protocol import Method, Plan
 __all__ = ["MethodInfo", "get", "known", "make", "methods", "register", "remake"]
 
 _GROUP = "confide.methods"
+_FAMILIES = ("regression", "classification", "moments", "ptr", "selection", "synthesis")
 _registered: dict[str, type[Any]] = {}
 
 
@@ -33,6 +34,7 @@ class MethodInfo:
     parameters: tuple[str, ...]
     intervals: str
     source: str
+    package: str
 
 
 def register(method: type[Any]) -> type[Any]:
@@ -113,7 +115,7 @@ def make(name: str, **parameters: Any) -> Method:
 
 
 def methods() -> tuple[MethodInfo, ...]:
-    """All registered methods, by name."""
+    """All registered methods: ours by family, in the order of users' questions, then those of other packages."""
     return tuple(
         MethodInfo(
             cls.name,
@@ -124,9 +126,16 @@ def methods() -> tuple[MethodInfo, ...]:
             tuple(f.name for f in fields(cls) if f.init),
             cls.intervals,
             cls.source,
+            cls.__module__.partition(".")[0],
         )
-        for cls in map(_load, known())
+        for cls in sorted(map(_load, known()), key=_place)
     )
+
+
+def _place(method: type[Any]) -> tuple[bool, int, str]:
+    """Ours first, families in the order of users' questions, names."""
+    order = _FAMILIES.index(method.family) if method.family in _FAMILIES else len(_FAMILIES)
+    return not method.__module__.startswith("confide."), order, method.name
 
 
 def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:

@@ -1,4 +1,4 @@
-"""`confide methods`: what is registered, ours and a third party's."""
+"""`confide methods`: what is registered, ours and then a third party's."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def methods(ctx: typer.Context, json: Json = False) -> None:
                 ("  parameters", ", ".join(method.parameters)),
                 ("  intervals", method.intervals),
                 ("  source", method.source),
+                *([] if method.package == "confide" else [("  package", f"{method.package} (not confide's own)")]),
             ],
         )
     session.answer({"methods": [vars(method) for method in found]})
