@@ -20,7 +20,7 @@ from confide.protocol.exact import digest
 from confide.regression.binagg import BinAgg
 from confide.synthesis import bins as table_bins
 from confide.synthesis.table import SyntheticTable
-from confide.testing import checks, side_doors
+from confide.testing import checks, hidden, side_doors
 
 __all__ = ["CELLS"]
 
