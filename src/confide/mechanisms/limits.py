@@ -47,7 +47,7 @@ LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
 # Edges of the histogram of |v r| in typical sizes, sigma sqrt(F2): fine ones, and beyond the least limit so many, each three times as far.
 _FINE = tuple(2.0 ** (k / 2) for k in range(-4, 17))
 _WIDER = 3.0
-#: How many edges of the histogram of |v r| are at least the least limit.
+#: How many edges of the histogram of |v r| are wide ones.
 OUTER = 4
 
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
@@ -57,13 +57,16 @@ USUAL_INDEX, _MEAT_INDEX = 3.5, 3.0
 CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
 # no more noise on b than so many sds of its sampling, and more where it costs more. The first is an error of 5 % where nobody is.
-_LIKELY = 1.6
-_STEPS = ((_LIKELY, 1.0), (2.25, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
+# The fine edges are many, and little is lost beyond them: there the second is the least.
+_LIKELY, _SEEN = 1.6, 2.25
+_STEPS = ((_LIKELY, 1.0), (_SEEN, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
 # Sds of noise added to what is counted in an outer cell.
 _DOUBT = 1.0
 # The least limit: noise of b in its own sds, and in typical sizes. (.45: widths of normal, gamma and lognormal errors at n = 10,000 as
 # with .5 and the narrower cells before; designs of scripts, not of tables.)
 _LEAST_NOISE, _LEAST_SIZE = 0.45, 3.0
+# Nor do the outer edges begin before so many typical sizes: few scores of ordinary skewed errors are beyond, and what they lose is little.
+_OUTER_SIZE = 5.0
 # The rounds overstate sigma where their noise is large, up to twice.
 _TRUSTED = 0.5
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
@@ -131,14 +134,14 @@ def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tu
 
 
 def score_edges(typical: float, count: float, coordinates: int, mu: float) -> tuple[float, ...]:
-    """Edges of the histogram of |v r|, the last `OUTER` of them from the least limit on.
+    """Edges of the histogram of |v r|, the last `OUTER` of them from about the least limit on.
 
     typical: sigma sqrt(F2); count: of records; coordinates p; mu: of b for one record.
 
     >>> [round(edge, 2) for edge in score_edges(1.0, 2_000.0, 3, 0.5)[-6:]]
     [4.0, 5.66, 5.81, 17.43, 52.29, 156.86]
     """
-    first = max(_LEAST_SIZE, _LEAST_NOISE * min(mu, 1.0) * sqrt(count / coordinates))
+    first = max(_OUTER_SIZE, _LEAST_NOISE * min(mu, 1.0) * sqrt(count / coordinates))
     return tuple(
         typical * edge for edge in (*(e for e in _FINE if e < first), *(first * _WIDER**k for k in range(OUTER)))
     )
@@ -181,6 +184,7 @@ class Tail:
         seen[self.first :] = np.maximum(seen[self.first :], self.counts[self.first + 1 :] / self.sd)
         own = seen >= self.believed
         if self.outer:
+            own[: self.first] &= seen[: self.first] >= _SEEN
             own[self.first + 2 :] &= seen[self.first + 2 :] >= _BEYOND_DOUBT
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
@@ -290,8 +294,13 @@ class Sizes:
         return Limits(score, leverage, meat, square, kappa, sampling, scale, self._cut_squares(meat))
 
     def _cut_squares(self, meat: float) -> float:
-        """Of the squares of scores, those beyond the meat's limit, by coordinate: what is likely, not only what is certain."""
+        """Of the squares of scores, those beyond the meat's limit, by coordinate, where an outer cell is likely not empty.
+
+        A tail that ends before is drawn too far by any power, and the meat holds most of it.
+        """
         likely = replace(self.tail, believed=_LIKELY)
+        if not likely.reliable[likely.first :].any():
+            return 0.0
         return likely.excess(meat, 2.0, USUAL_INDEX, self.maxima.score) / len(self.weights)
 
     def _or_none(self, score: float, sampling: float) -> float:
