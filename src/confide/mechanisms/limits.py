@@ -1,15 +1,15 @@
 """Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
 
 A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
-excess, sum (|v r| - R)^+, is a quarter of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
+excess, sum (|v r| - R)^+, is .3 of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
 least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
 
 Few records far out decide the bias. k of them at size S are cut by k (S - R) and add sqrt(k) S to b's own sd, so that five to ten already
 shift an interval by its length; and a noisy count sees k above k_0 only, some sds of its noise. One cell has the least noise: a sum of m
 cells has sqrt(m) times as much. So the histogram has fine cells up to the least limit R_0, which only measure, and beyond it cells three
 times as wide, where what counts is whether anybody is there. Records in such a cell are believed from an error of 5 % on: where there are
-none that costs width in one release of twenty, up to noise as large as b's own sd. More is asked before a limit may cost more. What is
-believed there is counted with one sd of noise on top, for R and for the squares that the meat's limit cuts off.
+none that costs width in one release of twenty, up to noise as large as b's own sd. More is asked before a limit may cost more. The
+squares that the meat's limit cuts off there are added to it.
 """
 
 from __future__ import annotations
@@ -60,17 +60,14 @@ CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # The fine edges are many, and little is lost beyond them: there the second is the least.
 _LIKELY, _SEEN = 1.6, 2.25
 _STEPS = ((_LIKELY, 1.0), (_SEEN, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
-# Sds of noise added to what is counted in an outer cell.
-_DOUBT = 1.0
-# The least limit: noise of b in its own sds, and in typical sizes. (.45: widths of normal, gamma and lognormal errors at n = 10,000 as
-# with .5 and the narrower cells before; designs of scripts, not of tables.)
-_LEAST_NOISE, _LEAST_SIZE = 0.45, 3.0
+# The least limit: noise of b in its own sds, and in typical sizes. (This and _BIAS: widths on the designs of benchmarks/least_squares.py.)
+_LEAST_NOISE, _LEAST_SIZE = 0.4, 3.0
 # Nor do the outer edges begin before so many typical sizes: few scores of ordinary skewed errors are beyond, and what they lose is little.
 _OUTER_SIZE = 5.0
 # The rounds overstate sigma where their noise is large, up to twice.
 _TRUSTED = 0.5
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
-_BIAS, _UNLIMITED = 0.25, 1.1
+_BIAS, _UNLIMITED = 0.3, 1.1
 # Public combinations of levels and corners of numeric features that are gone through one by one.
 _COMBINATIONS, _CORNERS = 3_000, 6
 
@@ -138,8 +135,8 @@ def score_edges(typical: float, count: float, coordinates: int, mu: float) -> tu
 
     typical: sigma sqrt(F2); count: of records; coordinates p; mu: of b for one record.
 
-    >>> [round(edge, 2) for edge in score_edges(1.0, 2_000.0, 3, 0.5)[-6:]]
-    [4.0, 5.66, 5.81, 17.43, 52.29, 156.86]
+    >>> [round(edge, 2) for edge in score_edges(1.0, 2_000.0, 3, 0.5)[-5:]]
+    [4.0, 5.16, 15.49, 46.48, 139.43]
     """
     first = max(_OUTER_SIZE, _LEAST_NOISE * min(mu, 1.0) * sqrt(count / coordinates))
     return tuple(
@@ -216,10 +213,8 @@ class Tail:
         return total
 
     def _beyond(self, place: int) -> float:
-        """How many records lie beyond an edge; in doubt, more of them where one cell alone may have shown them."""
-        if place < self.first or not self.outer:
-            return float(self.beyond[place])
-        return max(float(self.beyond[place]), float(self.counts[place + 1])) + _DOUBT * self.sd
+        """How many records lie beyond an edge: beyond an outer one at least those of the next cell, which alone may have shown them."""
+        return float(max(self.beyond[place], self.counts[place + 1] if place >= self.first else self.beyond[place]))
 
     def root_mean_square(self, count: float, top: float) -> float:
         """Of the sizes, from the cells above their noise; at most `top`."""
