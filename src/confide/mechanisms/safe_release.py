@@ -323,6 +323,13 @@ class SafeRelease(Method):
         noisy: Noisy = release["estimate"]
         return noisy.decode(), sqrt(noisy.variance)
 
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """None: the estimator is the user's own, and without an interval; what it gives on a table is its own call."""
+        raise PlanError(
+            f"{self.name} prints no interval, so there is no reference to hold one against; call the estimator of the safety bound on "
+            "the records themselves"
+        )
+
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """None: they are the bound's own matter (`confide.audit.falsify_safety_bound`)."""
         return ()

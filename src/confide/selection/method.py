@@ -396,6 +396,13 @@ class Select(Method):
             design=designs[0] if designs else None,
         )
 
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """None: which candidate is released depends on noise, and a winner has no interval."""
+        raise PlanError(
+            f"{self.name} prints no interval, so there is no reference to hold one against; ask the candidates, "
+            "select.methods[0].reference(frame)"
+        )
+
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Those of the first candidate, one of whose records is in training or in validation."""
         return self.methods[0].worst_pairs(schema)

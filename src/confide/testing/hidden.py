@@ -127,12 +127,16 @@ def infer_in_a_fresh_process(case: Case) -> None:
     place = _place(type(case.method))
     if place is None:
         return  # a class without a file cannot be had in another process; the steered releases above stand alone
+    try:
+        parameters = pack(method_parameters(case.method))
+    except TypeError:
+        return  # a parameter that is code (a safety bound) has no text from which another process could make it
     release = case.release(case.schema.sample(300, 23), 4)
     here = case.method.infer(release).to_json()
     given = {
         "path": sys.path,
         **place,
-        "parameters": pack(method_parameters(case.method)),
+        "parameters": parameters,
         "release": release.to_json(),
     }
     done = subprocess.run(

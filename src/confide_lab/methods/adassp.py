@@ -49,9 +49,11 @@ from confide.regression.corners import corner_pairs
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import LinearEstimates, kept
 from confide.regression.normal_equations import Line
+from confide.regression.reference import least_squares
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 
 __all__ = ["AdaSSP", "NoisyParts"]
@@ -186,6 +188,10 @@ class AdaSSP(Method):
         asked = release.plan.requested
         assert isinstance(asked, ApproxDP)
         return sqrt(_length(asked)), sqrt(p * log(2 * p**2 / _FAILURE))
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Corners of the box: |z|^2 = 1 + d and |t| = 1. None without a schema or with derived terms."""

@@ -31,9 +31,11 @@ from confide.protocol import Allowance, Gram, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
 from confide.regression.level_counts import totals_of_gram, unseen_levels
 from confide.regression.linear import LinearEstimates, kept
+from confide.regression.reference import least_squares
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 
 __all__ = ["AnalyzeGauss"]
@@ -128,6 +130,10 @@ class AnalyzeGauss(Method):
             ),
             nobs=float(gram[0, 0]),
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Corners of the box: |v|^2 = 2 + d. None without a schema or with derived terms."""

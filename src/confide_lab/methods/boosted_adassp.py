@@ -48,9 +48,11 @@ from confide.protocol import (
 )
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
+from confide.regression.reference import least_squares
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.methods.adassp import NoisyParts, bounded, draw_parts
 
@@ -182,6 +184,10 @@ class BoostedAdaSSP(Method):
             unseen=parts.unseen(design, release),
             nobs=float(parts.gram[0, 0]),
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Corners of the box: |z|^2 = 1 + d and |t| = 1. None without a schema or with derived terms."""

@@ -31,9 +31,11 @@ from confide.protocol import Allowance, Method, Plan, Question, Release
 from confide.regression.corners import corner_pairs
 from confide.regression.level_counts import unseen_levels
 from confide.regression.linear import LinearEstimates
+from confide.regression.reference import least_squares
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide_lab.aggregates.points import point_estimates
 
@@ -128,6 +130,10 @@ class FunctionalMechanism(Method):
             unseen=unseen_levels(design, release.plan.schema, (gram[:, 0], sd**2 * np.eye(len(gram))), laplace=True),
             nobs=float(gram[0, 0]),
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, where every coefficient is 1 or -1: any corner attains the sensitivity under add-remove.

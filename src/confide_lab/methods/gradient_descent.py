@@ -49,8 +49,10 @@ from confide.protocol import (
 )
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
+from confide.regression.reference import least_squares
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
 
 __all__ = ["GradientDescent"]
@@ -187,6 +189,10 @@ class GradientDescent(Method):
             weak="" if count >= 3 * (len(design.terms) + 1) else _FEW,
             nobs=count,
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, where scores have the full length of the clip; with opposite responses they are apart by twice that.

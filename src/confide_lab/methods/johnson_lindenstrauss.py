@@ -42,9 +42,11 @@ from confide.guarantees import Guarantee
 from confide.mechanisms import WeightedRows
 from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
 from confide.regression.linear import LinearEstimates
+from confide.regression.reference import least_squares
 from confide.regression.scaling import PRIOR, line_of
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line
 
 __all__ = ["JohnsonLindenstrauss", "sketch_delta", "sketch_ratio"]
@@ -219,6 +221,10 @@ class JohnsonLindenstrauss(Method):
             weak=_WEAK if weak else "",
             nobs=float(gram[0, 0]),
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record whose weighted row is as long as the bound, |z|^2 = R2 and |t| = 1: alone in its table it attains delta.

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import class_pairs
 from confide.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
+from confide.classification.reference import class_truth
 from confide.guarantees import Guarantee
 from confide.protocol import (
     Allowance,
@@ -41,6 +42,7 @@ from confide.protocol import (
 from confide.results.classes import ClassModel, ClassTable
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 
 __all__ = ["NaiveBayes"]
@@ -181,6 +183,11 @@ class NaiveBayes(Method):
             of=own.measured,
             **words,
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Shares and class means of records moved as those of a release are."""
+        own = self._own(Practice.checked(frame).schema)
+        return class_truth(frame, own, self._radius(own))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two. None with derived or categorical features."""

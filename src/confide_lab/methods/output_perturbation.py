@@ -47,9 +47,11 @@ from confide.protocol import (
 )
 from confide.regression.corners import corner_pairs
 from confide.regression.linear import LinearEstimates
+from confide.regression.reference import least_squares
 from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.aggregates.points import point_estimates
 
@@ -184,6 +186,10 @@ class OutputPerturbation(Method):
             weak="" if count >= 3 * (len(design.terms) + 1) else _FEW,
             nobs=count,
         )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of the clipped response."""
+        return least_squares(frame, self._design(Practice.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, whose slopes are the largest wherever the line is. None with derived or categorical terms."""

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from math import ceil, floor, log, log1p, log2, sqrt
+from math import ceil, floor, inf, log, log1p, log2, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,12 +37,14 @@ from numpy.typing import NDArray
 from confide.classification.class_design import ClassDesign
 from confide.classification.class_rows import ClassRows, class_pairs
 from confide.classification.reading import ClassStatistics, class_model
+from confide.classification.reference import class_truth
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
 from confide.results.classes import ClassModel
 from confide.schema import Schema
 from confide.schema.formula import parse_formula
+from confide.schema.practice import Practice
 from confide_lab.aggregates.laplace_rows import ClassCounts
 
 __all__ = ["SmoothNaiveBayes", "smooth_sensitivity"]
@@ -166,6 +168,10 @@ class SmoothNaiveBayes(Method):
         found = ClassStatistics(counts.decode(), sqrt(counts.variance), means, np.zeros(means.shape), laplace=True)
         words: dict[str, Any] = {"target": self._target(own), "covers": "no interval: ClassSums has intervals"}
         return class_model(self, release, own, found, sqrt(len(own.features)), intervals=False, **words)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Shares and class means of the clipped records."""
+        return class_truth(frame, self._own(Practice.checked(frame).schema), inf)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two. None with derived or categorical features."""

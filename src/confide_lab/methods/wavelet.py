@@ -173,6 +173,12 @@ class Wavelet(Method):
             simulated=release.simulated,
         )
 
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """None: a curve of cell means without intervals, beside which `KernelCurve.reference` is the curve to judge by."""
+        raise PlanError(
+            f"{self.name} prints no interval, so there is no reference to hold one against; use KernelCurve({self.formula!r})"
+        )
+
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners, and one cell with opposite responses: both attain the sensitivity. None with derived terms."""
         return () if schema is None else corner_pairs(self._design(schema), schema)
