@@ -1,7 +1,8 @@
-"""Records under a logistic model at a known line: score and information of one record in one exact integer statistic.
+"""Records under a generalised linear model at a known line: score and information of one record in one exact integer statistic.
 
-A record has u = T'z, eta = z'theta and an outcome y of 0 or 1; p = 1/(1 + exp(-eta)), residual r = y - p, information h = p (1 - p),
-and m = max(p, 1 - p), so that |r| <= m for either outcome. With k coefficients and alpha = kappa/sqrt(k)
+A record has u = T'z, eta = z'theta and an outcome y, of which its family (`mechanisms.fisher_families`) makes a residual r, an information
+h and a bound m, |r| <= m for any outcome; of the logit r = y - p, h = p (1 - p), m = max(p, 1 - p), p = 1/(1 + exp(-eta)). With k
+coefficients and alpha = kappa/sqrt(k)
 
     N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2,   w = min(1, D/N),   A = sum w h u u',   g = sum w r u.
 
@@ -25,8 +26,7 @@ h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive 
 The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
 counts N^2 in cells. The excess is sum min((N/D - 1)+, 1), one number that is never negative: it moves by 1 under both relations.
 
-Float steps are elementwise, column by column. The exponential is computed in aligned blocks of one length, as the vector loops of a
-mathematical library may treat the ends of an array otherwise than its middle, and a record's integers must not depend on its batch.
+Float steps are elementwise, column by column; a record's integers must not depend on its batch.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.mechanisms.fisher_families import LOGIT, Family
 from confide.mechanisms.rows import BITS, BOUND, aligned, pieces, round_within
 from confide.mechanisms.score_rows import InCoordinates, cell_among
 from confide.mechanisms.whitened_rows import Frame
@@ -67,8 +68,6 @@ CROSS = 741_455
 #: Cells of the histogram of N^2, between edges k 2^(j/2) for j from -4 to 20.
 INFORMATION_CELLS = 26
 _EXPONENTS = range(-4, 21)
-# Rows whose exponentials are computed together.
-_BLOCK = 4096
 # What a joint square may be at most, in units of its bound.
 _WITHIN = 1 - 2.0**-40
 
@@ -85,12 +84,13 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class _AtLine(InCoordinates):
-    """What the maps share. alpha weighs information against score in N; bound: D."""
+    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record."""
 
     design: Design
     frame: Frame | None = None
     alpha: float = 1.0
     bound: float = 1.0
+    family: Family = LOGIT
 
     def at(self, frame: Frame, alpha: float, bound: float) -> Self:
         """The map in the coordinates and at the line of a frame."""
@@ -102,8 +102,9 @@ class _AtLine(InCoordinates):
 
     @property
     def digest(self) -> str:
-        # the frame and D are left out: the bounds hold for any, and the plan does not know them yet
-        return digest([type(self).__name__, self.design.to_dict()])
+        # the frame, D and a cut are left out: the bounds hold for any, and the plan does not know them yet
+        own = [] if self.family == LOGIT else [self.family.name]
+        return digest([type(self).__name__, self.design.to_dict(), *own])
 
     @property
     def reach(self) -> float:
@@ -120,13 +121,7 @@ class _AtLine(InCoordinates):
         eta = terms[-1] * (2.0 / steps)
         eta -= 1.0
         eta -= rows[-1]
-        side = terms[-1] * 2.0
-        side -= steps
-        likely, unlikely = _probabilities(np.abs(eta))
-        h = likely * unlikely
-        # an outcome on the side that the line says leaves the smaller residual
-        r = np.where((side >= 0.0) == (eta >= 0.0), unlikely, likely)
-        np.copysign(r, side, out=r)
+        h, r, most = self.family.parts(eta, terms[-1], steps)
         square = np.zeros(len(h))
         product = np.empty(len(h))
         for row in u:
@@ -135,31 +130,14 @@ class _AtLine(InCoordinates):
         size = h * square
         size *= self.alpha
         size *= size
-        np.multiply(likely, likely, out=likely)
-        likely *= square
-        size += likely
+        np.multiply(most, most, out=most)
+        most *= square
+        size += most
         return _Parts(u, h, r, np.sqrt(size, out=size), keep)
 
     def weights(self, size: Array) -> Array:
         """w = min(1, D/N)."""
         return np.asarray(self.bound / np.maximum(size, self.bound))
-
-
-def _probabilities(margin: Array) -> tuple[Array, Array]:
-    """(1/(1 + e), e/(1 + e)) with e = exp(-margin), margin >= 0, in aligned blocks of one length."""
-    raw = np.empty(_BLOCK + 8)
-    first = -raw.ctypes.data % 64 // 8
-    room = raw[first : first + _BLOCK]
-    unlikely = np.empty_like(margin)
-    for start in range(0, len(margin), _BLOCK):
-        stop = min(start + _BLOCK, len(margin))
-        np.negative(margin[start:stop], out=room[: stop - start])
-        room[stop - start :] = 0.0
-        np.exp(room, out=room)
-        unlikely[start:stop] = room[: stop - start]
-    likely = 1.0 / (1.0 + unlikely)
-    unlikely *= likely
-    return likely, unlikely
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from confide.regression.linear import LinearEstimates
 from confide.regression.logistic import Logistic
 from confide.regression.logistic_results import LogisticEstimates
 from confide.regression.output_perturbation import OutputPerturbation
+from confide.regression.poisson import Poisson
+from confide.regression.poisson_results import PoissonEstimates
 from confide.regression.posterior_sampling import PosteriorSampling
 from confide.regression.shared_estimates import SharedEstimates
 from confide.regression.ssp import SSP
@@ -39,6 +41,8 @@ __all__ = [
     "Logistic",
     "LogisticEstimates",
     "OutputPerturbation",
+    "Poisson",
+    "PoissonEstimates",
     "PosteriorSampling",
     "SharedEstimates",
     "Wavelet",

@@ -1,29 +1,43 @@
-"""A release of Fisher scoring read as a table of log-odds: which coefficients are answered, their intervals, what the others need."""
+"""A release of Fisher scoring read as a table: which coefficients are answered, their intervals, what the others need."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nan, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.mechanisms.fisher_families import LOGIT, Counts, Family
 from confide.mechanisms.fisher_rows import FisherScores
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BOUND, Box
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.regression.far_bounds import NEAR, far, short_tail
+from confide.regression.fisher_bound import TAIL_RESIDUAL
+from confide.regression.fisher_counts import (
+    TAIL_FEATURES,
+    counts_words,
+    cut_assumption,
+    less_assumption,
+    less_words,
+    missing,
+    too_far_words,
+)
+from confide.regression.fisher_effects import mean_slope
 from confide.regression.fisher_levels import QuietLevel, Seen, quiet_words
 from confide.regression.fisher_rounds import FisherRound, scored, steps_of
 from confide.regression.fisher_sandwich import FisherSandwich
 from confide.regression.linear import legend
 from confide.regression.logistic_design import log_odds
 from confide.regression.logistic_results import LogisticEstimates
+from confide.regression.model_results import ModelEstimates
 from confide.regression.needs import bounds_words, demand_words, plain, tied_words
+from confide.regression.poisson_results import PoissonEstimates
 from confide.regression.remarks import count_text, few_records
 from confide.schema import Design
 
@@ -34,9 +48,11 @@ Array = NDArray[np.float64]
 # Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
 _AT_RISK = 5.0
 # The mean residual of records that count less, at most; and how far below its noisy number the excess is taken to be.
-_TAIL_RESIDUAL, _ONE_SIDED = 0.15, 1.645
+_ONE_SIDED = 1.645
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
+# Of counts: so many half-widths of what records that count less would do at worst are no answer; designs that cover have up to 10.
+_FAR_TOO_MUCH = 10.0
 # A line so steep is answered only after four steps of which the last was short; and a last step beyond its noise is none.
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
 # A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
@@ -45,12 +61,16 @@ _TIED = 0.2
 
 @dataclass(frozen=True, eq=False)
 class FisherReading:
-    """One release read with one question. levels: of the outcome, the base first."""
+    """One release read with one question. levels: of the outcome, the base first; none of counts. weighted: whether the line is that of
+    the weighted records, of which no bias is asked.
+    """
 
     release: Release
     question: Question
     design: Design
-    levels: tuple[str, str]
+    levels: tuple[str, str] | None
+    family: Family = LOGIT
+    weighted: bool = False
 
     # what was released ------------------------------------------------------------------------------------------------
 
@@ -64,6 +84,11 @@ class FisherReading:
         return Box(tuple(map(float, middle)), tuple(map(float, half)))
 
     @cached_property
+    def units(self) -> Array:
+        """J: coefficients in the data's units are J theta."""
+        return log_odds(self.design, self.box)
+
+    @cached_property
     def last(self) -> FisherRound:
         """The last round, in units of u."""
         return scored(self.design, self.release)
@@ -73,13 +98,29 @@ class FisherReading:
         """The sums, and the coefficients in units of the data."""
         bound = float(self._public("bound")[0])
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
-        units = log_odds(self.design, self.box)
+        units = self.units
+        last: FisherRound = self.last
+        moved: Array | None = None
+        if "change" in self.release.public:
+            last = replace(last, gram=last.gram + self._public("change"))
+            step = np.linalg.solve(self._public("transform"), self._public("meat_line") - self._public("line"))
+            moved = np.asarray(step, dtype=np.float64)
         return FisherSandwich(
-            last=self.last,
+            last=last,
             meat=meat.decode() / rows.steps**2,
             sd_meat=bound**2 * sqrt(meat.variance) / BOUND,
             rows=units @ self._public("transform"),
             shift=units @ self._public("line"),
+            scale=self.scored_family.scale,
+            moved=moved,
+            dispersed=isinstance(self.family, Counts),
+        )
+
+    @cached_property
+    def scored_family(self) -> Family:
+        """The family as it was scored: of counts with their cut."""
+        return (
+            replace(self.family, cut=float(self._public("cut")[0])) if isinstance(self.family, Counts) else self.family
         )
 
     @property
@@ -107,6 +148,9 @@ class FisherReading:
     @cached_property
     def far(self) -> tuple[int, ...]:
         """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
+        # the weighted line is that of the records as they count
+        if self.weighted:
+            return ()
         # a record counts less from some length on, whatever its residual: no reach is safe for that
         return tuple(j for j, (sds, _) in self.reach.items() if far(sds, 0.0, self._short(j)))
 
@@ -126,14 +170,34 @@ class FisherReading:
         return middle + half * mean, half * sd
 
     @cached_property
+    def cut_bias(self) -> Array:
+        """A bound on what counts above the cut may move each coefficient, (k,)."""
+        own = self.scored_family
+        share = missing(self.release, self.design, own, self._records) if isinstance(own, Counts) else 0.0
+        return np.asarray(TAIL_FEATURES * share * np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1))
+
+    @cached_property
     def bias(self) -> Array:
         """A bound on what records that count less may move each coefficient at risk, (k,)."""
+        if self.weighted:
+            return np.zeros(len(self.design.terms) + 1)
         excess = self.release["excess"]
         count = (float(excess.decode()[0]) + _ONE_SIDED * sqrt(excess.variance)) / BOUND
-        moved = _TAIL_RESIDUAL * float(self._public("bound")[0]) * max(count, 0.0)
+        moved = TAIL_RESIDUAL * float(self._public("bound")[0]) * max(count, 0.0)
         own = np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1)
         at_risk = np.array([False, *(self.reach.get(j, (0.0, 0.0))[1] > _AT_RISK for j in range(len(own) - 1))])
         return np.where(at_risk, moved * own, 0.0)
+
+    @cached_property
+    def seen_bias(self) -> Array:
+        """Counts: what records that are seen to count less would move each coefficient, were their residuals all against the line in one
+        direction, (k,). Means grow so fast that they do count less within any reach. It is no part of an interval.
+        """
+        own = np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1)
+        if self.weighted or not isinstance(self.family, Counts):
+            return np.zeros(len(own))
+        seen = max(float(self.release["excess"].decode()[0]) / BOUND, 0.0)
+        return np.where(self.bias > 0, 0.0, TAIL_RESIDUAL * float(self._public("bound")[0]) * seen * own)
 
     @cached_property
     def _half(self) -> Array:
@@ -147,7 +211,7 @@ class FisherReading:
         noise, back = transform @ s.bread @ s.noise @ s.bread @ transform.T, np.linalg.inv(transform)
         surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
         lines = self._public("line"), self._public("meat_line")
-        seen = Seen(*lines, noise, surprise, self._public("moments"), self._records, self.box)
+        seen = Seen(*lines, noise, surprise, self._public("moments"), self._records, self.box, self.scored_family)
         return seen.quiet(self.design, self.release.plan.schema)
 
     @cached_property
@@ -171,8 +235,8 @@ class FisherReading:
 
     # the table ----------------------------------------------------------------------------------------------------------
 
-    def table(self) -> LogisticEstimates:
-        """The table of log-odds."""
+    def table(self) -> ModelEstimates:
+        """The table of coefficients."""
         if self.sandwich.least <= 0:
             return self._points(
                 "not_identified",
@@ -209,14 +273,22 @@ class FisherReading:
             return (
                 "the steps did not settle: the last one still moved the line by more than its noise"
                 if not steep
-                else f"the line is steep (log-odds with a standard deviation of {plain(spread)} over records) and the steps did not settle"
+                else f"the line is steep ({self.family.scale_words} with a standard deviation of {plain(spread)} over records) and the "
+                "steps did not settle"
             ) + "; ask for more records, a larger budget, fewer terms, or tighter bounds where records lie far out"
-        return ""
+        return self._moved_by_counts()
 
-    def _intervals(self, hidden: list[int]) -> LogisticEstimates:
+    def _moved_by_counts(self) -> str:
+        """Why counts above the cut, or records that count less, leave no interval of a count's line; "" where there is one."""
+        if (self.seen_bias > _FAR_TOO_MUCH * self._half).any():
+            return less_words(float(self._public("less")[0]))
+        own, biased = self.scored_family, bool((self.cut_bias > _TOO_MUCH * self._half).any())
+        return too_far_words(self.design.response.name, own, biased=biased) if isinstance(own, Counts) else ""
+
+    def _intervals(self, hidden: list[int]) -> ModelEstimates:
         s = self.sandwich
         covariance, noise = np.array(s.covariance), np.array(s.noise_variance)
-        estimates, bias = np.array(s.estimates), np.array(self.bias)
+        estimates, bias = np.array(s.estimates), np.array(self.bias + self.cut_bias)
         estimates[hidden] = noise[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
         return self._made(
@@ -227,12 +299,13 @@ class FisherReading:
             bias=bias if np.nan_to_num(bias).any() else None,
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
-            covers=f"{self.release.plan.covers}; {self._assumption(hidden)}",
+            covers="; ".join([self.release.plan.covers, *self._assumptions(hidden)]),
+            mean_slope=mean_slope(self),
         )
 
-    def _points(self, status: str, reason: str) -> LogisticEstimates:
+    def _points(self, status: str, reason: str) -> ModelEstimates:
         unknown = np.full((len(self.design.names),) * 2, nan)
-        delta = self.last.shrunken(keyed_generator(self.release.sha256, self.question.sha256))
+        delta = self.last.shrunken(keyed_generator(self.release.sha256, self.question.sha256), self.scored_family.scale)
         return self._made(
             estimates=self.sandwich.rows @ delta + self.sandwich.shift,
             covariance=unknown,
@@ -242,15 +315,22 @@ class FisherReading:
             reason=reason,
         )
 
-    def _made(self, **more: Any) -> LogisticEstimates:
+    def _made(self, **more: Any) -> ModelEstimates:
         count, steps = self.release["count"], steps_of(self.release.statistics)
-        return LogisticEstimates.of(
+        own = self.scored_family
+        levels = self.levels
+        outcome = (
+            ("Outcome", f"{levels[1]} against {levels[0]}") if levels else ("Counts", counts_words(cast(Counts, own)))
+        )
+        kind = {"levels": levels, "link": own.name} if levels else {}
+        made: Any = LogisticEstimates if levels else PoissonEstimates
+        found: ModelEstimates = made.of(
             self.release,
             names=self.design.names,
             response=self.design.response.name,
             flags=few_records(count),
             facts=(
-                ("Outcome", f"{self.levels[1]} against {self.levels[0]}"),
+                outcome,
                 ("Cov. type", "robust"),
                 ("Count (noisy)", count_text(count)),
                 ("Steps", f"{steps} of Fisher scoring, and a last one"),
@@ -258,14 +338,27 @@ class FisherReading:
             ),
             legend=legend(self.design, self.release.plan.schema)[1:],
             design=self.design,
-            levels=self.levels,
+            heading="weighted line: records far out in the features count less" if self.weighted else "",
+            **kind,
             **more,
         )
+        return found
 
     # what is said ---------------------------------------------------------------------------------------------------------
 
+    def _assumptions(self, hidden: list[int]) -> list[str]:
+        """What the intervals rest on, and their price."""
+        own, s = self.scored_family, self.sandwich
+        said = [] if self.weighted else [self._assumption(hidden)]
+        if isinstance(own, Counts):
+            shown = [j for j in range(len(self._half)) if j not in hidden]
+            said += cut_assumption(own, s.noise_variance[shown] / np.diag(s.covariance)[shown])
+            if not self.weighted:
+                said += less_assumption(self.seen_bias[shown] / self._half[shown], TAIL_RESIDUAL)
+        return said
+
     def _assumption(self, hidden: list[int]) -> str:
-        """What the intervals rest on, and what they would be without it."""
+        """What the intervals rest on where records count less."""
         shown = [j for j in np.flatnonzero(self.bias > 0) if j not in hidden]
         if not shown:
             return (
@@ -273,11 +366,11 @@ class FisherReading:
                 "are taken to move no coefficient"
             )
         price = max(
-            float((self._half[j] + self.bias[j] / _TAIL_RESIDUAL) / (self._half[j] + self.bias[j])) for j in shown
+            float((self._half[j] + self.bias[j] / TAIL_RESIDUAL) / (self._half[j] + self.bias[j])) for j in shown
         )
         names = ", ".join(self.design.names[j] for j in shown)
         return (
-            f"assumed for {names}: records that count less have a mean residual of at most {_TAIL_RESIDUAL}, whose bias is in the "
+            f"assumed for {names}: records that count less have a mean residual of at most {TAIL_RESIDUAL}, whose bias is in the "
             f"intervals; without that (at most 1) they are {'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
         )
 
