@@ -135,6 +135,15 @@ def _family(wrong: Any, right: Any, design: Design) -> Callable[..., tuple[Any, 
     return build
 
 
+class _Signed(Excess):
+    """r in the place of its square: the bias itself, which has a sign."""
+
+    def __call__(self, codes: Codes) -> Codes:
+        own = self.parts(codes)
+        far = np.minimum(np.maximum(own.size / self.bound - 1, 0.0), 1.0)
+        return np.asarray(np.rint(far * own.residual * BOUND))[None, :]
+
+
 def _excess(rows: Any) -> Total:
     return Total(rows, nonnegative=True)
 
@@ -193,6 +202,13 @@ FISHER_FAULTS = [
         "excess without its cap",
         "a record far out counts as often as it is longer than the bound",
         _at(_Uncapped, Excess, _excess, 1.0),
+        of="logistic",
+    ),
+    searched(
+        "excess with a sign",
+        "far records count by their residual, not by its square, and a replaced one is charged once",
+        _at(_Signed, Excess, _excess, 1.0),
+        "substitute",
         of="logistic",
     ),
 ]

@@ -9,6 +9,7 @@ import os
 
 from hypothesis import settings
 
-settings.register_profile("fixed", derandomize=True, print_blob=True)
-settings.register_profile("explore", print_blob=True)
+# no deadline: the first example of a process loads the libraries that it needs
+settings.register_profile("fixed", derandomize=True, print_blob=True, deadline=None)
+settings.register_profile("explore", print_blob=True, deadline=None)
 settings.load_profile("explore" if os.environ.get("CONFIDE_EXPLORE") else "fixed")

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from confide import registry
 from confide._version import __version__
 from confide.errors import ConfideError, NoConversion, NoResult, PlanError, PrivacyError, ReleaseError, SourceError
 from confide.guarantees import ApproxDP, Guarantee, PureDP, calibrate_gaussian
-from confide.ledger import Ledger, same_name
+from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.proof import drawn_as_planned
 from confide.protocol.reading import check_body
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
 
 __all__ = ["Check", "infer", "plan", "release", "verify"]
 
@@ -253,7 +256,11 @@ _QUIET = _Quiet()
 
 
 def _check_ledger(ledger: Ledger | None) -> None:
-    if ledger is not None and not isinstance(ledger, Ledger):
+    if ledger is None:
+        return
+    from confide.ledger import Ledger  # SQLAlchemy is for those who have a ledger
+
+    if not isinstance(ledger, Ledger):
         raise PlanError(
             f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
             'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'

@@ -154,7 +154,7 @@ def test_sums_are_those_of_the_formula() -> None:
         scores(codes) @ scores(codes).T / scores.steps**2, (u.T * (w * (y - p)) ** 2) @ u, rtol=1e-5
     )
     excess = Excess(LINE).at(frame, alpha, bound)(codes)[0] / BOUND
-    np.testing.assert_allclose(excess, np.clip(size / bound - 1, 0, 1), atol=1e-9)
+    np.testing.assert_allclose(excess, (y - p) ** 2 * np.clip(size / bound - 1, 0, 1), atol=1e-9)
     cells = InformationIndices(LINE).at(frame, alpha, bound)
     np.testing.assert_array_equal(cells(codes)[0], 1 + np.searchsorted(cells.edges, size**2))
     assert len(cells.edges) == INFORMATION_CELLS - 1 and cells.edges[4] == 2.0

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.signal import fftconvolve
 from scipy.special import ndtr, ndtri
 
+from confide._lazy import later
 from confide.audit.outcomes import FloatArray
 from confide.audit.verdict import Finding, curve_of
 from confide.errors import PrivacyError
@@ -34,6 +34,8 @@ from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.guarantees.validation import level
 
 __all__ = ["Knots", "audit_exponential", "audit_law", "audit_probabilities", "exact_knots", "upper_tail"]
+
+signal = later("scipy.signal")
 
 MOST = 200_001
 ROUNDING = 1e-12  # sums of 1e6 terms in float64, smallest first, are right to 1e-13 of their size
@@ -350,9 +352,9 @@ def _weighted_sum(law: str, moved: list[tuple[float, float]]) -> Knots:
             law_of_cell = np.zeros((len(tails) - 2) * weight + 1)
             law_of_cell[::weight] = np.maximum(tails[:-1] - tails[1:], 0)
             if moved_by:
-                one = np.maximum(fftconvolve(one, law_of_cell), 0)
+                one = np.maximum(signal.fftconvolve(one, law_of_cell), 0)
             else:
-                zero = np.maximum(fftconvolve(zero, law_of_cell), 0)
+                zero = np.maximum(signal.fftconvolve(zero, law_of_cell), 0)
     zero, one = zero / zero.sum(), one / one.sum()
     alpha, quiet, beta, power = _sums(zero[::-1]), _sums_behind(zero[::-1]), _sums_behind(one[::-1]), _sums(one[::-1])
     told = (

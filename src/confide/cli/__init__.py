@@ -27,6 +27,7 @@ Valid statistics from private data.
 A steward declares what is public, sees what an analysis costs and gives, and
 releases it once; an analyst reads the table from the published file:
 
+\b
 confide schema draft survey.csv -o schema.toml    (then fill in the bounds)
 confide schema check schema.toml
 confide ledger init book.db --dataset survey --mu 2
@@ -34,6 +35,7 @@ confide plan "happy ~ age" --schema schema.toml --mu 1 -o plan.json
 confide release plan.json survey.csv --ledger book.db -o release.json
 confide infer release.json --report report.html
 
+\b
 Exit codes: 0 done (also when the mechanism gives no reply), 1 a check failed,
 2 usage, 3 schema or plan, 4 budget (nothing was drawn), 5 ledger busy,
 6 failed after the charge, which stays; 7 an audit in which nothing failed
@@ -46,6 +48,16 @@ nothing else; an error too, as "error" (its class), "message", "exit_code".
 
 class Front(TyperGroup):
     """The outermost command: it makes the session, and every way to end goes through it."""
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Without frames: loading what draws them takes longer than all the rest of this page."""
+        super(TyperGroup, self).format_help(ctx, formatter)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """The purpose of each command, whole."""
+        lines = [(name, command.help.split("\n\n")[0]) for name, command in self.commands.items() if command.help]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, " ".join(purpose.split())) for name, purpose in lines])
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import typer
 
+from confide._text import clean
 from confide.cli.hints import for_command_line
 from confide.errors import BudgetExceeded, ConfideError, ReleaseError
 
@@ -213,8 +214,6 @@ def reading_only(error: ReleaseError) -> ReleaseError:
 
 def printable(text: str) -> str:
     """Text whose control characters are visible escapes: names come from others' files and could repaint a terminal."""
-    from confide.results.words import clean
-
     return "\n".join(clean(line) for line in text.split("\n"))
 
 

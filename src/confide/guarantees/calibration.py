@@ -14,8 +14,8 @@ from math import inf, log, log1p, nextafter
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
+from confide._lazy import later
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import not_a_guarantee
 from confide.guarantees.gaussian import bracket, mu_bracket
@@ -27,6 +27,8 @@ from confide.guarantees.validation import count
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 
 __all__ = ["calibrate_gaussian", "calibrate_laplace"]
+
+optimize = later("scipy.optimize")
 
 
 def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
@@ -123,7 +125,7 @@ def _several(epsilon: float, delta: float, k: int, alone: float) -> float:
     ends = sorted({low * (1 + 1e-6), alone, *(e for e in (near, 1.3 * near) if low * (1 + 1e-6) < e < alone)})
     while len(ends) > 2 and excess(ends[1]) <= 0:
         del ends[0]
-    found = float(brentq(excess, ends[0], ends[1], xtol=1e-300, rtol=1e-9))
+    found = float(optimize.brentq(excess, ends[0], ends[1], xtol=1e-300, rtol=1e-9))
     step = 1e-9
     while found > low and excess(found) > 0:
         found, step = found * (1 - step), 2 * step

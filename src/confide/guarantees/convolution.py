@@ -27,10 +27,14 @@ from math import ceil, exp, floor, inf, log, log2
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, rfft
-from scipy.optimize import brentq
+
+from confide._lazy import later
 
 __all__ = ["TAIL", "Factor", "convolve"]
+
+fft = later("scipy.fft")
+
+optimize = later("scipy.optimize")
 
 Floats = NDArray[np.float64]
 
@@ -147,7 +151,7 @@ def _tilts(factors: Sequence[_Logs], low: float, high: float) -> list[float]:
             if upper > 1e12:
                 return tilts
         if upper > last:
-            last = float(brentq(lambda t, goal=goal: mean(t) - goal, last, upper, rtol=1e-2, xtol=1e-300))
+            last = float(optimize.brentq(lambda t, goal=goal: mean(t) - goal, last, upper, rtol=1e-2, xtol=1e-300))
         tilts.append(last)
     return tilts
 
@@ -163,10 +167,10 @@ def _tilted_sum(factors: Sequence[_Logs], tilt: float, size: int, where: NDArray
         cumulant += f.times * own
         depth = float(np.max(np.abs(f.logs))) + abs(tilt) * f.largest + abs(own)
         relative += f.times * (2 * depth + 2 * log2(size) + 8)  # exp and log of one factor, its sum
-        transform = _integer_power(np.asarray(rfft(x, size)), f.times)
+        transform = _integer_power(np.asarray(fft.rfft(x, size)), f.times)
         product = transform if product is None else product * transform
     assert product is not None
-    z = np.asarray(irfft(product, size))
+    z = np.asarray(fft.irfft(product, size))
     times, norm = sum(f.times for f in factors), float(np.linalg.norm(z)) * (1 + 1e-9)
     error = 1.1 * _UNIT * (8 * log2(max(size, 2)) * (norms + norm) + 4 * times * norm)
     relative += abs(cumulant) + abs(tilt) * float(np.max(np.abs(losses)))

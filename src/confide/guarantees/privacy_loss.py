@@ -26,8 +26,8 @@ from math import ceil, exp, expm1, floor, inf, isfinite, log, log1p, nextafter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 
+from confide._lazy import later
 from confide.errors import PrivacyError
 from confide.guarantees.convolution import Factor, convolve
 from confide.guarantees.loss_grid import (
@@ -41,6 +41,8 @@ from confide.guarantees.loss_grid import (
 from confide.guarantees.validation import count, level, real
 
 __all__ = ["PrivacyLoss"]
+
+signal = later("scipy.signal")
 
 Floats = NDArray[np.float64]
 
@@ -285,7 +287,7 @@ class PrivacyLoss:
         # D_j = e^-step D_(j+1) + (1 - e^-step) * (mass above j), from the top down
         decay = exp(-self.step)
         above = np.append(tail[1:], 0.0)[::-1]
-        values = lfilter([-expm1(-self.step)], [1.0, -decay], above)[::-1]
+        values = signal.lfilter([-expm1(-self.step)], [1.0, -decay], above)[::-1]
         slack = 1 + 4 * (len(tail) + 1) * _UNIT
         profile = np.minimum(values * slack + self.infinity, 1.0)
         return np.asarray(np.maximum.accumulate(profile[::-1])[::-1])

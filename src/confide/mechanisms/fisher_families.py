@@ -19,6 +19,13 @@ cut, though its r grows like |eta|, and none of the three depends on how large R
 and is at most the declared bound; outcomes are cut to it, the mean is not: the line is that of min(y, c), and where no count lies above
 c that of y. All three have E r = 0 and E r^2 = h/R where the model holds.
 
+Bias. A record with N > D counts w = D/N of its score, which misses (1 - w) |r| |u| <= (N - D)/N N |r|/m = D (N/D - 1) |r|/m, since
+m |u| <= N. So D times the sum of (N/D - 1)+ |r|/m bounds what all of them miss, whatever the family and whether or not the model holds,
+and |r|/m is at most 1. Probit and counts take that. Of the logit m is at least 1/2 and near 1 where records are far out; its factor is
+r^2, at most 1 as |r| is: of records of which p' have the outcome the mean residual p' - p is about at most E r^2 = p' + p (p - 2 p') where
+p is near 0 and p' above it, and records that the line predicts add half as much as with |r| (`regression.fisher_needs` names the
+assumption).
+
 Float steps are elementwise. `numpy`'s exponential is computed in aligned blocks of one length, as its vector loops may treat the ends of
 an array otherwise than its middle; `scipy`'s erfcx is one scalar function of each entry.
 
@@ -52,6 +59,9 @@ class Family(Protocol):
     #: What eta is called.
     scale_words: ClassVar[str]
 
+    #: How far apart the mean residuals of records with one eta may lie, in units of R.
+    span: ClassVar[float]
+
     @property
     def scale(self) -> float:
         """R."""
@@ -59,6 +69,10 @@ class Family(Protocol):
 
     def parts(self, eta: Array, codes: Array, steps: float) -> tuple[Array, Array, Array]:
         """(h, r, m) of records, new arrays; codes: of the outcome, from 0 to `steps`."""
+        ...
+
+    def missed(self, r: Array, m: Array) -> Array:
+        """A number from 0 to 1 that bounds what a record adds to the bias of a weighted sum, per m, and may overwrite r."""
         ...
 
     def mean(self, eta: Array) -> Array:
@@ -99,6 +113,13 @@ def _exponential(of: Array, out: Array) -> None:
         out[start:stop] = room[: stop - start]
 
 
+def _relative(r: Array, m: Array) -> Array:
+    """|r|/m, in the place of r."""
+    np.abs(r, out=r)
+    r /= m
+    return r
+
+
 @dataclass(frozen=True)
 class Logit:
     """Log-odds of an outcome of 0 or 1."""
@@ -106,6 +127,7 @@ class Logit:
     name: ClassVar[str] = "logit"
     scale_words: ClassVar[str] = "log-odds"
     scale: ClassVar[float] = 1.0
+    span: ClassVar[float] = 1.0
 
     def parts(self, eta: Array, codes: Array, steps: float) -> tuple[Array, Array, Array]:
         yes = codes * 2.0 >= steps
@@ -114,6 +136,10 @@ class Logit:
         r = np.where(yes == (eta >= 0.0), unlikely, likely)
         np.negative(r, out=r, where=~yes)
         return likely * unlikely, r, likely
+
+    def missed(self, r: Array, m: Array) -> Array:
+        r *= r
+        return r
 
     def mean(self, eta: Array) -> Array:
         return np.asarray(expit(eta))
@@ -152,6 +178,8 @@ class Probit:
     scale_words: ClassVar[str] = "normal quantiles"
     #: About 4 f(0): at even odds m is one half, and h .32, much as for the logit, so that one start and one set of edges serves both.
     scale: ClassVar[float] = 2.0
+    #: f/(F (1 - F))/R up to |eta| = 3.7.
+    span: ClassVar[float] = 2.0
 
     def parts(self, eta: Array, codes: Array, steps: float) -> tuple[Array, Array, Array]:
         yes = codes * 2.0 >= steps
@@ -163,6 +191,9 @@ class Probit:
         np.negative(r, out=r, where=~yes)
         r /= self.scale
         return rare * usual / self.scale, r, rare / self.scale
+
+    def missed(self, r: Array, m: Array) -> Array:
+        return _relative(r, m)
 
     def mean(self, eta: Array) -> Array:
         return np.asarray(ndtr(eta))
@@ -203,6 +234,7 @@ class Counts:
 
     name: ClassVar[str] = "counts"
     scale_words: ClassVar[str] = "log-rates"
+    span: ClassVar[float] = 1.0
 
     @property
     def scale(self) -> float:
@@ -219,6 +251,9 @@ class Counts:
         # a rounding above 1 would be beyond the bound
         np.minimum(y, 1.0, out=y)
         return h, y - h, np.maximum(h, 1.0 - h)
+
+    def missed(self, r: Array, m: Array) -> Array:
+        return _relative(r, m)
 
     def mean(self, eta: Array) -> Array:
         return np.asarray(np.exp(np.clip(eta, -_FAR_RATE, _FAR_RATE)))

@@ -24,7 +24,8 @@ the triangle inequality gives 2^41, and no smaller factor holds: two records wit
 h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
 
 The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
-counts N^2 in cells. The excess is sum min((N/D - 1)+, 1), one number that is never negative: it moves by 1 under both relations.
+counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of other families, one number to which a record
+adds from 0 to 1: it moves by 1 under both relations.
 
 Float steps are elementwise, column by column; a record's integers must not depend on its batch.
 """
@@ -73,13 +74,14 @@ _WITHIN = 1 - 2.0**-40
 
 
 class _Parts(NamedTuple):
-    """u (k, records); h, r, N (records,); which records count (None: all)."""
+    """u (k, records); h, r, N (records,); which records count (None: all); m (records,)."""
 
     u: Array
     information: Array
     residual: Array
     size: Array
     keep: NDArray[np.bool_] | None
+    most: Array
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,10 @@ class _AtLine(InCoordinates):
         size = h * square
         size *= self.alpha
         size *= size
-        np.multiply(most, most, out=most)
-        most *= square
-        size += most
-        return _Parts(u, h, r, np.sqrt(size, out=size), keep)
+        np.multiply(most, most, out=product)
+        product *= square
+        size += product
+        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most)
 
     def weights(self, size: Array) -> Array:
         """w = min(1, D/N)."""
@@ -168,27 +170,27 @@ class FisherRows(_AtLine):
         return whole
 
     def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
-        """Rows, N and which records count, of some records after the other, few enough to stay near the processor.
+        """Rows and parts of some records after the other, few enough to stay near the processor.
 
-        Each is overwritten by the next, and u, h and r of the parts are used up.
+        Each is overwritten by the next, and u and h of the parts are used up.
         """
         k, (gram, cross) = self.features, self.steps
         room = aligned(2 * k + 1)
         for piece in pieces(codes.shape[1]):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
-            u, h, r, size, keep = parts
+            u, h, r, size, keep, _ = parts
             w = self.weights(size)
-            r *= w
-            r *= cross
             h *= w
             h *= gram
             np.sqrt(h, out=h)
+            w *= r
+            w *= cross
             if keep is not None:
                 h *= keep
-                r *= keep
+                w *= keep
             np.multiply(u, h, out=own[:k])
-            np.multiply(u, r, out=own[k:-1])
+            np.multiply(u, w, out=own[k:-1])
             yield piece, _jointly_within(own[:-1]), parts
 
 
@@ -308,7 +310,7 @@ class FisherScores(_AtLine):
         whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
             for piece in pieces(codes.shape[1]):
-                u, _, r, size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                u, _, r, size, keep, _ = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r *= self.weights(size)
                 r *= self.steps
                 if keep is not None:
@@ -334,7 +336,7 @@ class InformationIndices(_AtLine):
 
     def __call__(self, codes: Array) -> Array:
         with np.errstate(all="ignore"):
-            size, keep = self.parts(codes)[3:]
+            size, keep = self.parts(codes)[3:5]
             size *= size
         cell = cell_among(self.edges.tolist(), size)
         if keep is not None:
@@ -344,7 +346,12 @@ class InformationIndices(_AtLine):
 
 @dataclass(frozen=True)
 class Excess(_AtLine):
-    """min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other."""
+    """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
+    logit, |r|/m of other families (`mechanisms.fisher_families`).
+
+    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
+    is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
+    """
 
     width: int = field(default=1, init=False)
     l1: int = field(default=BOUND, init=False)
@@ -355,13 +362,15 @@ class Excess(_AtLine):
             return self.beyond(self.parts(codes))
 
     def beyond(self, parts: _Parts) -> Array:
-        """The same from the parts, whose N is used up."""
+        """The same from the parts, whose r and N are used up."""
         size, keep = parts.size, parts.keep
         size /= self.bound
         size -= 1.0
         # fmin: what is no number counts as far out
         np.fmin(size, 1.0, out=size)
         np.maximum(size, 0.0, out=size)
+        size *= self.family.missed(parts.residual, parts.most)
+        np.fmin(size, 1.0, out=size)
         size *= float(BOUND)
         np.rint(size, out=size)
         if keep is not None:

@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
@@ -45,6 +45,8 @@ from confide.results.intervals import Intervals
 from confide.schema import Categorical, Practice, Schema
 
 __all__ = ["Histogram", "Place", "Quantile", "rank_scores"]
+
+stats = later("scipy.stats")
 
 # Shares of epsilon: the count; of each quantile's part of the rest, the estimate and either end.
 _COUNT_SHARE = Fraction(1, 10)

@@ -15,7 +15,6 @@ from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from confide.errors import PrivacyError
 
@@ -52,6 +51,8 @@ class _Keystream:
         self._key()
 
     def _key(self) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # only who draws waits for it
+
         secret = os.urandom(KEY_BYTES + BLOCK_BYTES)
         cipher = Cipher(algorithms.AES(secret[:KEY_BYTES]), modes.CTR(secret[KEY_BYTES:]))
         self._encrypt: Callable[[bytes], bytes] = cipher.encryptor().update

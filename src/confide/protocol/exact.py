@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import clean
+
 __all__ = [
     "array_from_dict",
     "array_to_dict",
@@ -47,17 +49,6 @@ def digest(value: Any) -> str:
     (True, 64)
     """
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
-
-
-def clean(text: str) -> str:
-    r"""Text on one line that a terminal, a plot and a page show as it is; what does not print becomes an escape.
-
-    Names come from files that others wrote: control characters could repaint a terminal or turn a line around.
-
-    >>> clean("age\n\x1b[2J")
-    'age\\n\\x1b[2J'
-    """
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def pack(value: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.linalg import block_diag
+from scipy import special
 
+from confide._lazy import later
 from confide.mechanisms.factor_levels import FactorLevels
 from confide.mechanisms.level_sums import LevelRows, LevelScores, SquaredRows
 from confide.protocol import Release
@@ -26,6 +26,8 @@ from confide.schema import Design
 
 __all__ = ["COVERS", "TARGET", "Reading", "read"]
 
+linalg = later("scipy.linalg")
+
 Array = NDArray[np.float64]
 
 TARGET = "least squares of all complete records"
@@ -39,7 +41,7 @@ _SUBSET = (
 )
 # No coefficient's sampling variance is below this share of that of equal variances: noise may leave almost nothing of a meat.
 _LEAST = 0.7
-_NORMAL = float(stats.norm.ppf(0.975))
+_NORMAL = float(special.ndtri(0.975))
 # R squared is printed where its interval is at most this wide.
 _WIDEST = 0.2
 # Levels that a legend counts one by one.
@@ -246,10 +248,10 @@ class Reading:
             back = np.linalg.solve(spread, fitted.inverse)
             shape, sd = self.variance * back @ fitted.gram @ back.T, np.full_like(values, one)
         nothing = np.zeros((p, p))
-        values, sd, shape = (block_diag(part, nothing) for part in (values, sd, (shape + shape.T) / 2))
+        values, sd, shape = (linalg.block_diag(part, nothing) for part in (values, sd, (shape + shape.T) / 2))
         return JointLaw(
             units=half * np.hstack([spread, fitted.inverse])[self.columns],
-            noise=block_diag(np.zeros((len(values) - p,) * 2), fitted.noise),
+            noise=linalg.block_diag(np.zeros((len(values) - p,) * 2), fitted.noise),
             meats=(NoisyMeat(values, sd, shape, uncertain),),
             records=behind[self.columns],
             key=(self.release.sha256, ",".join(map(str, self.columns))),

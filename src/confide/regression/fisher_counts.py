@@ -195,12 +195,12 @@ def less_words(share: float) -> str:
     )
 
 
-def less_assumption(biases: Array, residual: float) -> list[str]:
-    """What intervals of counts rest on where records count less. biases: at that mean residual, in half-widths."""
+def less_assumption(biases: Array) -> list[str]:
+    """What intervals of counts rest on where records count less. biases: with all residuals in one direction, in half-widths."""
     price = float((1 + biases).max()) if len(biases) else 1.0
     if price <= _SAID:
         return []
     return [
-        f"assumed: the records that count less miss the line as little as the others; were their mean residual {residual}, all in one "
-        f"direction, intervals would be up to {plain(price)} times as wide"
+        "assumed: the records that count less miss the line as little as the others; were their residuals, whose sizes are counted, all in "
+        f"one direction, intervals would be up to {plain(price)} times as wide"
     ]

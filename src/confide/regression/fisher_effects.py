@@ -8,7 +8,8 @@ Of the logit and of counts R h is the mean's slope itself, so that R v'A v/n~ is
 it is another function of eta, and no released number holds its mean. How the mean slope changes with the coefficients, E z d2m/deta2, is
 taken from the made points (`regression.fisher_start`) at the released line; it carries the estimate over the last step, and the error of
 the coefficients into that of the effects. Its own sampling variance, Var h/n, comes from the points, too; that it hangs together with the
-coefficients' is left out. Records that count less take from sum w h at most max h times the paid excess, a bias in the interval.
+coefficients' is left out. Records that count less take from sum w h at most max h times their number, of which the histogram
+of N^2 gives a bound: a bias in the interval.
 All of it is post-processing.
 """
 
@@ -22,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.fisher_families import PROBIT, Counts
-from confide.mechanisms.rows import BOUND
 from confide.noise import keyed_generator
 from confide.regression.fisher_start import made_points
 
@@ -33,7 +33,6 @@ __all__ = ["MeanSlope", "mean_slope"]
 
 Array = NDArray[np.float64]
 
-_ONE_SIDED = 1.645
 # The step of a central difference in eta.
 _STEP = 1e-3
 
@@ -69,9 +68,8 @@ def mean_slope(read: FisherReading) -> MeanSlope | None:
     value = total / records + float(in_z @ (line - before))
     count_sd = sqrt(read.release["count"].variance)
     variance = (noise / records) ** 2 + (value * count_sd / records) ** 2 + float(slopes.var()) / records
-    excess = read.release["excess"]
-    less = max((float(excess.decode()[0]) + _ONE_SIDED * sqrt(excess.variance)) / BOUND, 0.0)
+    less = float(np.asarray(public["less"])[0])
     most = float(slopes.max()) if isinstance(family, Counts) else 0.25
     # coefficients in the data's units are J theta
     gradient = np.asarray(np.linalg.solve(read.units.T, in_z), dtype=np.float64)
-    return MeanSlope(value, gradient, variance, less * most / records)
+    return MeanSlope(value, gradient, variance, less * most)

@@ -1,6 +1,6 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-Two noisy counts of a level's records with its rarer outcome follow from the last round, and both must be seen. With N_l records and mean
+Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
 log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s over
 records (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
 it lags behind the first, since a step moves log-odds by about one, but its noise is another.
@@ -8,8 +8,8 @@ it lags behind the first, since a step moves log-odds by about one, but its nois
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import pi, sqrt
 from typing import Any
 
@@ -19,16 +19,18 @@ from scipy.special import expit
 
 from confide.mechanisms.fisher_families import LOGIT, Counts, Family
 from confide.mechanisms.rows import Box
-from confide.regression.level_counts import base_levels, counted_levels
+from confide.regression.fisher_hidden import Level, levels_of
+from confide.regression.level_counts import base_levels
+from confide.regression.scaling import extent
 from confide.results.levels import LevelCount
 from confide.schema import Design
 from confide.schema.term import Indicator
 
-__all__ = ["QuietLevel", "Seen", "quiet_words"]
+__all__ = ["QuietLevel", "Seen", "places_of", "quiet_words"]
 
 Array = NDArray[np.float64]
 
-# With fewer records of an outcome than this a coefficient has no normal distribution to speak of.
+# With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
 # By outcome: 0, 1, or counts of any size.
 _SAID = ("without the outcome", "with the outcome", "counted in all")
@@ -65,33 +67,35 @@ class Seen:
 
     def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
-        m, nothing = self.moments, np.zeros_like(self.moments)
-        totals = ((m[0], nothing), (m @ self.before, nothing), (m @ self.line, m @ self.noise @ m), self.surprise)
-        counted = ([*counted_levels(design, schema, own, box=self.box), *_values(design, own)] for own in totals)
+        totals, noise = self.surprise
         damped, damped_before = self._damped(self.line), self._damped(self.before)
         found = []
-        for size, first, last, surprise in zip(*counted, strict=True):
-            share = max(size.count, _LEAST_SHARE)
-            mean, error = last.count / share, last.sd / share
+        for level in levels_of(design, schema, self.box):
+            weights, mean = level.weights, self._mean(design, level)
+            eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
             # of the outcome that the released line says is the rarer; of counts there is one side
-            sign, number = (-1.0 if mean > 0 and not self._counts else 1.0), share * self.records
-            rarer, steep = self._expected(sign * mean, damped)
-            expects = replace(last, count=number * rarer, sd=number * steep * error)
-            before = sign * first.count / share
-            expected, unit = number * self._expected(before, damped_before)[0], self._unit(before)
+            sign, number = (
+                (-1.0 if eta > 0 and not self._counts else 1.0),
+                max(float(weights @ self.moments[0]), _LEAST_SHARE) * self.records,
+            )
+            rarer, steep = self._expected(number, sign * eta, damped)
+            before = sign * float(mean @ self.before)
+            expected, unit = self._expected(number, before, damped_before)[0], self._unit(before)
+            missed, unsure = float(weights @ totals), sqrt(max(float(weights @ noise @ weights), 0.0))
             counts = (
-                expects,
-                replace(surprise, count=expected + sign * unit * surprise.count, sd=unit * surprise.sd),
+                LevelCount(level.column, level.name, rarer, steep * error),
+                LevelCount(level.column, level.name, expected + sign * unit * missed, unit * unsure),
             )
             one = min(counts, key=lambda count: count.count - count.margin)
             if self._hidden(counts, expected):
-                found.append(QuietLevel(one, 2 if self._counts else int(sign > 0), _places(design, schema, one)))
+                outcome = 2 if self._counts else int(sign > 0)
+                found.append(QuietLevel(one, outcome, places_of(design, schema, level.column, level.name)))
         return found
 
     def _hidden(self, counts: tuple[LevelCount, LevelCount], expected: float) -> bool:
         """Whether a level cannot be told. expected: its count by the line before the last round."""
         if not self._counts:
-            return any(not count.seen or count.count < _FEWEST for count in counts)
+            return any(count.count - count.margin < _FEWEST for count in counts)
         # by what was expected rather than by what came: a level that is answered by luck of its noise is answered too high
         expects, came = counts
         return (
@@ -102,13 +106,13 @@ class Seen:
     def _counts(self) -> bool:
         return isinstance(self.family, Counts)
 
-    def _expected(self, eta: float, damped: float) -> tuple[float, float]:
-        """The mean outcome of a record where eta has this mean, and its derivative. damped: of a line."""
+    def _expected(self, number: float, eta: float, damped: float) -> tuple[float, float]:
+        """What so many records count where eta has this mean, and its derivative. damped: of a line."""
         if self.family == LOGIT:
             mean = float(expit(eta * damped))
-            return mean, mean * (1 - mean)
+            return number * mean, number * mean * (1 - mean)
         at = np.array([eta if self._counts else eta * damped])
-        return float(self.family.mean(at)[0]), float(self.family.slope(at)[0])
+        return number * float(self.family.mean(at)[0]), number * float(self.family.slope(at)[0])
 
     def _unit(self, eta: float) -> float:
         """How many outcomes one unit of the score stands for."""
@@ -117,35 +121,39 @@ class Seen:
         at = np.array([eta])
         return float(self.family.slope(at)[0] / self.family.information(at)[0])
 
+    def _mean(self, design: Design, level: Level) -> Array:
+        """The mean of z over the records of a level, (k,): exactly in its own columns, as the moments say and within bounds in others."""
+        mean = level.weights @ self.moments / max(float(level.weights @ self.moments[0]), _LEAST_SHARE)
+        low, high = extent(design, self.box)
+        mean = np.concatenate([[1.0], np.clip(mean[1:], low, high)])
+        middle, half = self.box.arrays
+        for j, term in enumerate(design.terms):
+            part = term.parts[0] if len(term.parts) == 1 else None
+            if isinstance(part, Indicator) and part.column == level.column:
+                own = term.name == f"{level.column}[T.{level.name}]"
+            elif term.plain == level.column:
+                own = level.name == "1"
+            else:
+                continue
+            mean[1 + j] = (float(own) - middle[j]) / half[j]
+        return np.asarray(mean)
+
     def _damped(self, line: Array) -> float:
         """c of a line."""
         varying = float(line @ self.moments @ line) - float(self.moments[0] @ line) ** 2
         return 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
 
 
-def _values(design: Design, totals: tuple[Array, Array]) -> Iterator[LevelCount]:
-    """Counts of the values 0 and 1 of plain columns."""
-    values, noise = totals
-    for j, term in enumerate(design.terms):
-        if term.binary and term.plain is not None:
-            for value, sign in (("0", -1.0), ("1", 1.0)):
-                weights = np.zeros(len(values))
-                weights[0], weights[1 + j] = 0.5, sign / 2
-                yield LevelCount(
-                    term.name, value, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0))
-                )
-
-
-def _places(design: Design, schema: Mapping[str, Any], level: LevelCount) -> tuple[int, ...]:
+def places_of(design: Design, schema: Mapping[str, Any], column: str, level: str) -> tuple[int, ...]:
     """Coefficients that hang on a level: its own, or all of the column and the intercept where the others compare with it."""
     parts = [term.parts[0] if len(term.parts) == 1 else None for term in design.terms]
-    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == level.column]
+    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == column]
     if not own:
-        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == level.column)
-        return (0, place) if level.level == "0" else (place,)
-    if base_levels(design, schema).get(level.column) == level.level:
+        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == column)
+        return (0, place) if level == "0" else (place,)
+    if base_levels(design, schema).get(column) == level:
         return (0, *own)
-    return tuple(place for place in own if design.terms[place - 1].name == f"{level.column}[T.{level.level}]")
+    return tuple(place for place in own if design.terms[place - 1].name == f"{column}[T.{level}]")
 
 
 def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:

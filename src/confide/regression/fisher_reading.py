@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from confide._lazy import later
 from confide.mechanisms.fisher_families import LOGIT, Counts, Family
 from confide.mechanisms.fisher_rows import FisherScores
 from confide.mechanisms.ranges import ranged
@@ -29,8 +29,10 @@ from confide.regression.fisher_counts import (
     too_far_words,
 )
 from confide.regression.fisher_effects import mean_slope
-from confide.regression.fisher_levels import QuietLevel, Seen, quiet_words
-from confide.regression.fisher_rounds import FisherRound, scored, steps_of
+from confide.regression.fisher_hidden import Held, levels_of
+from confide.regression.fisher_levels import QuietLevel, Seen, places_of, quiet_words
+from confide.regression.fisher_needs import assumed_words, held_words, safe_words
+from confide.regression.fisher_rounds import FisherRound, linear_round, scored, steps_of
 from confide.regression.fisher_sandwich import FisherSandwich
 from confide.regression.linear import legend
 from confide.regression.logistic_design import log_odds
@@ -43,11 +45,13 @@ from confide.schema import Design
 
 __all__ = ["FisherReading"]
 
+stats = later("scipy.stats")
+
 Array = NDArray[np.float64]
 
 # Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
 _AT_RISK = 5.0
-# The mean residual of records that count less, at most; and how far below its noisy number the excess is taken to be.
+# How far above its noisy number the excess may be.
 _ONE_SIDED = 1.645
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
@@ -94,8 +98,18 @@ class FisherReading:
         return scored(self.design, self.release)
 
     @cached_property
+    def held(self) -> Held:
+        """The levels that the last step could not tell."""
+        levels = levels_of(self.design, self.release.plan.schema, self.box)
+        return Held.of(self.last.gram, self.last.sd_gram, self._public("transform"), self._public("moments"), levels)
+
+    @cached_property
     def sandwich(self) -> FisherSandwich:
-        """The sums, and the coefficients in units of the data."""
+        """The sums in the directions that can be told, and the coefficients in units of the data."""
+        return self._whole.within(self.held.basis)
+
+    @cached_property
+    def _whole(self) -> FisherSandwich:
         bound = float(self._public("bound")[0])
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
         units = self.units
@@ -174,30 +188,68 @@ class FisherReading:
         """A bound on what counts above the cut may move each coefficient, (k,)."""
         own = self.scored_family
         share = missing(self.release, self.design, own, self._records) if isinstance(own, Counts) else 0.0
-        return np.asarray(TAIL_FEATURES * share * np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1))
+        return np.asarray(TAIL_FEATURES * share * self._lengths)
 
     @cached_property
     def bias(self) -> Array:
+        """A bound on the bias of each coefficient, (k,): from records that count less, and from levels held at the line before."""
+        return self._weighted + self._from_held
+
+    @cached_property
+    def _from_held(self) -> Array:
+        """What records of levels that are held may move each coefficient, (k,)."""
+        return self.held.bias(self._lengths, *self._held_counts, span=self.family.span)
+
+    @cached_property
+    def _held_counts(self) -> tuple[Array, Array]:
+        """About how many records the levels held have, and the sds of the noise in it, (levels,) each."""
+        if not self.held.levels:
+            return np.empty(0), np.empty(0)
+        linear = linear_round(self.design, self.release, self.box)
+        weights = np.array([one.weights for one in self.held.levels])
+        scale = self._records / linear.count
+        sds = linear.sd_gram * np.sqrt((weights[:, 0] ** 2 + (weights**2).sum(axis=1)) / 2) * scale
+        return weights @ self._public("moments")[0] * self._records, sds
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """|C A^-1| of each coefficient, (k,): what a score of length one moves it by, at most."""
+        return np.asarray(np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1))
+
+    @cached_property
+    def _weighted(self) -> Array:
         """A bound on what records that count less may move each coefficient at risk, (k,)."""
         if self.weighted:
             return np.zeros(len(self.design.terms) + 1)
+        seen, hidden = self._excess
+        bound = float(self._public("bound")[0])
+        own = self._lengths
+        # others move with these as far as they hang together, by what was seen
+        half = np.maximum(self._half, 1e-300)
+        part = np.where(self._at_risk, bound * seen * own, 0.0) / half
+        along = (np.abs(self.sandwich.correlation()) * part).max(axis=1) * half
+        return np.where(self._at_risk, bound * (seen + TAIL_RESIDUAL * hidden) * own, along)
+
+    @property
+    def _excess(self) -> tuple[float, float]:
+        """The noisy excess, and what its noise may hide."""
         excess = self.release["excess"]
-        count = (float(excess.decode()[0]) + _ONE_SIDED * sqrt(excess.variance)) / BOUND
-        moved = TAIL_RESIDUAL * float(self._public("bound")[0]) * max(count, 0.0)
-        own = np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1)
-        at_risk = np.array([False, *(self.reach.get(j, (0.0, 0.0))[1] > _AT_RISK for j in range(len(own) - 1))])
-        return np.where(at_risk, moved * own, 0.0)
+        return max(float(excess.decode()[0]), 0.0) / BOUND, _ONE_SIDED * sqrt(excess.variance) / BOUND
+
+    @cached_property
+    def _at_risk(self) -> NDArray[np.bool_]:
+        """The coefficients of features whose bounds reach far beyond their private range, (k,)."""
+        return np.array([False, *(self.reach.get(j, (0.0, 0.0))[1] > _AT_RISK for j in range(len(self.design.terms)))])
 
     @cached_property
     def seen_bias(self) -> Array:
         """Counts: what records that are seen to count less would move each coefficient, were their residuals all against the line in one
         direction, (k,). Means grow so fast that they do count less within any reach. It is no part of an interval.
         """
-        own = np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1)
+        own = self._lengths
         if self.weighted or not isinstance(self.family, Counts):
             return np.zeros(len(own))
-        seen = max(float(self.release["excess"].decode()[0]) / BOUND, 0.0)
-        return np.where(self.bias > 0, 0.0, TAIL_RESIDUAL * float(self._public("bound")[0]) * seen * own)
+        return np.where(self._at_risk, 0.0, float(self._public("bound")[0]) * self._excess[0] * own)
 
     @cached_property
     def _half(self) -> Array:
@@ -208,7 +260,8 @@ class FisherReading:
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
         transform, s = self._public("transform"), self.sandwich
-        noise, back = transform @ s.bread @ s.noise @ s.bread @ transform.T, np.linalg.inv(transform)
+        told, back = transform @ self.held.basis, np.linalg.inv(transform)
+        noise = told @ s.bread @ s.noise @ s.bread @ told.T
         surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
         lines = self._public("line"), self._public("meat_line")
         seen = Seen(*lines, noise, surprise, self._public("moments"), self._records, self.box, self.scored_family)
@@ -218,8 +271,17 @@ class FisherReading:
     def _wide(self) -> list[int]:
         """Coefficients that records far out in wide bounds may move unseen."""
         # the same records are behind all of them: too much for one is an assumption too far for all
-        biased = np.flatnonzero(self.bias > 0) if (self.bias > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
+        own = np.where(self._at_risk, self._weighted, 0.0)
+        biased = np.flatnonzero(own > 0) if (own > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
         return sorted({*(1 + j for j in self.far), *map(int, biased)})
+
+    @cached_property
+    def _apart(self) -> list[int]:
+        """Coefficients that hang on a level that is held, and those that its records may move too far."""
+        schema = self.release.plan.schema
+        own = (places_of(self.design, schema, one.column, one.name) for one in self.held.levels)
+        moved = np.flatnonzero(self._from_held > _TOO_MUCH * self._half)
+        return sorted({*(j for places in own for j in places), *map(int, moved)})
 
     @cached_property
     def _tied(self) -> dict[int, int]:
@@ -227,10 +289,11 @@ class FisherReading:
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])
+        moved = self._weighted > _TOO_MUCH * self._half
         return {
             j: self._wide[int(np.argmax(row))]
             for j, row in enumerate(correlation)
-            if j and j not in self._wide and row.max() > _TIED
+            if j and j not in self._wide and (moved[j] or row.max() > _TIED)
         }
 
     # the table ----------------------------------------------------------------------------------------------------------
@@ -246,16 +309,24 @@ class FisherReading:
         reason = self._weak()
         if reason:
             return self._points("weak", reason)
-        hidden = sorted({*self._wide, *self._tied, *(j for one in self.quiet for j in one.places)})
+        hidden = sorted({*self._wide, *self._tied, *self._apart, *(j for one in self.quiet for j in one.places)})
         if hidden and len({*hidden, 0}) > len(self.design.terms):
             return self._points("weak", self._reasons())
         return self._intervals(hidden)
 
+    @property
+    def _settling(self) -> Array:
+        """A basis of the directions that must have settled: all but those of levels that are not answered, (k, fewer)."""
+        quiet = {(one.count.column, one.count.level) for one in self.quiet}
+        levels = levels_of(self.design, self.release.plan.schema, self.box)
+        lost = [one for one in levels if (one.column, one.name) in quiet]
+        return self.held.beside(self._public("transform"), lost) if lost else self.held.basis
+
     def _weak(self) -> str:
         """Why there is no interval at all, "" where there may be."""
         s = self.sandwich
-        if s.least < self.last.norm:
-            demand = self.last.norm / s.least
+        if s.least < s.last.norm:
+            demand = s.last.norm / s.least
             names = [name for name, own in zip(self.design.names, s.demand, strict=True) if own > 1] or list(
                 self.design.names
             )
@@ -263,13 +334,16 @@ class FisherReading:
             return "; ".join(
                 [*wide, *quiet_words(self.quiet), demand_words(names, [demand] * len(names), self._records)]
             )
-        slopes = np.asarray(self._public("meat_line"))[1:]
+        basis = self._settling
+        moving = self._whole.within(basis)
+        line = basis @ (basis.T @ np.linalg.solve(self._public("transform"), self._public("meat_line")))
+        slopes = (self._public("transform") @ line)[1:]
         moments = self._public("moments")
         mean = moments[0, 1:]
         spread = sqrt(max(float(slopes @ (moments[1:, 1:] - np.outer(mean, mean)) @ slopes), 0.0))
-        size = float(np.linalg.norm(s.delta))
+        size = float(np.linalg.norm(moving.delta))
         steep = spread > _STEEP and (steps_of(self.release.statistics) < 4 or size > _SHORT_STEP)
-        if steep or s.travelled > _TRAVELLED:
+        if steep or moving.travelled > _TRAVELLED:
             return (
                 "the steps did not settle: the last one still moved the line by more than its noise"
                 if not steep
@@ -307,7 +381,7 @@ class FisherReading:
         unknown = np.full((len(self.design.names),) * 2, nan)
         delta = self.last.shrunken(keyed_generator(self.release.sha256, self.question.sha256), self.scored_family.scale)
         return self._made(
-            estimates=self.sandwich.rows @ delta + self.sandwich.shift,
+            estimates=self._whole.rows @ delta + self._whole.shift,
             covariance=unknown,
             df=nan,
             noise_variance=unknown[0],
@@ -354,25 +428,18 @@ class FisherReading:
             shown = [j for j in range(len(self._half)) if j not in hidden]
             said += cut_assumption(own, s.noise_variance[shown] / np.diag(s.covariance)[shown])
             if not self.weighted:
-                said += less_assumption(self.seen_bias[shown] / self._half[shown], TAIL_RESIDUAL)
+                said += less_assumption(self.seen_bias[shown] / self._half[shown])
         return said
 
     def _assumption(self, hidden: list[int]) -> str:
-        """What the intervals rest on where records count less."""
-        shown = [j for j in np.flatnonzero(self.bias > 0) if j not in hidden]
+        """What the intervals rest on where records count less, and what they would be without it."""
+        shown = [j for j in np.flatnonzero((self._weighted > 0) & self._at_risk) if j not in hidden]
         if not shown:
-            return (
-                f"no answered feature's bounds reach beyond {_AT_RISK:g} half-widths of its private range, so that records that count less "
-                "are taken to move no coefficient"
-            )
-        price = max(
-            float((self._half[j] + self.bias[j] / TAIL_RESIDUAL) / (self._half[j] + self.bias[j])) for j in shown
-        )
-        names = ", ".join(self.design.names[j] for j in shown)
-        return (
-            f"assumed for {names}: records that count less have a mean residual of at most {TAIL_RESIDUAL}, whose bias is in the "
-            f"intervals; without that (at most 1) they are {'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
-        )
+            return safe_words(_AT_RISK)
+        worst = float(self._public("bound")[0] * self._public("less")[0]) * self._records * self._lengths
+        price = max(float((self._half[j] + worst[j]) / (self._half[j] + self.bias[j])) for j in shown)
+        names, squared = [self.design.names[j] for j in shown], self.family == LOGIT
+        return assumed_words(names, TAIL_RESIDUAL, price, squared=squared)
 
     def _too_wide(self, j: int) -> str:
         """The sentence on the bounds of a feature."""
@@ -392,4 +459,5 @@ class FisherReading:
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
-        return "; ".join([*parts, *quiet_words(self.quiet)])
+        held = held_words(self.design, self.release.plan.schema, self.held.levels, *self._held_counts)
+        return "; ".join([*parts, *held, *quiet_words(self.quiet)])

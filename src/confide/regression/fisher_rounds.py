@@ -1,4 +1,4 @@
-"""The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, one last step, its meat.
+"""The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
 
 Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
 (`mechanisms.fisher_rows`), the histograms of N^2 and of counts (`mechanisms.count_cells`), the excess and the meat are Gaussian
@@ -43,11 +43,12 @@ from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan,
 from confide.protocol.exact import digest
 from confide.regression.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.regression.fisher_counts import CountCut, spacing
+from confide.regression.fisher_hidden import Held, levels_of
 from confide.regression.fisher_settled import settled
 from confide.regression.fisher_start import made_points, started
 from confide.schema import Design
 
-__all__ = ["PASSES", "FisherRound", "FisherRounds", "scored", "steps_of"]
+__all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
 
 Array = NDArray[np.float64]
 _Map = TypeVar("_Map", FisherRows, FisherScores, InformationIndices, Excess)
@@ -55,10 +56,10 @@ _Map = TypeVar("_Map", FisherRows, FisherScores, InformationIndices, Excess)
 #: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
 PASSES = 9
 # Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
-_COMMON = {"count": 1, "leverage": 2, "excess": 2, "meat": 6}
-# Of counts, for the histogram that says where they are cut.
+_COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
+# Of counts, for the histogram that says where they are cut; ranges and rounds give it up in proportion.
 _COUNTS = {"counts": 2}
-_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 46
+_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
 # From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
 # How the linear round splits between moments, products and square; its residual variance, of an outcome of -1 or 1.
@@ -105,6 +106,10 @@ class FisherRound:
         """e: about the operator norm of the noise of A."""
         return self.sd_gram * sqrt(2 * len(self.cross))
 
+    def within(self, basis: Array) -> Self:
+        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
+        return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
+
     def shrunken(self, generator: np.random.Generator, scale: float = 1.0) -> Array:
         """The correction with the noise filtered out. scale: R, of the family."""
         system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0 / scale)
@@ -127,6 +132,16 @@ def scored(design: Design, release: Any) -> FisherRound:
     rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
     name = "last" if "last" in release.statistics else "short last"
     return FisherRound.decoded(release[name], rows)
+
+
+def linear_round(design: Design, release: Any, box: Box) -> Round:
+    """The linear round of a release, with features measured from `box`."""
+    name = "linear" if "linear" in release.statistics else "short linear"
+    return Round.decoded(release[name], _linear(design), Frame.start(box), _cap(design))
+
+
+def _linear(design: Design) -> BlockGram:
+    return BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
 
 
 @dataclass(frozen=True)
@@ -171,7 +186,7 @@ class FisherRounds:
             made["counts"] = SizeCells(CountIndices(design))
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
-        made |= dict.fromkeys(("linear", "short linear"), BlockGram(WhitenedRows(design), multipliers(*_SPLIT)))
+        made |= dict.fromkeys(("linear", "short linear"), _linear(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
         made["leverage"] = SizeCells(InformationIndices(design, family=family))
@@ -265,8 +280,10 @@ class _Draw:
         alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
         gram = begun.information(records)
         less = 0.0
+        # the last steps and the round after them have one bound, and so one line to settle at
+        first_wide = steps[max(len(steps) - 2, min(1, len(steps) - 1))]
         for name in steps:
-            if name == steps[-1]:
+            if name == first_wide:
                 mu = BOUND / self._sd(last)
                 alpha = chosen_kappa(gram, mu) / sqrt(k)
                 found = self._bound(frame, alpha, gram, mu, records)
@@ -276,7 +293,10 @@ class _Draw:
             delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())), self.family.scale)
             frame = _moved(frame, delta)
         done, _ = self._round(last, frame, alpha, bound, excess=True)
-        delta, change = self._settled(begun, frame, done, records)
+        # along levels that noise hides there is no step
+        levels = levels_of(self.design, self.plan.schema, frame.box)
+        held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
+        delta, change = self._settled(begun, frame, done, held.basis, records)
         final = _moved(frame, delta)
         meat = self.plan.statistic("meat")
         assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
@@ -301,20 +321,18 @@ class _Draw:
         }
 
     def _settled(
-        self, begun: _Begun, frame: Frame, done: FisherRound, records: float
+        self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, records: float
     ) -> tuple[Array, NDArray[Any] | None]:
-        """The last step, and the change of A on its way; of the logit, whose mean bends little, in first order and without."""
+        """The last step (k,), in the space of `basis`, and the change of A on its way (k, k); of the logit, whose mean bends little, in
+        first order and without.
+        """
+        own = done.within(basis)
         if self.family == LOGIT:
-            return done.solved, None
-        return settled(
-            done.gram,
-            done.cross,
-            done.solved,
-            begun.points @ frame.matrix,
-            begun.points @ frame.line,
-            records,
-            self.family,
-        )
+            return basis @ own.solved, None
+        u = begun.points @ frame.matrix @ basis
+        eta = begun.points @ frame.line
+        delta, change = settled(own.gram, own.cross, own.solved, u, eta, records, self.family)
+        return basis @ delta, basis @ change @ basis.T
 
     def _at(self, rows: _Map, frame: Frame, alpha: float, bound: float) -> _Map:
         """The map at a line, of the family as it is cut by then."""

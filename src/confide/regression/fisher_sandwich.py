@@ -13,7 +13,7 @@ than the model's. The variance of counts is often a multiple of the model's: the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,6 +49,12 @@ class FisherSandwich:
     scale: float = 1.0
     moved: Array | None = None
     dispersed: bool = False
+
+    def within(self, basis: Array) -> FisherSandwich:
+        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
+        moved = None if self.moved is None else basis.T @ self.moved
+        meat = basis.T @ self.meat @ basis
+        return replace(self, last=self.last.within(basis), meat=meat, rows=self.rows @ basis, moved=moved)
 
     @cached_property
     def _eigen(self) -> tuple[Array, Array]:

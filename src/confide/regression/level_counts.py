@@ -19,7 +19,7 @@ from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Categorical, Design, Schema
 from confide.schema.term import Indicator
 
-__all__ = ["base_levels", "counted_levels", "totals_of_gram", "unseen_levels"]
+__all__ = ["base_levels", "counted_levels", "level_weights", "totals_of_gram", "unseen_levels"]
 
 Array = NDArray[np.float64]
 
@@ -77,6 +77,11 @@ def counted_levels(
         LevelCount(column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace)
         for column, level, weights in _levels(design, Schema.from_dict(schema), middle, half, keep)
     ]
+
+
+def level_weights(design: Design, schema: Mapping[str, Any], box: Box) -> list[tuple[str, str, Array]]:
+    """(column, level, c) with c'z = 1 at the level and 0 elsewhere, z = (1, x~) from `box`, where the features tell it."""
+    return list(_levels(design, Schema.from_dict(schema), *box.arrays, None))
 
 
 def base_levels(design: Design, schema: Mapping[str, Any]) -> dict[str, str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, nan
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
+from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.protocol import Question
 from confide.regression.bias_aware import BiasAware
@@ -20,7 +19,14 @@ from confide.results import Estimates, check_alpha, student
 from confide.results.words import WITHOUT_NUMBERS, missing_words
 from confide.schema import Design, Schema
 
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
 __all__ = ["LinearEstimates", "kept", "legend"]
+
+stats = later("scipy.stats")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

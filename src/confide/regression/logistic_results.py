@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
+from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.mechanisms.fisher_families import PROBIT
 from confide.regression.model_results import ModelEstimates
 from confide.results import student
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["LogisticEstimates"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from scipy import stats
+from scipy import special
 
 from confide.mechanisms import ClippedResponse
 from confide.protocol import Noisy, Release
@@ -13,7 +13,7 @@ __all__ = ["UNCHECKED", "clipped_responses", "clipped_share", "count_text", "few
 
 # The share above which, with 95 % certainty, a flag is raised.
 _TOLERATED = 0.005
-_TWO_SIDED, _ONE_SIDED = float(stats.norm.ppf(0.975)), float(stats.norm.ppf(0.95))
+_TWO_SIDED, _ONE_SIDED = float(special.ndtri(0.975)), float(special.ndtri(0.95))
 
 UNCHECKED = "not checked (clipping_check=False)"
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.regression.adjusted import adjusted_rows
 from confide.regression.linear import LinearEstimates
 from confide.regression.scaling import factor_name
 from confide.results import wald
 from confide.results.contrasts import Combinations, combine, labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["SharedEstimates"]
 

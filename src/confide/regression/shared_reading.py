@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.linalg import block_diag
+from scipy import special
 
+from confide._lazy import later
 from confide.mechanisms import ClippedResponse
 from confide.mechanisms.rows import Box
 from confide.protocol import Question, Release
@@ -45,6 +45,8 @@ from confide.results.joint_law import JointLaw
 from confide.results.table import DASH
 
 __all__ = ["read"]
+
+linalg = later("scipy.linalg")
 
 Array = NDArray[np.float64]
 
@@ -216,7 +218,7 @@ class _Reading:
         return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance), limit)
 
     def _count(self, moments: NoisyMoments) -> tuple[str, str]:
-        return "Weighted count (noisy)", f"{moments.count:,.0f} ± {stats.norm.ppf(0.975) * moments.sd_gram:,.0f}"
+        return "Weighted count (noisy)", f"{moments.count:,.0f} ± {special.ndtri(0.975) * moments.sd_gram:,.0f}"
 
     def _remarks(self, moments: NoisyMoments, meat: Meat | None) -> tuple[str, ...]:
         """Flags that depend on the question and on noisy numbers: a count within three sds of 0 hints at records that all dropped."""
@@ -305,7 +307,7 @@ class _Reading:
         """What the release says of the errors of all coefficients together."""
         cap = self.layout.cap
         return JointLaw(
-            units=block_diag(*(matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True))),
+            units=linalg.block_diag(*(matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True))),
             noise=np.block(self._noise(fits)),
             meats=tuple(noisy_meat(fitted, meat, cap) for fitted, meat in zip(fits, meats, strict=True)),
             records=np.concatenate(

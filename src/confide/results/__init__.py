@@ -1,9 +1,28 @@
 """What users look at: tables, intervals, tests, plots, the HTML report. Nothing here sees a record."""
 
-from confide.results.contrasts import Combinations
-from confide.results.curve import Curve
-from confide.results.estimates import Estimates, check_alpha
-from confide.results.intervals import Intervals
-from confide.results.wald import WaldTest
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confide._lazy import names
+
+if TYPE_CHECKING:
+    from confide.results.contrasts import Combinations
+    from confide.results.curve import Curve
+    from confide.results.estimates import Estimates, check_alpha
+    from confide.results.intervals import Intervals
+    from confide.results.wald import WaldTest
+else:
+    __getattr__, __dir__ = names(
+        __name__,
+        {
+            "Combinations": "confide.results.contrasts",
+            "Curve": "confide.results.curve",
+            "Estimates": "confide.results.estimates",
+            "Intervals": "confide.results.intervals",
+            "WaldTest": "confide.results.wald",
+            "check_alpha": "confide.results.estimates",
+        },
+    )
 
 __all__ = ["Combinations", "Curve", "Estimates", "Intervals", "WaldTest", "check_alpha"]

@@ -8,10 +8,10 @@ from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates, check_alpha
 from confide.results.wald import WaldTest, restrictions
@@ -19,7 +19,10 @@ from confide.results.words import level_words
 from confide.schema import Design
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
 
 __all__ = ["ClassModel", "ClassTable", "class_names"]
 

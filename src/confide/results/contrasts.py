@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.results import student, wald
 from confide.results.joint_law import JointLaw
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from confide.results.estimates import Estimates
+else:
+    pd = later("pandas")
 
 __all__ = ["Combinations", "combine"]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
+from scipy import special
 
+from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES
@@ -21,9 +21,14 @@ from confide.results.estimates import check_alpha
 from confide.results.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
 
 __all__ = ["Curve", "point_names"]
+
+optimize = later("scipy.optimize")
 
 Array = NDArray[np.float64]
 

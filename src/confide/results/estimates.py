@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES, Release
@@ -23,7 +23,10 @@ from confide.results.table import html, text
 from confide.results.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
 
 __all__ = ["Estimates"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from markupsafe import Markup
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES
@@ -20,7 +20,10 @@ from confide.results.table import environment
 from confide.results.words import SIMULATED, clean
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
 
 __all__ = ["Intervals"]
 

@@ -8,13 +8,17 @@ from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from rich.cells import cell_len, chop_cells
 
+from confide._lazy import later
 from confide.results.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+    from rich import cells as terminal
+
     from confide.results.estimates import Estimates
+else:
+    terminal = later("rich.cells")
 
 __all__ = ["DASH", "Row", "columns", "environment", "facts", "html", "rows", "text", "title", "view"]
 
@@ -134,10 +138,10 @@ def text(result: Estimates, alpha: float) -> str:
     """The table as text: head, estimates, notes; between 78 and 100 columns wide."""
     heads, body = columns(result, alpha), rows(result, alpha)
     sizes = [
-        max(cell_len(cells[place]) for cells in (heads, *(row.cells for row in body))) + 2
+        max(terminal.cell_len(cells[place]) for cells in (heads, *(row.cells for row in body))) + 2
         for place in range(len(heads))
     ]
-    names = min(max(cell_len(row.name) for row in body), WIDEST - sum(sizes))
+    names = min(max(terminal.cell_len(row.name) for row in body), WIDEST - sum(sizes))
     width = max(names + sum(sizes), NARROWEST)
     names = width - sum(sizes)
     lines = [_centred(part, width) for part in _wrap(title(result), width)]
@@ -146,7 +150,7 @@ def text(result: Estimates, alpha: float) -> str:
     lines += ["=" * width, *_head(facts(result), width), "=" * width]
     lines += [_line("", heads, names, sizes), "-" * width]
     for row in body:
-        first, *more = [row.name] if cell_len(row.name) <= names else _wrap(row.name, names - 2)
+        first, *more = [row.name] if terminal.cell_len(row.name) <= names else _wrap(row.name, names - 2)
         lines += [_line(first, row.cells, names, sizes), *(f"  {part}" for part in more)]
     lines.append("=" * width)
     for label, note in notes(result):
@@ -161,7 +165,7 @@ def _line(name: str, cells: Sequence[str], names: int, sizes: Sequence[int]) -> 
 def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
     """Two columns of facts, filled downwards; a fact that is too long for one gets lines of its own below."""
     half = (width - 2) // 2
-    short = [pair for pair in pairs if cell_len(pair[0]) + cell_len(pair[1]) + 3 <= half]
+    short = [pair for pair in pairs if terminal.cell_len(pair[0]) + terminal.cell_len(pair[1]) + 3 <= half]
     left = short[: (len(short) + 1) // 2]
     right = short[len(left) :]
     lines = [_fact(pair, half) for pair in left]
@@ -175,13 +179,13 @@ def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
 
 def _fact(pair: tuple[str, str], size: int) -> str:
     label = f"{pair[0]}:"
-    return label + _right(pair[1], size - cell_len(label))
+    return label + _right(pair[1], size - terminal.cell_len(label))
 
 
 def _labelled(label: str, value: str, width: int) -> list[str]:
     """A label and its text with a hanging indent."""
     indent = 13
-    if cell_len(label) >= indent:
+    if terminal.cell_len(label) >= indent:
         return [*_wrap(label, width), *(" " * indent + part for part in _wrap(value, width - indent))]
     first, *more = _wrap(value, width - indent)
     return [_left(label, indent) + first, *(" " * indent + part for part in more)]
@@ -191,9 +195,9 @@ def _wrap(value: str, width: int) -> list[str]:
     """Lines of at most `width` columns on the screen; words that are longer are cut."""
     lines = [""]
     for word in value.split():
-        for piece in chop_cells(word, width):
+        for piece in terminal.chop_cells(word, width):
             joined = f"{lines[-1]} {piece}" if lines[-1] else piece
-            if cell_len(joined) <= width:
+            if terminal.cell_len(joined) <= width:
                 lines[-1] = joined
             else:
                 lines.append(piece)
@@ -201,15 +205,15 @@ def _wrap(value: str, width: int) -> list[str]:
 
 
 def _left(value: str, width: int) -> str:
-    return value + " " * (width - cell_len(value))
+    return value + " " * (width - terminal.cell_len(value))
 
 
 def _right(value: str, width: int) -> str:
-    return " " * (width - cell_len(value)) + value
+    return " " * (width - terminal.cell_len(value)) + value
 
 
 def _centred(value: str, width: int) -> str:
-    return " " * ((width - cell_len(value)) // 2) + value
+    return " " * ((width - terminal.cell_len(value)) // 2) + value
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------
@@ -217,6 +221,8 @@ def _centred(value: str, width: int) -> str:
 
 def environment() -> Environment:
     """The templates beside this file; every value is escaped, and a missing one is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("confide.results", "."),
         autoescape=True,

@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isinf, isnan, nan
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.results.joint_law import JointLaw
 from confide.results.restrictions import parse
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["WaldTest", "restrictions", "test"]
 

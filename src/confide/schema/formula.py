@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from formulaic.parser import DefaultFormulaParser
-from formulaic.parser.types import ASTNode, Token
-
+from confide._lazy import opened
 from confide.errors import PlanError
 from confide.schema.expression import Expression, parse_expression, quoted, unknown_column, without_backticks
 from confide.schema.schema import Schema
+
+opened("formulaic")  # its parser is all that is used; the rest loads pandas and SciPy
+from formulaic.parser import DefaultFormulaParser  # noqa: E402
+from formulaic.parser.types import ASTNode, Token  # noqa: E402
 
 __all__ = ["Factors", "Formula", "cut", "parse_formula"]
 

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
 from confide.schema.design import Design
 from confide.schema.frames import public_columns
 from confide.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["Practice"]
 

@@ -1,6 +1,21 @@
 """Synthetic tables from a release: rows for those who need rows, and the release beside them for those who need intervals."""
 
-from confide.synthesis.data import SyntheticData
-from confide.synthesis.table import SyntheticTable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confide._lazy import names
+
+if TYPE_CHECKING:
+    from confide.synthesis.data import SyntheticData
+    from confide.synthesis.table import SyntheticTable
+else:
+    __getattr__, __dir__ = names(
+        __name__,
+        {
+            "SyntheticData": "confide.synthesis.data",
+            "SyntheticTable": "confide.synthesis.table",
+        },
+    )
 
 __all__ = ["SyntheticData", "SyntheticTable"]

@@ -16,12 +16,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy import stats
 
 from confide import gate, registry
 from confide.audit.lattice import lattice
 from confide.audit.replay import replay
-from confide.errors import PlanError, PrivacyError
+from confide.errors import PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise
 from confide.protocol import (
@@ -37,14 +36,11 @@ from confide.protocol import (
     mu_squared,
 )
 from confide.protocol.events import paths
-from confide.schema import Practice, Schema
+from confide.schema import Schema
 from confide.sources import read
-from confide.testing.practice import ZeroNoise, codes_of, edge_frame, hostile_frames
+from confide.testing.practice import codes_of, edge_frame, hostile_frames
 
-__all__ = ["CHECKS", "Case", "ContractBroken", "coverage"]
-
-#: Confidence of the two-sided bound that a coverage must miss before it fails (false-alarm rate 0.1 % for each number).
-_CONFIDENCE = 0.999
+__all__ = ["CHECKS", "Case", "ContractBroken"]
 
 
 class ContractBroken(AssertionError):
@@ -281,42 +277,6 @@ def _data_never_raise(case: Case) -> None:
     _expect(log.getvalue() == "", "a log line was written")
 
 
-def coverage(case: Case, replications: int) -> None:
-    """Intervals cover the method's own non-private reference at their stated level (small scale, practice records)."""
-    population = case.schema.sample(100_000, 10)
-    whole = gate.release(case.method, read(population, case.schema), case.privacy, ledger=None, noise=ZeroNoise())
-    result = case.method.infer(whole)
-    truth = getattr(result, "params", None)
-    if truth is None or "no_interval" in result.flags:  # a method of point estimates states no level
-        return
-    truth = _referred(case, population, truth)
-    generator = np.random.Generator(np.random.PCG64(11))
-    hits, runs = np.zeros(len(truth)), 0
-    for seed in range(replications):
-        rows = generator.integers(0, len(population), 2_000)
-        result = case.method.infer(case.release(population.iloc[rows], seed))
-        if result.status != "ok":
-            continue
-        interval = result.conf_int(alpha=0.05).to_numpy()  # type: ignore[attr-defined]
-        hits += (interval[:, 0] <= truth.to_numpy()) & (truth.to_numpy() <= interval[:, 1])
-        runs += 1
-    _expect(runs > 0, "no run had status ok at 2,000 practice records; give a larger privacy= to check_method")
-    for name, hit in zip(truth.index, hits, strict=True):
-        upper = stats.beta.ppf((1 + _CONFIDENCE) / 2, hit + 1, runs - hit) if hit < runs else 1.0
-        _expect(upper >= 0.95, f"{name}: {int(hit)} of {runs} intervals cover, too few for 95 %")
-
-
-def _referred(case: Case, population: pd.DataFrame, own: pd.Series[float]) -> pd.Series[float]:
-    """The reference on the population; the method's own numbers without noise where a release alone determines its target."""
-    try:
-        found = case.method.reference(Practice.of(population, case.schema))
-    except PlanError:
-        return own
-    missing = [str(name) for name in own.index if name not in found]
-    _expect(not missing, f"its reference has no {', '.join(missing[:3])}, which its table has")
-    return pd.Series({name: float(found[name]) for name in own.index})
-
-
 CHECKS: tuple[Callable[..., None], ...] = (
     _describes_itself,
     _plans_from_public_facts,
@@ -328,5 +288,4 @@ CHECKS: tuple[Callable[..., None], ...] = (
     _shows_nothing_else,
     _shows_no_lattice,
     _data_never_raise,
-    coverage,
 )

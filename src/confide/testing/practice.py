@@ -42,9 +42,9 @@ class ZeroNoise:
 
     def exponential_mechanism(self, scores: Any, epsilon: Fraction, sensitivity: Fraction, lengths: Any = None) -> int:
         """The first of the best candidates that have a length."""
-        values = np.asarray(scores, dtype=object)
-        allowed = np.flatnonzero(np.ones(len(values)) if lengths is None else np.asarray(lengths) > 0)
-        return int(max(allowed, key=lambda i: (values[i], -i)))
+        values = np.asarray(scores)
+        allowed = np.arange(len(values)) if lengths is None else np.flatnonzero(np.asarray(lengths) > 0)
+        return int(allowed[np.argmax(values[allowed])])
 
 
 def codes_of(source: Any, record_map: RecordMap) -> NDArray[np.float64]:

@@ -24,7 +24,6 @@ __all__ = [
     "a_unit_of_more_rows_gets_more_noise",
     "bounds_in_l1_hold",
     "digests_name_the_whole_map",
-    "infer_reads_the_release_alone",
     "opaque_numbers_change_with_their_noise",
     "small_counts_are_treated_like_large_ones",
     "what_stands_beside_follows_from_what_leaves",
@@ -152,15 +151,6 @@ def bounds_in_l1_hold(case: Case) -> None:
             )
 
 
-def infer_reads_the_release_alone(case: Case) -> None:
-    """Infer knows nothing but the release: a method made anew, and one that has seen other records, give the same result."""
-    first = case.release(case.schema.sample(200, 16))
-    alone = type(case.method)(**method_parameters(case.method)).infer(first).to_json()
-    _expect(case.method.infer(first).to_json() == alone, "the method remembers the records that it released")
-    case.release(case.schema.sample(350, 17))
-    _expect(case.method.infer(first).to_json() == alone, "the result changes when the method has seen other records")
-
-
 def digests_name_the_whole_map(case: Case) -> None:
     """Two record maps of one digest give the same integers, with the same bounds."""
     seen: dict[str, tuple[RecordMap, Any]] = {}
@@ -220,6 +210,5 @@ SIDE_DOORS: tuple[Callable[[Case], None], ...] = (
     opaque_numbers_change_with_their_noise,
     small_counts_are_treated_like_large_ones,
     what_stands_beside_follows_from_what_leaves,
-    infer_reads_the_release_alone,
     digests_name_the_whole_map,
 )

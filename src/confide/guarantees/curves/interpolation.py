@@ -6,11 +6,13 @@ from collections.abc import Callable
 from math import asinh
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
+from confide._lazy import later
 from confide.guarantees.curves.curve import Floats
 
 __all__ = ["interpolated"]
+
+interpolate = later("scipy.interpolate")
 
 _SMALLEST = 5e-324
 
@@ -29,7 +31,7 @@ def interpolated(profile: Callable[[Floats], Floats], high: float, *, points: in
     at = spread(points)
     logs = np.log(np.maximum(profile(at), _SMALLEST))
     while True:
-        curve = CubicSpline(at, logs)
+        curve = interpolate.CubicSpline(at, logs)
         between = spread(2 * len(at) - 1)[1::2]
         halfway = np.log(np.maximum(profile(between), _SMALLEST))
         error = float(np.abs(halfway - curve(between)).max())
@@ -38,7 +40,7 @@ def interpolated(profile: Callable[[Floats], Floats], high: float, *, points: in
         at, logs = at[order], logs[order]
         if error < 1e-5 or len(at) > 3000:
             break
-    finest, raised = CubicSpline(at, logs), 1 + 4 * error
+    finest, raised = interpolate.CubicSpline(at, logs), 1 + 4 * error
 
     def value(epsilons: Floats) -> Floats:
         return np.asarray(np.minimum(np.exp(finest(np.minimum(epsilons, high))) * raised, 1.0))

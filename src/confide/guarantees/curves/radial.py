@@ -14,12 +14,14 @@ from functools import lru_cache
 from math import exp, lgamma, log, pi, sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import betainc, kve
 
+from confide._lazy import later
 from confide.guarantees.curves.curve import Floats
 
 __all__ = ["Radial", "radial"]
+
+optimize = later("scipy.optimize")
 
 _LOW, _HIGH = -32.0, 8.0  # of s = log r; the mass within e^-32 is below 1e-25 for d >= 2
 _NODES = 64  # of each piece; twice as many change nothing above 1e-12 (tests)
@@ -150,7 +152,7 @@ def _root(function: object, low: float, high: float, otherwise: float) -> float:
     assert callable(function)
     if function(low) * function(high) >= 0:
         return otherwise
-    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14))
+    return float(optimize.brentq(function, low, high, xtol=1e-15, rtol=1e-14))
 
 
 def _log_bessel(order: float, x: Floats) -> Floats:

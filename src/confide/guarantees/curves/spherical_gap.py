@@ -12,12 +12,14 @@ from itertools import pairwise
 from math import exp, lgamma, log, pi, sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 
+from confide._lazy import later
 from confide.guarantees.curves.curve import Floats
 from confide.guarantees.curves.radial import Radial, _rule
 
 __all__ = ["spherical_gap"]
+
+optimize = later("scipy.optimize")
 
 _DEEPEST = -60.0  # of log rho: what lies deeper holds less than e^-110 of the mass
 
@@ -75,13 +77,13 @@ def _reach(law: Radial, c: float, epsilon: float) -> tuple[float, float]:
     if beyond(_DEEPEST) <= 0:
         return 0.0, 0.0
     edge = log(law.edge)
-    top = law.edge if beyond(edge) >= 0 else exp(float(brentq(beyond, _DEEPEST, edge, xtol=1e-13)))
+    top = law.edge if beyond(edge) >= 0 else exp(float(optimize.brentq(beyond, _DEEPEST, edge, xtol=1e-13)))
     half = log(c / 2)
     if epsilon == 0:
         return top, c / 2
     if half <= _DEEPEST or between(_DEEPEST) <= 0 or between(half) >= 0:
         return top, 0.0
-    return top, exp(float(brentq(between, _DEEPEST, half, xtol=1e-13)))
+    return top, exp(float(optimize.brentq(between, _DEEPEST, half, xtol=1e-13)))
 
 
 def _log_norm(d: int) -> float:

@@ -19,14 +19,16 @@ from math import exp, expm1, isinf, log, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
+from confide._lazy import later
 from confide.guarantees.curves.curve import Curve, Floats
 from confide.guarantees.curves.radial import radial
 from confide.guarantees.curves.spherical_gap import spherical_gap
 from confide.guarantees.rounding import SLACK
 
 __all__ = ["LIMIT_FROM", "SymmetricLaplace"]
+
+optimize = later("scipy.optimize")
 
 # From this dimension on the limit stands for the exact curve.
 LIMIT_FROM = 101
@@ -106,7 +108,7 @@ class SymmetricLaplace(Curve):
         high = -log(alpha) if above else 1.0
         while not above and miss(high) > 0 and high < 700:
             high *= 2
-        t = float(brentq(miss, 0.0, high, xtol=1e-6, rtol=1e-7)) if miss(0.0) * miss(high) < 0 else 0.0
+        t = float(optimize.brentq(miss, 0.0, high, xtol=1e-6, rtol=1e-7)) if miss(0.0) * miss(high) < 0 else 0.0
         if not self._limit and self.c < 1e-3:  # the two errors lose digits; the tangent of the stated profile does not
             value = 1 - self._stated(t) - exp(t) * alpha if above else exp(-t) * (1 - self._stated(t) - alpha)
             return value * (1 - SLACK)

@@ -1,0 +1,188 @@
+"""The contract against the truth: a valid method passes, every planted fault is caught by the check that is for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import confide as cf
+from confide.protocol import Method
+from confide.schema import Practice
+from confide.testing import check_method
+from confide.testing.checks import CHECKS, Case
+from confide.testing.contract import tried
+from confide.testing.hidden import (
+    HIDDEN,
+    infer_in_a_fresh_process,
+    infer_reads_the_release_alone,
+    passes_are_as_planned,
+)
+from confide.testing.side_doors import SIDE_DOORS
+from confide.testing.truth import ALARM, Runs, _Run, balanced, coverage, population
+from tests.testing import anova
+from tests.testing.anova import Anova, NoReference, Planted
+from tests.third_party import Mean
+
+SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "g": cf.Categorical(["a", "b", "c"])})
+NOTHING_ELSE = next(check for check in CHECKS if check.__name__ == "_shows_nothing_else")
+SMALL = next(check for check in SIDE_DOORS if check.__name__ == "small_counts_are_treated_like_large_ones")
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What one fault kept must not help another."""
+    monkeypatch.delenv("PLANTED_COUNT", raising=False)
+    anova._sums.clear()
+    anova._cached.cache_clear()
+    yield
+    anova._file().unlink(missing_ok=True)
+
+
+def case_of(method: Any) -> Case:
+    return Case(method, SCHEMA, cf.GDP(1.0))
+
+
+def test_a_valid_analysis_of_variance_passes_and_so_does_its_twin_without_a_fault() -> None:
+    assert check_method(Anova("v", "g"), SCHEMA).ok
+    assert check_method(Planted("v", "g"), SCHEMA).ok
+
+
+TRUTH = [
+    # the faults that a contract of a method with itself let through
+    "shifted by 7",
+    "standard errors x .8",
+    "standard errors x 5",
+    "no noise",
+    # more of their kind
+    "no sampling",
+    "noise of mu = 1",
+    "intervals of 90 %",
+    "shrunk to the middle",
+    "two groups swapped",
+    "another estimand",
+    "one degree of freedom",
+    "says weak",
+    "second moment",
+    "fewer names",
+    "says no reference",
+]
+HIDES = {
+    "second pass beyond five": (passes_are_as_planned, SMALL),
+    "global": (infer_reads_the_release_alone, infer_in_a_fresh_process),
+    "two passes": (passes_are_as_planned,),
+    "pass at the edge": (passes_are_as_planned,),
+    "asks the count": (NOTHING_ELSE,),
+    "reads the parts": (passes_are_as_planned,),
+    "public count": (NOTHING_ELSE,),
+    "first": (infer_in_a_fresh_process,),
+    "dictionary": (infer_reads_the_release_alone, infer_in_a_fresh_process),
+    "environment": (infer_reads_the_release_alone,),
+    "file": (infer_reads_the_release_alone,),
+    "stale": (infer_reads_the_release_alone,),
+}
+
+
+@pytest.mark.parametrize("fault", TRUTH)
+def test_intervals_that_are_wrong_are_caught(fault: str) -> None:
+    assert tried(coverage, case_of(Planted("v", "g", fault=fault))) is not None
+
+
+@pytest.mark.parametrize(("fault", "check"), [(fault, check) for fault, all_ in HIDES.items() for check in all_])
+def test_what_hides_is_caught(fault: str, check: Any) -> None:
+    case = case_of(Planted("v", "g", fault=fault))
+    if fault == "first":
+        case.release(SCHEMA.sample(50, 1))
+    assert tried(check, case) is not None
+
+
+def test_an_estimate_without_a_reference_is_refused() -> None:
+    said = tried(coverage, case_of(NoReference("v", "g")))
+    assert said is not None and "states no reference" in said
+
+
+def test_a_script_is_inferred_by_its_definitions_alone(tmp_path: Any) -> None:
+    """The method of a script that calls check_method itself: nothing but its definitions runs in the fresh process."""
+    script = tmp_path / "own.py"
+    script.write_text(
+        "from dataclasses import dataclass\nimport confide as cf\nfrom tests.third_party import Mean\n"
+        "@dataclass(frozen=True)\nclass Own(Mean):\n    name = 'own_mean'\n"
+        "found = cf.testing.check_method(Own('v'), cf.Schema({'v': cf.Numeric(0, 10)}), replications=8)\nprint(found.ok)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.strip() == "True", done.stderr
+
+
+# the ruler itself -----------------------------------------------------------------------------------------------------
+
+
+def test_the_budget_makes_the_noise_about_half_of_the_variance() -> None:
+    people = population(SCHEMA)
+    at = balanced(case_of(Anova("v", "g")), people)
+    found = at.method.infer(at.release(people.sample(5_000, random_state=1), 1))
+    share = np.asarray(found.noise_variance) / np.diag(found.covariance)
+    assert np.all((share > 0.25) & (share < 0.75))
+
+
+def test_columns_of_the_population_hang_together_and_keep_their_values() -> None:
+    people, sampled = population(SCHEMA), SCHEMA.sample(100_000, 10)
+    means = people.groupby("g")["v"].mean()
+    assert means["c"] - means["a"] > 2
+    assert np.array_equal(np.sort(people["v"]), np.sort(sampled["v"]))
+    assert people["g"].value_counts().to_dict() == sampled["g"].value_counts().to_dict()
+
+
+def runs_of(z: np.ndarray) -> Runs:
+    """Runs whose pivots are z, of shape (runs, names), with their own covariance."""
+    found = tuple(_Run(np.abs(row) <= 1.959964, row, (float(row @ row), len(row))) for row in z)
+    return Runs(pd.Series(np.zeros(z.shape[1]), index=[f"b{j}" for j in range(z.shape[1])]), found)
+
+
+def fails(z: np.ndarray) -> bool:
+    try:
+        first = runs_of(z[:80])
+        first.check(looks=2)
+        if not first.fine:
+            runs_of(z).check(looks=2)
+    except AssertionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("names", [1, 5])
+def test_false_alarms_are_as_rare_as_stated(names: int) -> None:
+    """At most 1 in 1,000: in 4,000 contracts of a normal pivot more than 16 would refute that (Poisson, p < 1e-5)."""
+    generator = np.random.Generator(np.random.PCG64(7))
+    alarms = sum(fails(generator.normal(size=(240, names))) for _ in range(4_000))
+    assert alarms <= stats.poisson.isf(1e-5, 4_000 * ALARM)
+
+
+@pytest.mark.parametrize(("factor", "least"), [(1 / 0.8, 0.85), (2**0.5, 0.99), (1 / 5, 1.0)])
+def test_the_power_against_wrong_standard_errors(factor: float, least: float) -> None:
+    """Of one name alone, the hardest case: standard errors x .8, without the noise, x 5."""
+    generator = np.random.Generator(np.random.PCG64(8))
+    caught = np.mean([fails(factor * generator.normal(size=(240, 1))) for _ in range(400)])
+    assert caught >= least
+
+
+def test_the_toy_mean_states_a_reference_like_any_other() -> None:
+    assert type(Mean("v")).reference is not Method.reference
+    found = Anova("v", "g").reference(Practice.of(SCHEMA.sample(50, 1), SCHEMA))
+    assert set(found) == {"a", "b", "c"}
+    assert dataclasses.is_dataclass(Planted) and len(TRUTH) + len(HIDES) >= 6 + 15
+    assert HIDDEN
