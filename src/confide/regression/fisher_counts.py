@@ -2,11 +2,12 @@
 
 Noise on the sums costs in proportion to c, the largest count that counts in full. So c is at least half an octave beyond the last cell in
 which a count is seen, there where an interval is about the shortest, and never beyond the declared bound C: at C nothing is cut. The line
-is that of y as declared; what lies above c unseen moves it. How much is bounded by the counts that are seen, in records
-per unit of the count in the last three visible octaves, n2, n1, n0. Where their logarithm falls at a growing or an even rate (Poisson,
-negative binomial, zeros in excess) it is taken to go on falling at the last rate, exponentially; where the rate itself falls, as a power
-of the count through n1 and n0 (lognormal, Pareto); where it does not fall, all that noise hides lies at the bound. That the tail goes on
-as it is seen to is an assumption, which the table names with its price.
+is that of y as declared; what lies above c unseen moves it. Two things may: records that stand by themselves at C, as many as the noise of
+one cell hides (95 %), and a tail. The tail is bounded by the counts that are seen, in records per unit of the count in the last three
+visible octaves, n2, n1, n0. Where their logarithm falls at a growing or an even rate (Poisson, negative binomial, zeros in excess) it is
+taken to go on falling at the last rate, exponentially; where the rate itself falls, as a power of the count through n1 and n0 (lognormal,
+Pareto); where it does not fall, all that noise hides lies at the bound. The larger of the two is in the intervals, and c is one at which it
+is at most half of a half-width: mostly C, where records are many. What is assumed is named in the table with its price.
 All of it is post-processing of noisy numbers; no sensitivity rests on it.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, floor, log, sqrt
+from math import exp, floor, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ __all__ = [
     "missing",
     "spacing",
     "too_far_words",
+    "wide_words",
 ]
 
 Array = NDArray[np.float64]
@@ -53,8 +55,11 @@ _ROOM = 1.5
 _SAID = 1.1
 # A rate counts as even from this part of the one before on.
 _CONCAVE = 0.75
-# Bounds this many times above the cut hide too much: a single count there outweighs the noise.
-_FAR_CUT = 16.0
+# Bounds this many times above the counts that are seen are worth a sentence where they leave no answer.
+_FAR_BOUND = 4.0
+# What a cut may hide is at most this part of the half-width.
+_BORNE = 0.5
+_ONE_SIDED = 1.645
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +97,20 @@ class CountCut:
         seen = np.where(self.counts > _SEEN * self.sd, self.counts, 0.0)
         total = max(float(seen @ self._middles), 1e-3 * self.high)
         places = range(min(self._last + 1, len(self._edges) - 1), len(self._edges))
-        halves = [
-            _Z * sqrt(total + _ROOM * self.k * float(self._edges[j]) ** 2 / self.mu**2)
-            + TAIL_FEATURES * self._beyond(j)
-            for j in places
-        ]
+        noises = [_Z * sqrt(total + _ROOM * self.k * float(self._edges[j]) ** 2 / self.mu**2) for j in places]
+        biases = [TAIL_FEATURES * self._beyond(j) for j in places]
+        halves = [noise + bias if bias <= _BORNE * noise else inf for noise, bias in zip(noises, biases, strict=True)]
         return places[-1] if halves[-1] <= _NEAR * min(halves) else places[int(np.argmin(halves))]
+
+    @property
+    def seen(self) -> float:
+        """The upper edge of the last cell in which counts are seen."""
+        return float(self._edges[self._last])
+
+    @property
+    def hidden(self) -> float:
+        """How many records noise hides in one cell, 95 %."""
+        return _ONE_SIDED * self.sd
 
     @property
     def cut(self) -> float:
@@ -105,15 +118,23 @@ class CountCut:
         return float(self._edges[self._place])
 
     def beyond(self, cut: float) -> float:
-        """A bound on the sum of (y - c)+ over the records, where counts thin out beyond the last visible octave as they do before it."""
+        """A bound on the sum of (y - c)+ over the records: as many as noise hides in one cell, all at the declared bound, or a tail that
+        thins out beyond the last visible octave as it does before it, whichever is more.
+        """
         return self._beyond(int(np.argmin(np.abs(self._edges - cut))))
 
     def _beyond(self, place: int) -> float:
         if place == len(self._edges) - 1:
             return 0.0
+        # nothing says that counts thin out: one cell of them may stand by itself at the bound, as far as noise hides it
+        cut = float(self._edges[place])
+        return max(self._tail(place), self.hidden * (self.high - cut))
+
+    def _tail(self, place: int) -> float:
+        """The same where counts go on as they are seen to."""
         doubt, cut = sqrt(2) * self.sd, float(self._edges[place])
-        hidden = max(float(self.counts[place + 1 :].sum()), 0.0) + 1.645 * self.sd * sqrt(len(self._edges) - 1 - place)
-        most = hidden * (self.high - cut)
+        own = max(float(self.counts[place + 1 :].sum()), 0.0)
+        most = (own + self.hidden * sqrt(len(self._edges) - 1 - place)) * (self.high - cut)
         (here, middle), (earlier, before), (first, start) = (
             self._octave(back, more) for back, more in ((0, doubt), (1, -doubt), (2, 0.0))
         )
@@ -152,10 +173,14 @@ def missing(release: Release, design: Design, family: Counts, records: float) ->
     """The bound on the sum of (y - c)+ at the cut of a release, in units of the cut."""
     if family.cut >= family.high:
         return 0.0
+    return _read(release, design, family, records).beyond(family.cut) / family.cut
+
+
+def _read(release: Release, design: Design, family: Counts, records: float) -> CountCut:
+    """The histogram of a release."""
     noisy, last = release["counts"], release["last" if "last" in release.statistics else "short last"]
     k, mu = len(design.terms) + 1, BOUND / sqrt(last.variance)
-    found = CountCut(noisy.decode(), sqrt(noisy.variance), family.high, records, k, mu, spacing(design))
-    return found.beyond(family.cut) / family.cut
+    return CountCut(noisy.decode(), sqrt(noisy.variance), family.high, records, k, mu, spacing(design))
 
 
 def counts_words(family: Counts) -> str:
@@ -169,15 +194,25 @@ def cut_assumption(family: Counts, noise: Array) -> list[str]:
         return []
     price = float(np.sqrt(1 + ((family.high / family.cut) ** 2 - 1) * noise).max())
     return [
-        f"assumed for counts above {plain(family.cut)}, of which noise shows none: their number falls from there on at least as fast as up "
-        f"to it, which is in the intervals; without that, cut at the declared {family.high:g}, they are about {plain(price)} times as wide"
+        f"assumed for counts above {plain(family.cut)}, of which noise shows none: as many as it hides in one cell of their histogram lie "
+        f"at the declared {family.high:g}, or their number falls from there on at least as fast as up to it, whichever is more; that is in "
+        f"the intervals; without it, cut at {family.high:g}, they are about {plain(price)} times as wide"
     ]
 
 
-def too_far_words(name: str, family: Counts, *, biased: bool) -> str:
-    """Why counts beyond the cut leave no interval, "" where there is one. biased: whether the bound on bias is too much of one."""
-    if not biased and family.high <= _FAR_CUT * family.cut:
-        return ""
+def wide_words(release: Release, design: Design, family: Counts, records: float) -> list[str]:
+    """The sentence on a declared bound of counts that lies far beyond those that are seen; none where it does not."""
+    seen = _read(release, design, family, records).seen
+    if family.high <= _FAR_BOUND * seen:
+        return []
+    return [
+        f"counts of {design.response.name} are declared up to {family.high:g} and none was seen above {plain(seen)}, while noise is in "
+        f"proportion to the largest that counts; declare it within (0, {plain(2 * seen)}), where values beyond count as that"
+    ]
+
+
+def too_far_words(name: str, family: Counts) -> str:
+    """Why counts beyond the cut leave no interval."""
     enough = plain(min(2 * family.cut, family.high))
     return (
         f"counts of {name} are declared up to {family.high:g} and none was seen above {plain(family.cut)}; a few beyond, which noise "

@@ -27,6 +27,7 @@ from confide.regression.fisher_counts import (
     less_words,
     missing,
     too_far_words,
+    wide_words,
 )
 from confide.regression.fisher_effects import mean_slope
 from confide.regression.fisher_hidden import Held, levels_of
@@ -331,6 +332,9 @@ class FisherReading:
                 self.design.names
             )
             wide = [self._too_wide(j) for j in self.far]
+            own = self.scored_family
+            if isinstance(own, Counts):
+                wide += wide_words(self.release, self.design, own, self._records)
             return "; ".join(
                 [*wide, *quiet_words(self.quiet), demand_words(names, [demand] * len(names), self._records)]
             )
@@ -356,8 +360,10 @@ class FisherReading:
         """Why counts above the cut, or records that count less, leave no interval of a count's line; "" where there is one."""
         if (self.seen_bias > _FAR_TOO_MUCH * self._half).any():
             return less_words(float(self._public("less")[0]))
-        own, biased = self.scored_family, bool((self.cut_bias > _TOO_MUCH * self._half).any())
-        return too_far_words(self.design.response.name, own, biased=biased) if isinstance(own, Counts) else ""
+        own = self.scored_family
+        if isinstance(own, Counts) and (self.cut_bias > _TOO_MUCH * self._half).any():
+            return too_far_words(self.design.response.name, own)
+        return ""
 
     def _intervals(self, hidden: list[int]) -> ModelEstimates:
         s = self.sandwich
