@@ -21,7 +21,7 @@ from confide.mechanisms.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, seal
 from confide.regression import Logistic, Poisson
-from confide.regression.fisher_counts import CountCut
+from confide.regression.fisher_counts import CountCut, counts_words, cut_assumption
 from confide.schema import Design, Practice
 from confide.testing import check_method
 from confide.testing.practice import ZeroNoise
@@ -220,13 +220,15 @@ def _histogram(values: np.ndarray, high: float) -> np.ndarray:
     return np.bincount(np.searchsorted(count_edges(high), values, side="left"), minlength=31).astype(float)
 
 
-def test_counts_are_cut_where_none_is_seen_and_not_at_all_where_that_is_cheap() -> None:
+def test_counts_are_cut_where_what_noise_hides_at_the_bound_is_little() -> None:
     values = np.random.default_rng(1).poisson(2.0, 20_000)
     seen = _histogram(values, 64.0)
-    dear = CountCut(seen, 20.0, 64.0, 20_000.0, 4, 0.2)
-    assert values.max() < 2 * dear.cut < 64 and 0 < dear.beyond(dear.cut) < 0.01 * values.sum()
+    dear = CountCut(seen, 1.0, 64.0, 20_000.0, 4, 0.02)
+    assert values.max() < 2 * dear.cut < 64 and 1.645 * (64 - dear.cut) <= dear.beyond(dear.cut) < 0.01 * values.sum()
+    # one cell of records at the bound that noise hides would move the line by more than noise does
+    hidden = CountCut(seen, 20.0, 64.0, 20_000.0, 4, 0.2)
     cheap = CountCut(seen, 1.0, 64.0, 20_000.0, 4, 50.0)
-    assert cheap.cut == 64 and cheap.beyond(64.0) == 0
+    assert hidden.cut == cheap.cut == 64 and cheap.beyond(64.0) == 0
 
 
 def _cut(counts: np.ndarray) -> CountCut:
@@ -262,11 +264,22 @@ def test_a_bound_far_beyond_the_counts_is_named() -> None:
 
 
 def test_the_table_names_the_cut_and_what_it_assumes() -> None:
-    found, release = released(Poisson(FORMULA), records(4_000, 1), mu=0.7)
-    cut = float(release.public["cut"][0])
-    assert found.status == "ok" and cut < 30 and f"cut at {cut:.2g}" in str(dict(found.facts)["Counts"])
-    assert "assumed for counts above" in found.covers and "times as wide" in found.covers
-    assert found.bias is not None and (found.bias > 0).all()
+    own, noise = Counts(30.0, 12.0), np.array([0.2, 0.5])
+    assert counts_words(own) == "between 0 and 30, cut at 12" and counts_words(Counts(30.0, 30.0)) == "between 0 and 30"
+    (said,) = cut_assumption(own, noise)
+    assert "assumed for counts above 12" in said and "lie at the declared 30" in said
+    price = np.sqrt(1 + ((30 / 12) ** 2 - 1) * 0.5)
+    assert f"about {price:.2g} times as wide" in said
+    assert not cut_assumption(Counts(30.0, 30.0), noise)
+
+
+def test_counts_that_stand_by_themselves_at_the_bound_are_in_the_line() -> None:
+    """15 of 10,000 records at the bound and none between: noise hides them, and a cut below the bound would leave them out."""
+    frame = records(10_000, 2)
+    frame.loc[frame.index[:15], "y"] = 30
+    _, release = released(Poisson(FORMULA), frame, mu=1.0)
+    noisy = release["counts"]
+    assert noisy.decode()[-1] < 3.5 * np.sqrt(noisy.variance) and float(release.public["cut"][0]) == 30
 
 
 # what else is answered ------------------------------------------------------------------------------------------------

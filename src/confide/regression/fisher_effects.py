@@ -27,7 +27,7 @@ from confide.noise import keyed_generator
 from confide.regression.fisher_start import made_points
 
 if TYPE_CHECKING:
-    from confide.regression.fisher_reading import FisherReading
+    from confide.regression.fisher_figures import FisherFigures
 
 __all__ = ["MeanSlope", "mean_slope"]
 
@@ -47,7 +47,7 @@ class MeanSlope:
     bias: float
 
 
-def mean_slope(read: FisherReading) -> MeanSlope | None:
+def mean_slope(read: FisherFigures) -> MeanSlope | None:
     """Of a release that is answered; None where its information is not the mean's slope."""
     family = read.scored_family
     if family == PROBIT:
