@@ -20,7 +20,7 @@ from confide.protocol.exact import digest
 from confide.regression.binagg import BinAgg
 from confide.synthesis import bins as table_bins
 from confide.synthesis.table import SyntheticTable
-from confide.testing import checks, side_doors
+from confide.testing import checks, hidden, side_doors
 
 __all__ = ["CELLS"]
 
@@ -277,7 +277,7 @@ CELLS = [
     contract(
         "a file as long as the data",
         "the method remembers the exact number of records and makes the file that long",
-        side_doors.infer_reads_the_release_alone,
+        hidden.infer_reads_the_release_alone,
         _Table("y ~ a", fault="memory"),
         _Table("y ~ a"),
         _SCHEMA,
