@@ -111,6 +111,28 @@ def test_no_record_moves_the_sums_by_more_than_is_said(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
+def test_the_excess_bounds_what_records_that_count_less_miss(kind: str) -> None:
+    """Up to N = 2 D: sum (1 - w) |r| |u| is at most D times the excess, and half the factor would not do."""
+    family, schema = FAMILIES[kind]
+    g, design = np.random.default_rng(4), _design(schema)
+    codes = _hostile(design, g, 4_000)
+    frame = Frame.of(Box.of(design), np.eye(4), np.array([0.1, 0.4, -0.3, 0.2]), 1.0)
+    excess = replace(Excess(design), family=family).at(frame, 0.5, 1.0)
+    size = excess.parts(codes).size
+    ratios: list[float] = []
+    for bound in np.quantile(size, [0.3, 0.6, 0.9]):
+        own = excess.at(frame, 0.5, float(bound))
+        u, _, r, size, _, _ = own.parts(codes)
+        inside = size <= 2 * bound
+        missed = (1 - own.weights(size)) * np.abs(r) * np.sqrt((u**2).sum(axis=0))
+        counted = own(codes)[0] / BOUND * bound
+        assert (missed[inside] <= counted[inside] * (1 + 1e-6) + 1e-9).all()
+        far = inside & (counted > 0.01 * bound)
+        ratios += list(missed[far] / counted[far])
+    assert max(ratios) > 0.5
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
 def test_residuals_are_within_their_bound_and_integers_do_not_depend_on_the_batch(kind: str) -> None:
     family, schema = FAMILIES[kind]
     g, design = np.random.default_rng(2), _design(schema)
