@@ -7,7 +7,7 @@ its normal quantile, R the scale of the family (`mechanisms.fisher_families`), k
 
 c = D^2/k: 4 for records without long tails, 64 for wide boxes and rare levels, between which a forecast is a range; f = .4, with c = 64
 and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation, for the logit. Counts are
-taken to be cut at sqrt(2) times their quantile of 99.5 %.
+taken to be cut nowhere, so that R is their declared bound, as it is in most releases (`regression.fisher_counts`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 _ROOMS = (4.0, 64.0)
 _PART, _PART_OF_FACTORS, _MANY = 0.4, 0.1, 3
 _LIKELY = 1.5
-_RAREST, _OUTER = 0.005, 0.995
+_RAREST = 0.005
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,8 @@ class FisherForecast:
     def _information(self, shape: Shape) -> tuple[float, float]:
         """H and R."""
         if isinstance(self.family, Counts):
-            weights, t = shape.weights / len(shape.response), shape.response
-            order = np.argsort(t)
-            top = t[order][min(int(np.searchsorted(np.cumsum(weights[order]), _OUTER)), len(t) - 1)]
-            mean = max(float(weights @ (1 + t)) / 2, _RAREST) * self.family.high
-            return mean, float(np.clip(sqrt(2) * (1 + top) / 2, 1e-2, 1.0)) * self.family.high
+            weights = shape.weights / len(shape.response)
+            return max(float(weights @ (1 + shape.response)) / 2, _RAREST) * self.family.high, self.family.high
         share = float(np.clip(shape.weights @ (shape.response > 0) / len(shape.response), _RAREST, 1 - _RAREST))
         if self.family == LOGIT:
             return 0.8 * share * (1 - share), 1.0
