@@ -5,10 +5,10 @@ bounds and nothing else. That is the maximum-likelihood line where counts are Po
 variance (zeros in excess and overdispersion move the standard errors, not the line; Gourieroux, Monfort, Trognon 1984).
 
 Guarantee: mu-GDP, add-remove or substitute (`confide.regression.fisher_rounds`). Noise costs in proportion to the largest count c that
-counts in full, so that a noisy histogram (2 % of mu^2) says beyond which c, at most the declared bound, none is seen. Counts above it are
-cut to c; what that may move is bounded from the histogram and widens the intervals, and the table names the assumption and its price
-(`confide.regression.fisher_counts`). Where more could hide there than the interval can bear the status is weak, and the reason names the
-bound to declare. c is the declared bound wherever that is cheap: then nothing is assumed.
+counts in full. A noisy histogram (2 % of mu^2) says beyond which count none is seen; c lies above it where the records that noise may hide
+at the declared bound move the line by little (`confide.regression.fisher_counts`), and is the declared bound in most designs. What a
+cut may move is in the intervals, and the table names the assumption and its price. A bound far above the counts costs width, or the table,
+whose reason then names the bound to declare.
 
 Interval: Student t with a sandwich covariance of sampling and privacy noise.
 """
