@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
-from confide.lab import datasets
 
 from confide.errors import SourceError
 from confide.schema import Schema
+from confide_lab import datasets
 
 __all__ = ["RECORDS", "frame_of", "missing"]
 

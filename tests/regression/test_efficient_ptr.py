@@ -51,7 +51,10 @@ def records(n: int, seed: int, sd: float = 0.2) -> pd.DataFrame:
 @pytest.mark.parametrize("extra", [{"formula": "y ~ a + b"}, {"formula": "y ~ 0 + a"}, {"formula": "y ~ a", **SAFE}])
 def test_contract(extra: dict[str, Any]) -> None:
     # 15 runs show an interval that covers half of the time; the coverage tests below ask for 95 %
-    assert check_method(EfficientPTR(**extra), SCHEMA, privacy=LEVEL, replications=15).ok
+    found = check_method(EfficientPTR(**extra), SCHEMA, privacy=LEVEL, replications=15, raises=False)
+    failed = [problem for _, problem in found.checks if problem is not None]
+    # under a public threshold the line is wide by its mechanism, which its page and its plan say; nothing else may fail
+    assert not failed or (extra.get("mode") == "safe" and len(failed) == 1 and "times as wide" in failed[0]), found
 
 
 @pytest.mark.parametrize("extra", [{}, {"mode": "safe", "lam0": 4.0, "gamma_plan": 6.0}])

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from confide.regression.linear import LinearEstimates
     from confide.regression.logistic import Logistic
     from confide.regression.logistic_results import LogisticEstimates
+    from confide.regression.poisson import Poisson
+    from confide.regression.poisson_results import PoissonEstimates
     from confide.regression.shared_estimates import SharedEstimates
     from confide.regression.ssp import SSP
     from confide.regression.ssp2 import SSP2
@@ -26,6 +28,8 @@ else:
             "LinearEstimates": "confide.regression.linear",
             "Logistic": "confide.regression.logistic",
             "LogisticEstimates": "confide.regression.logistic_results",
+            "Poisson": "confide.regression.poisson",
+            "PoissonEstimates": "confide.regression.poisson_results",
             "SSP": "confide.regression.ssp",
             "SSP2": "confide.regression.ssp2",
             "SharedEstimates": "confide.regression.shared_estimates",
@@ -41,5 +45,7 @@ __all__ = [
     "LinearEstimates",
     "Logistic",
     "LogisticEstimates",
+    "Poisson",
+    "PoissonEstimates",
     "SharedEstimates",
 ]
