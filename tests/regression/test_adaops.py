@@ -62,7 +62,9 @@ def test_on_arrays_it_is_the_same_release(monkeypatch: pytest.MonkeyPatch) -> No
     """The lab's float version and the method's exact one have the same spread of lines, here within a factor."""
     # a function of leverage, level and slack that takes less long than the search and tells wrong ones apart
     for module in ("methods.posterior_sampling", "experiments.gptr_fits"):
-        monkeypatch.setattr(f"confide_lab.{module}.largest_shift", lambda lev, mu, slack: mu / (1 + 5 * lev) + 1e3 * slack)
+        monkeypatch.setattr(
+            f"confide_lab.{module}.largest_shift", lambda lev, mu, slack: mu / (1 + 5 * lev) + 1e3 * slack
+        )
     g = np.random.default_rng(2)
     x = g.uniform(-1, 1, (3_000, 1))
     y = np.clip(0.5 * x[:, 0] + 0.2 * g.standard_normal(3_000), -1, 1)
