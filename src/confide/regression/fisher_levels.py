@@ -130,4 +130,7 @@ def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
         for one in first
     )
     more = f" and {len(found) - most} more" if len(found) > most else ""
-    return [f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}"]
+    return [
+        f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}; join such a level with "
+        "another, or leave it out of the schema, by which its records count as missing"
+    ]
