@@ -118,7 +118,7 @@ class _Sums(ScoreSums):
         event, statistics = super().plan(allowance)
         if self.fault == "overspent":
             assert isinstance(event, Together)
-            dear = allowance.spend("meat", statistics["meat"], Fraction(12, 100))
+            dear = allowance.spend("meat", statistics["meat"], Fraction(9, 100))
             event = Together(tuple(dear if getattr(one, "name", "") == "meat" else one for one in event.parts))
         return event, statistics
 
@@ -152,7 +152,11 @@ class _Run(_Draw):
             edges = tuple(sqrt(standing.metric.size) * k / 4 for k in range(1, 9))
             (cells,) = self.source.aggregate(SizeCells(SizeIndices(self.of.design, scores=False).at(frame, edges)))
             return replace(limits, kappa=float(cells[4:].sum()) / 1e6)
+        if self._is("exact edges"):
+            standing = replace(standing, count=1.0 + self._count())
         limits = super()._limits(standing, frame, maxima, branch)
+        if self._is("exact squares"):
+            return replace(limits, cut=self._square(LimitedScores(self.of.design).at(frame, 1e3)))
         if self._is("exact rare"):
             (rare,) = self.source.aggregate(Total(_Ones(self.of.design), nonnegative=True))
             return replace(limits, score=limits.score * (2.0 if rare[0] < 6 else 1.0))
@@ -338,6 +342,13 @@ LEAST_SQUARES = [
         "R_A and kappa follow from counts before their noise",
         "exact histogram of lengths",
         *(_frames(_LINE, 600, {"a": 1.0, "b": 0.0, "y": 1.0}), _CORNER),
+    ),
+    _drawn("edges from the exact count", "the least limit follows from the number of records", "exact edges", _CORNER),
+    _drawn(
+        "squares that the meat lacks from records",
+        "they are summed, not read from the histogram",
+        "exact squares",
+        _CORNER,
     ),
     _drawn("a histogram that nobody pays for", "kappa is read from records", "unpaid histogram", _CORNER),
     _drawn("R_A from the exact leverages", "the cap is the sum of |v|^2", "exact leverages", _CORNER),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pytest
 
 import confide as cf
-from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Maxima, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import LEVERAGE_EDGES, OUTER, Levels, Maxima, Sizes, Tail, public_maxima, score_edges
 from confide.mechanisms.metric import Layout, floored_moments
 from confide.mechanisms.rows import Box
-from confide.mechanisms.score_rows import Coordinates
+from confide.mechanisms.score_rows import SCORE_CELLS, Coordinates
 from confide.mechanisms.whitened_rows import Frame
 from confide.schema import Design
 
@@ -107,10 +108,14 @@ def test_no_record_exceeds_the_public_maxima(formula: str) -> None:
             assert r.max() > 0.99 * maxima.residual
 
 
+#: Four fine edges and four outer ones, and those of the same kind that a histogram of 1,000 scores has.
+PLAIN_EDGES = np.array([1.0, 1.4, 2.0, 2.8, 4.0, 12.0, 36.0, 108.0])
+EDGES = np.array(score_edges(1.0, 1_000.0, 3, 0.6))
+
+
 def tail_of(sizes: np.ndarray, sd: float = 1e-6) -> Tail:
-    edges = np.array(TAIL_EDGES)
-    counts = np.bincount(np.searchsorted(edges, sizes, side="left"), minlength=11).astype(float)
-    return Tail(counts, edges, sd)
+    counts = np.bincount(np.searchsorted(PLAIN_EDGES, sizes, side="left"), minlength=len(PLAIN_EDGES) + 1).astype(float)
+    return Tail(counts, PLAIN_EDGES, sd, outer=OUTER)
 
 
 def test_the_excess_of_a_power_tail_is_close() -> None:
@@ -125,24 +130,44 @@ def test_the_excess_of_a_power_tail_is_close() -> None:
     assert tail.excess(3.0, 1.0, 4.0, 3.0) <= tail.excess(3.0, 1.0, 4.0, 1e9)
 
 
-def test_a_lump_far_out_makes_every_edge_before_it_reliable() -> None:
-    counts = np.array([5_000.0, 500, 50, 0, -30, 10, -8, 4, 60, 2, -3])
-    tail = Tail(counts, np.array(TAIL_EDGES), 5.0)
-    assert tail.reliable.tolist() == [True] * 8 + [False] * 2
-    # 59 beyond the far edge, none seen beyond twice it; half as many say a slower fall than is taken
-    assert tail.index(3.5) == pytest.approx(np.log2(59 / (5 * sqrt(2))))
-    counts[8] = 30
-    assert Tail(counts, np.array(TAIL_EDGES), 5.0).index(3.5) == 2.5
-    counts[8:] = 0
-    assert not Tail(counts, np.array(TAIL_EDGES), 5.0).reliable[3:].any()
-    assert Tail(counts, np.array(TAIL_EDGES), 5.0).index(3.5) == 3.5
+def test_edges_are_fine_up_to_the_least_limit_and_wide_beyond() -> None:
+    for n, p, mu in ((500.0, 3, 0.58), (10_000.0, 9, 0.2), (1e7, 2, 2.0)):
+        edges = np.array(score_edges(0.3, n, p, mu)) / 0.3
+        assert edges[-OUTER] == pytest.approx(max(5.0, 0.4 * min(mu, 1.0) * sqrt(n / p)))
+        assert edges[-OUTER + 1 :] == pytest.approx(3 * edges[-OUTER:-1])
+        assert (np.diff(edges) > 0).all() and len(edges) < SCORE_CELLS
+
+
+def test_one_cell_alone_shows_a_lump_that_sums_of_cells_hide() -> None:
+    counts = np.array([5_000.0, 500, 50, 0, -3, 10, -4, -3, 2])
+    tail = Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER)
+    assert tail.reliable.tolist() == [True] * 5 + [False] * 3
+    # beyond the fine edges only: without outer ones the same cell is lost in the noise of four
+    assert not Tail(counts, PLAIN_EDGES, 5.0, believed=1.6).reliable[4]
+    counts[6] = 22  # one record more weighs most there: more is asked
+    assert not Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER).reliable[6]
+    counts[7] = 23
+    assert Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER).reliable[6]
+    assert Tail(counts, PLAIN_EDGES, 5.0, outer=OUTER).unfinished(30.0)
+    counts[5:], counts[4] = 0, 20  # 2 sds of the noise of five cells: enough for one cell, not for the fine ones
+    assert not Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER).reliable[3:].any()
+    assert Tail(counts, PLAIN_EDGES, 5.0, believed=1.6).reliable[3]
+    assert not Tail(counts, PLAIN_EDGES, 5.0, outer=OUTER).unfinished(30.0)
+
+
+def test_what_one_cell_shows_is_not_taken_back_by_those_beyond() -> None:
+    counts = np.array([5_000.0, 500, 50, 0, 0, 10, -3, -3, 0])
+    tail = Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER)
+    assert tail.excess(8.0, 1.0, 3.5, 1e9) == pytest.approx(10 * 4 / 2.5 * (4 / 8) ** 2.5)
 
 
 def sizes_of(maximum: float, *, lump: float = 0.0, residual: float = 3.0) -> Sizes:
     weights = np.array([1.0, 0.5, 0.5])
     g = 0.1 * sqrt(2)
-    counts = np.array([800.0, 150, 45, 5, 0, 0, 0, 0, lump, 0, 0])
-    tail = Tail(counts, g * np.array(TAIL_EDGES), 4.0)
+    counts = np.zeros(len(EDGES) + 1)
+    counts[np.searchsorted(EDGES, [0.9, 1.2, 1.7, 2.4])] = [800.0, 150, 45, 5]
+    counts[-OUTER + 1] += lump  # from 3 to 9 times the least limit
+    tail = Tail(counts, g * EDGES, 4.0, outer=OUTER)
     leverage = Tail(np.array([900.0, 90, 10, 0, 0, 0, 0, 0, 0]), sqrt(2) * np.array(LEVERAGE_EDGES), 7.0)
     return Sizes(weights, 0.1, 1_000.0, tail, leverage, Maxima(9.0, maximum, residual), Levels(0.3, 0.6, 0.17, 0.3))
 
@@ -152,9 +177,19 @@ def test_limits_grow_with_what_is_seen_and_end_at_the_public_maximum() -> None:
     assert plain.score < far.score < 40.0
     assert sizes_of(0.5).limits().score == 0.5  # cheap: nothing is limited
     far, on = sizes_of(400.0, lump=30.0).limits(), sizes_of(400.0).limits()
-    assert far.score > 3 * 16 * 0.1 * sqrt(2) > on.score  # the tail does not end within the edges
+    assert far.score > 3 * EDGES[-OUTER] * 0.1 * sqrt(2) > on.score
+    assert far.cut > 0 == on.cut
     none = sizes_of(40.0).limits(unlimited=True)
     assert (none.score, none.leverage, none.kappa, none.square) == (40.0, 9.0, 0.0, 3.0)
+
+
+def test_a_residual_sd_that_the_rounds_overstate_is_measured() -> None:
+    plain = sizes_of(400.0)
+    counts = np.zeros(len(EDGES) + 1)
+    counts[np.searchsorted(EDGES, 0.4)] = 1_000.0  # all at .4 of what is typical
+    measured = replace(plain, tail=replace(plain.tail, counts=counts)).limits()
+    assert measured.scale == pytest.approx(0.5 * 0.1)  # not below half
+    assert measured.score < plain.limits().score
 
 
 def test_a_rare_outcome_that_cannot_be_counted_is_not_limited() -> None:

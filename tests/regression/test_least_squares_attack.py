@@ -20,7 +20,7 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Maxima, Sizes, Tail
+from confide.mechanisms.limits import LEVERAGE_EDGES, OUTER, Levels, Maxima, Sizes, Tail, score_edges
 from confide.regression import SSP2
 from confide.schema import Design, Practice
 
@@ -142,18 +142,19 @@ def test_a_true_line_is_rarely_rejected() -> None:
 
 def widths(n: int, mu: float, p: int, top: float, runs: int = 150) -> Array:
     """Of intervals under the chosen limits, in units of those without noise: normal scores, a typical size of 1."""
-    g, sd, found = np.random.default_rng(5), 1 / (mu * sqrt(0.08)), []
-    levels = Levels(*(mu * sqrt(share) for share in (0.10, 0.36, 0.03, 0.11)))
+    g, sd, found = np.random.default_rng(5), 1 / (mu * sqrt(0.16)), []
+    levels = Levels(*(mu * sqrt(share) for share in (0.10, 0.30, 0.02, 0.08)))
+    edges = np.array(score_edges(1.0, n, p, levels.cross))
     for _ in range(runs):
         sizes = np.abs(g.standard_normal(n)) * np.sqrt((g.standard_normal((n, p)) ** 2).mean(axis=1))
-        counts = np.histogram(sizes, [0, *TAIL_EDGES, np.inf])[0] + sd * g.standard_normal(len(TAIL_EDGES) + 1)
-        leverage = np.array([0.7 * n, 0.2 * n, 0.05 * n, 0.01 * n, 0, 0, 0, 0, 0]) + 2 * sd * g.standard_normal(9)
+        counts = np.histogram(sizes, [0, *edges, np.inf])[0] + sd * g.standard_normal(len(edges) + 1)
+        leverage = np.array([0.7 * n, 0.2 * n, 0.05 * n, 0.01 * n, 0, 0, 0, 0, 0]) + 2.8 * sd * g.standard_normal(9)
         limits = Sizes(
             np.full(p, 1 / p),
             1.0,
             float(n),
-            Tail(counts, np.array(TAIL_EDGES), sd),
-            Tail(leverage, np.array(LEVERAGE_EDGES), 2 * sd),
+            Tail(counts, edges, sd, outer=OUTER),
+            Tail(leverage, np.array(LEVERAGE_EDGES), 2.8 * sd),
             Maxima(50.0, top, top),
             levels,
         ).limits()

@@ -1,16 +1,22 @@
 """Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
 
 A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
-excess, sum (|v r| - R)^+, is a quarter of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
-least like |s|^-3.5, or like what the counts far out say, not slower than |s|^-2.5. Where no record of the public box can exceed a limit,
-nothing is assumed. All of it is post-processing.
+excess, sum (|v r| - R)^+, is .3 of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
+least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
+
+Few records far out decide the bias. k of them at size S are cut by k (S - R) and add sqrt(k) S to b's own sd, so that five to ten already
+shift an interval by its length; and a noisy count sees k above k_0 only, some sds of its noise. One cell has the least noise: a sum of m
+cells has sqrt(m) times as much. So the histogram has fine cells up to the least limit R_0, which only measure, and beyond it cells three
+times as wide, where what counts is whether anybody is there. Records in such a cell are believed from an error of 5 % on: where there are
+none that costs width in one release of twenty, up to noise as large as b's own sd. More is asked before a limit may cost more. The
+squares that the meat's limit cuts off there are added to it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from math import inf, log2, sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +29,7 @@ from confide.schema import Design
 __all__ = [
     "CERTAIN",
     "LEVERAGE_EDGES",
-    "TAIL_EDGES",
+    "OUTER",
     "USUAL_INDEX",
     "Levels",
     "Limits",
@@ -31,27 +37,37 @@ __all__ = [
     "Sizes",
     "Tail",
     "public_maxima",
+    "score_edges",
 ]
 
 Array = NDArray[np.float64]
 
-#: Edges of the histograms in typical sizes: sigma sqrt(F2) for |v r|, sqrt(F2) for |v|.
-TAIL_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0, 32.0, 64.0)
+#: Edges of the histogram of |v|, in sqrt(F2).
 LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
+# Edges of the histogram of |v r| in typical sizes, sigma sqrt(F2): fine ones, and beyond the least limit so many, each three times as far.
+_FINE = tuple(2.0 ** (k / 2) for k in range(-4, 17))
+_WIDER = 3.0
+#: How many edges of the histogram of |v r| are wide ones.
+OUTER = 4
 
 # How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
 USUAL_INDEX, _MEAT_INDEX = 3.5, 3.0
-# Beyond the far edge records are rare in data of ordinary tails. Where some are seen, the counts beyond it and beyond twice it say how
-# fast the tail falls, not slower than this.
-_FAR_EDGE, _SLOWEST = 7, 2.5
-#: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise; beyond twice the far edge, where
-#: one record weighs most, above the second.
+#: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise; beyond the third of the outer
+#: edges, where one record weighs most, above the second.
 CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
-# no more noise on b than so many sds of its sampling, and more where it costs more.
-_STEPS = ((2.25, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
+# no more noise on b than so many sds of its sampling, and more where it costs more. The first is an error of 5 % where nobody is.
+# The fine edges are many, and little is lost beyond them: there the second is the least.
+_LIKELY, _SEEN = 1.6, 2.25
+_STEPS = ((_LIKELY, 1.0), (_SEEN, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
+# The least limit: noise of b in its own sds, and in typical sizes. (This and _BIAS: widths on the designs of benchmarks/least_squares.py.)
+_LEAST_NOISE, _LEAST_SIZE = 0.4, 3.0
+# Nor do the outer edges begin before so many typical sizes: few scores of ordinary skewed errors are beyond, and what they lose is little.
+_OUTER_SIZE = 5.0
+# The rounds overstate sigma where their noise is large, up to twice.
+_TRUSTED = 0.5
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
-_BIAS, _UNLIMITED = 0.25, 1.1
+_BIAS, _UNLIMITED = 0.3, 1.1
 # Public combinations of levels and corners of numeric features that are gone through one by one.
 _COMBINATIONS, _CORNERS = 3_000, 6
 
@@ -114,14 +130,31 @@ def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tu
     return rows, layout.numeric
 
 
+def score_edges(typical: float, count: float, coordinates: int, mu: float) -> tuple[float, ...]:
+    """Edges of the histogram of |v r|, the last `OUTER` of them from about the least limit on.
+
+    typical: sigma sqrt(F2); count: of records; coordinates p; mu: of b for one record.
+
+    >>> [round(edge, 2) for edge in score_edges(1.0, 2_000.0, 3, 0.5)[-5:]]
+    [4.0, 5.16, 15.49, 46.48, 139.43]
+    """
+    first = max(_OUTER_SIZE, _LEAST_NOISE * min(mu, 1.0) * sqrt(count / coordinates))
+    return tuple(
+        typical * edge for edge in (*(e for e in _FINE if e < first), *(first * _WIDER**k for k in range(OUTER)))
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """A noisy histogram of sizes: counts (k + 1,), edges (k,), the sd of a count's noise, and from how many sds on records are believed."""
+    """A noisy histogram of sizes: counts (k + 1,), edges (k,), the sd of a count's noise, from how many sds on records are believed, and
+    how many of the last edges are outer ones, beyond which one cell alone is asked.
+    """
 
     counts: Array
     edges: Array
     sd: float
     believed: float = CERTAIN
+    outer: int = 0
 
     @property
     def beyond(self) -> Array:
@@ -134,23 +167,28 @@ class Tail:
         return np.asarray(np.sqrt(np.arange(len(self.edges), 0, -1)) * self.sd)
 
     @property
+    def first(self) -> int:
+        """The place of the first outer edge."""
+        return len(self.edges) - self.outer
+
+    @property
     def reliable(self) -> Array:
         """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too.
 
         Far out, records may fill one cell alone.
         """
-        own = self.beyond >= self.believed * self.noise
-        own[_FAR_EDGE:] |= self.counts[_FAR_EDGE + 1 :] >= self.believed * self.sd
-        own[_FAR_EDGE + 1 :] &= self.beyond[_FAR_EDGE + 1 :] >= _BEYOND_DOUBT * self.noise[_FAR_EDGE + 1 :]
+        seen = self.beyond / self.noise
+        seen[self.first :] = np.maximum(seen[self.first :], self.counts[self.first + 1 :] / self.sd)
+        own = seen >= self.believed
+        if self.outer:
+            own[: self.first] &= seen[: self.first] >= _SEEN
+            own[self.first + 2 :] &= seen[self.first + 2 :] >= _BEYOND_DOUBT
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
-    def index(self, usual: float) -> float:
-        """How fast the tail falls beyond what is counted: as usual, or slower where the counts beyond the far edge say so."""
-        if len(self.edges) < _FAR_EDGE + 2 or not self.reliable[_FAR_EDGE]:
-            return usual
-        near, far = self.beyond[_FAR_EDGE], max(float(self.beyond[_FAR_EDGE + 1]), 0.0) + self.noise[_FAR_EDGE + 1]
-        ratio = log2(self.edges[_FAR_EDGE + 1] / self.edges[_FAR_EDGE])
-        return float(np.clip(log2(max(float(near) / float(far), 1.0)) / ratio, _SLOWEST, usual))
+    def unfinished(self, size: float) -> bool:
+        """Whether records are certain beyond the edge next to `size`, so that more may lie farther out."""
+        place = int(np.argmin(np.abs(np.log(self.edges / size))))
+        return bool(replace(self, believed=CERTAIN).reliable[place])
 
     def excess(self, limit: float, power: float, index: float, top: float) -> float:
         """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
@@ -171,8 +209,12 @@ class Tail:
             reach = max(top**power - limit**power, 0.0)
             if index > power:
                 reach = min(reach, edge**power * power / (index - power) * (edge / limit) ** (index - power))
-            total += max(float(self.beyond[last]), 0.0) * reach
+            total += max(self._beyond(last), 0.0) * reach
         return total
+
+    def _beyond(self, place: int) -> float:
+        """How many records lie beyond an edge: beyond an outer one at least those of the next cell, which alone may have shown them."""
+        return float(max(self.beyond[place], self.counts[place + 1] if place >= self.first else self.beyond[place]))
 
     def root_mean_square(self, count: float, top: float) -> float:
         """Of the sizes, from the cells above their noise; at most `top`."""
@@ -199,7 +241,8 @@ class Levels:
 class Limits:
     """R, R_A, R_M and the reach of q, with what they rest on.
 
-    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise.
+    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise; cut: about
+    what R_M takes from each coordinate of the meat.
     """
 
     score: float
@@ -209,6 +252,7 @@ class Limits:
     kappa: float
     sampling: float
     scale: float
+    cut: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +273,9 @@ class Sizes:
         """
         size = float(self.weights.sum())
         typical = self.sigma * sqrt(size)
-        seen = max(self.tail.root_mean_square(self.count, self.maxima.score), typical / 2)
-        scale = max(self.sigma, seen / sqrt(size))
+        # the histogram measures what the rounds only guess
+        seen = max(self.tail.root_mean_square(self.count, self.maxima.score), _TRUSTED * typical)
+        typical, scale = min(typical, seen), seen / sqrt(size)
         sampling = scale * sqrt(size / len(self.weights)) * sqrt(self.count)
         leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
         score = self._score(typical, sampling)
@@ -240,7 +285,18 @@ class Sizes:
         square = min(scale * sqrt(max(36.0, 0.1 * self.levels.square * self.count)), self.maxima.residual)
         if score >= self.maxima.score:
             square = self.maxima.residual
-        return Limits(score, leverage, self._meat(typical, sampling, score), square, kappa, sampling, scale)
+        meat = self._meat(typical, sampling, score)
+        return Limits(score, leverage, meat, square, kappa, sampling, scale, self._cut_squares(meat))
+
+    def _cut_squares(self, meat: float) -> float:
+        """Of the squares of scores, those beyond the meat's limit, by coordinate, where an outer cell is likely not empty.
+
+        A tail that ends before is drawn too far by any power, and the meat holds most of it.
+        """
+        likely = replace(self.tail, believed=_LIKELY)
+        if not likely.reliable[likely.first :].any():
+            return 0.0
+        return likely.excess(meat, 2.0, USUAL_INDEX, self.maxima.score) / len(self.weights)
 
     def _or_none(self, score: float, sampling: float) -> float:
         """The largest score of the public box in place of the limit, where that is cheap."""
@@ -250,7 +306,8 @@ class Sizes:
 
     def _score(self, typical: float, sampling: float) -> float:
         """R: what is believed counts up to a width that is afforded, what is certain at any."""
-        mu, limit = self.levels.cross, max(3 * typical, 0.5 * min(self.levels.cross, 1.0) * sampling)
+        mu = self.levels.cross
+        limit = max(_LEAST_SIZE * typical, _LEAST_NOISE * min(mu, 1.0) * sampling)
         for believed, afforded in reversed(_STEPS):
             wanted = self._enough(limit, sampling, replace(self.tail, believed=believed))
             limit = max(limit, min(wanted, afforded * mu * sampling))
@@ -259,8 +316,7 @@ class Sizes:
     def _enough(self, limit: float, sampling: float, tail: Tail) -> float:
         """The smallest limit from here on whose excess is a small part of the sd of b."""
         mu, top = self.levels.cross, self.maxima.score
-        index = tail.index(USUAL_INDEX)
-        while limit < top and tail.excess(limit, 1.0, index, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
+        while limit < top and tail.excess(limit, 1.0, USUAL_INDEX, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
             limit *= 2**0.25
         return min(limit, top)
 
@@ -285,7 +341,6 @@ class Sizes:
         most = min(max(2.5 * typical, sqrt(0.25 * self.levels.meat * variance)), score)
         limit = min(2.5 * typical, most)
         aim = 0.02 * len(self.weights) * variance
-        index = self.tail.index(_MEAT_INDEX)
-        while limit < most and self.tail.excess(limit, 2.0, index, self.maxima.score) > aim:
+        while limit < most and self.tail.excess(limit, 2.0, _MEAT_INDEX, self.maxima.score) > aim:
             limit = min(limit * 2**0.25, most)
         return limit

@@ -53,8 +53,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: Cells of a histogram of sizes: of |v r|, whose tail may be long, and of |v|.
-SCORE_CELLS, LEVERAGE_CELLS = 11, 9
+#: Cells of a histogram of sizes at most: of |v r|, whose tail may be long, and of |v|. Where fewer edges are asked for the last ones stay
+#: empty.
+SCORE_CELLS, LEVERAGE_CELLS = 26, 9
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52
 # Records that one product of a matrix with codes is worth its call for.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram
-from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, Levels, Limits, Maxima, Sizes, Tail, public_maxima
+from confide.mechanisms.limits import LEVERAGE_EDGES, OUTER, Levels, Limits, Maxima, Sizes, Tail, public_maxima
 from confide.mechanisms.metric import Layout, Metric
 from confide.mechanisms.ranges import CELLS, private_box, ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
@@ -144,14 +144,18 @@ class _Sums:
     @cached_property
     def tail(self) -> Tail:
         """The noisy histogram of sizes of scores."""
-        typical = self.standing.sigma * sqrt(self.metric.size)
-        return self._tail("tail", np.linalg.norm(self.scores, axis=1), [typical * e for e in TAIL_EDGES])
+        return self._tail("tail", np.linalg.norm(self.scores, axis=1), self.edges, OUTER)
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Of that histogram."""
+        return self.standing.score_edges((1 << BITS) / self.noise[self.branch + "cross"])
 
     @cached_property
     def leverage(self) -> Tail:
         """That of lengths of records."""
         size = sqrt(self.metric.size)
-        return self._tail("leverage", np.linalg.norm(self.v, axis=1), [size * e for e in LEVERAGE_EDGES])
+        return self._tail("leverage", np.linalg.norm(self.v, axis=1), tuple(size * e for e in LEVERAGE_EDGES))
 
     @cached_property
     def limits(self) -> Limits:
@@ -165,10 +169,10 @@ class _Sums:
         sizes = Sizes(self.metric.weights, sigma, self.standing.count, self.tail, leverage, self.maxima, levels)
         return self.standing.spared(sizes.limits(self._rarer(), unlimited=self.unlimited), self.maxima)
 
-    def _tail(self, name: str, sizes: Array, edges: list[float]) -> Tail:
+    def _tail(self, name: str, sizes: Array, edges: tuple[float, ...], outer: int = 0) -> Tail:
         counts = np.bincount(np.searchsorted(edges, sizes), self.kept, len(edges) + 1)
         noise = self.noise[name]
-        return Tail(counts + noise * self.generator.normal(size=len(counts)), np.array(edges), noise)
+        return Tail(counts + noise * self.generator.normal(size=len(counts)), np.array(edges), noise, outer=outer)
 
     @cached_property
     def generator(self) -> np.random.Generator:
@@ -220,6 +224,7 @@ class _Sums:
             s2=max(square / self.count, self.standing.sigma**2 / 4),
             weights=self.metric.weights,
             support=self.metric.support,
+            cut=limits.cut,
         )
 
     def expected(self) -> Expected:
@@ -238,7 +243,7 @@ class _Sums:
             drawn["leverage"] = _Drawn(self.leverage.counts, self.noise["leverage"])
         if not self.branch and "ranges" in self.noise:
             drawn["ranges"] = _Drawn(self.ranges, self.noise["ranges"])
-        public = public_facts(self.standing, self.frame, self.standing.theta, self.limits, self.maxima)
+        public = public_facts(self.standing, self.frame, self.standing.theta, self.limits, self.maxima, self.edges)
         return _Simulated(drawn, public)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.limits import LEVERAGE_EDGES, TAIL_EDGES, USUAL_INDEX, Tail
+from confide.mechanisms.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Tail
 from confide.mechanisms.metric import Layout
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import BITS, BOUND, Box
@@ -50,6 +50,8 @@ Array = NDArray[np.float64]
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.
 _TIED, _CLOSELY = 0.2, 0.1
+# Scores so many times the typical size are rare in data of ordinary tails.
+_FAR = 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +109,7 @@ class LeastSquaresReading:
             s2=max(square / count, self._number("sigma") ** 2 / 4),
             weights=self._public("weights"),
             support=self._public("support"),
+            cut=self._number("meat_cut"),
         )
 
     # which coefficients are answered ------------------------------------------------------------------------------------
@@ -192,9 +195,9 @@ class LeastSquaresReading:
 
     @cached_property
     def _tail(self) -> Tail:
-        """The noisy histogram of sizes of scores, in typical sizes."""
-        noisy = self.release["tail"]
-        return Tail(noisy.decode(), np.array(TAIL_EDGES), sqrt(noisy.variance))
+        """The noisy histogram of sizes of scores."""
+        noisy, edges = self.release["tail"], self._public("score_edges")
+        return Tail(noisy.decode()[: len(edges) + 1], edges, sqrt(noisy.variance), outer=OUTER)
 
     @property
     def _tied(self) -> Array:
@@ -204,7 +207,7 @@ class LeastSquaresReading:
     @property
     def _unfinished(self) -> bool:
         """Whether scores are seen so far out that more may lie beyond."""
-        return self._tail.index(np.inf) < np.inf
+        return self._tail.unfinished(_FAR * self._number("sigma") * sqrt(float(self._public("weights").sum())))
 
     def _too_wide(self, place: int, *, hidden: bool) -> str:
         """The sentence on a feature's bounds. hidden: its coefficient could not be told without limits either."""
@@ -394,7 +397,7 @@ class LeastSquaresReading:
             else ""
         )
         return (
-            f"assumed: beyond the last countable point tails fall at least like |s|^-{self._tail.index(USUAL_INDEX):.2g}{lumps}; without "
+            f"assumed: beyond the last countable point tails fall at least like |s|^-{USUAL_INDEX:g}{lumps}; without "
             f"that (limit='none') intervals are {self._width(whole / own)}"
         )
 

@@ -36,7 +36,8 @@ class Sandwich:
 
     gram A (p, p), cross b (p,), meat (p, p), square q; sd_gram and sd_meat: of the symmetric noise on the diagonal (1/sqrt(2) of it off
     the diagonal); sd_cross, sd_square; rows C (k, p): coefficients are C delta + shift; axis (p,): e'v = 1 for every record;
-    s2: residual variance; weights f^2 (p,), support (p,): shares of the records that each coordinate rests on.
+    s2: residual variance; weights f^2 (p,), support (p,): shares of the records that each coordinate rests on; cut: about what limits
+    took from each coordinate of the meat.
     """
 
     gram: Array
@@ -53,6 +54,7 @@ class Sandwich:
     s2: float
     weights: Array
     support: Array
+    cut: float = 0.0
 
     @property
     def positive(self) -> bool:
@@ -97,10 +99,15 @@ class Sandwich:
         return self.spread @ self.noise(self.delta) @ self.spread.T
 
     @property
+    def whole_meat(self) -> Array:
+        """The meat with what its limit is thought to have cut off, (p, p)."""
+        return np.asarray(self.meat + self.cut * np.eye(len(self.meat)))
+
+    @property
     def sampling(self) -> Array:
         """The sampling variance of each coefficient, (k,): robust, and at least a part of the classical one."""
         k, n = self.spread, self.count
-        robust = np.einsum("ij,jk,ik->i", k, self.meat, k) * n / max(n - len(self.cross), 1.0)
+        robust = np.einsum("ij,jk,ik->i", k, self.whole_meat, k) * n / max(n - len(self.cross), 1.0)
         classical = self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
         return np.asarray(np.maximum(robust, _FLOOR * classical))
 
@@ -116,7 +123,7 @@ class Sandwich:
         The meat without its negative eigenvalues gives the correlations, which are carried to the variances.
         """
         k = self.spread
-        values, vectors = np.linalg.eigh((self.meat + self.meat.T) / 2)
+        values, vectors = np.linalg.eigh((self.whole_meat + self.whole_meat.T) / 2)
         meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
         whole = k @ (meat + self.noise(self.delta)) @ k.T
         stretch = np.sqrt(self.variances / np.maximum(np.diag(whole), _NONE))
@@ -141,7 +148,7 @@ class Sandwich:
         n, shape = self.count, self.s2 * (self.gram + self.gram.T) / 2
         stretch = n / max(n - len(self.cross), 1.0)
         uncertain = float(np.sqrt((self.sd_square / (n * self.s2)) ** 2 + 2 / n))
-        meat = NoisyMeat(self.meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
+        meat = NoisyMeat(self.whole_meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
         return JointLaw(self.spread, self.noise(self.delta), (meat,), self.records, key)
 
     @property

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from confide.mechanisms.blocks import BlockGram, multipliers
 from confide.mechanisms.limits import (
     LEVERAGE_EDGES,
-    TAIL_EDGES,
+    OUTER,
     Levels,
     Limits,
     Maxima,
     Sizes,
     Tail,
     public_maxima,
+    score_edges,
 )
 from confide.mechanisms.metric import Layout, Metric, floored_moments
 from confide.mechanisms.moments import ClippedResponse
@@ -59,10 +60,11 @@ Array = NDArray[np.float64]
 
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
-# Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1.
-COMMON = {"count": 1, "clipping": 1, "tail": 8, "leverage": 2, "square": 3, "meat": 11}
-_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 34}
-_SHORT = {"short round 1": 26, "short gram": 12, "short cross": 36}
+# Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1. (That of the tail, and
+# what it takes from b, q and the meat, on designs of ten far records in 2,000: `mechanisms.limits`.)
+COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8}
+_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 30}
+_SHORT = {"short round 1": 26, "short gram": 12, "short cross": 32}
 # Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
 ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
@@ -151,6 +153,10 @@ class Standing:
     cells: CellCounts
     least: float
     left: LeftOut | None = None
+
+    def score_edges(self, mu: float) -> tuple[float, ...]:
+        """Edges of the histogram of sizes of scores. mu: of the sum b."""
+        return score_edges(self.sigma * sqrt(self.metric.size), self.count, len(self.metric.weights), mu)
 
     def spared(self, limits: Limits, maxima: Maxima) -> Limits:
         """No level is cut whole: A weighs long records down and b does not, so that its coefficient would be that many times too large."""
@@ -279,24 +285,26 @@ class _Draw:
         assert isinstance(planned, Gram) and isinstance(planned.map, LimitedScores)
         (total,) = self.source.aggregate(Gram(planned.map.at(replace(frame, theta=tuple(theta)), limits.meat)))
         self.meter.draw("meat", total)
-        return public_facts(standing, frame, theta, limits, maxima)
+        edges = standing.score_edges((1 << BITS) / self._sd(branch + "cross"))
+        return public_facts(standing, frame, theta, limits, maxima, edges)
 
     def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
         edges = {
-            "tail": [standing.sigma * size * e for e in TAIL_EDGES],
-            "leverage": [size * e for e in LEVERAGE_EDGES],
+            "tail": standing.score_edges((1 << BITS) / self._sd(branch + "cross")),
+            "leverage": tuple(size * e for e in LEVERAGE_EDGES),
         }
         names = [name for name in ("tail", "leverage") if name in self.plan.statistics]
         asked = []
         for name in names:
             planned = self.plan.statistic(name)
             assert isinstance(planned, SizeCells) and isinstance(planned.map, SizeIndices)
-            asked.append(replace(planned, map=planned.map.at(frame, tuple(edges[name]))))
+            asked.append(replace(planned, map=planned.map.at(frame, edges[name])))
         tails = {}
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):
-            counts = self.meter.draw(name, total).decode()
-            tails[name] = Tail(counts, np.array(edges[name]), self._sd(name))
+            counts, own = self.meter.draw(name, total).decode(), np.array(edges[name])
+            outer = OUTER if name == "tail" else 0
+            tails[name] = Tail(counts[: len(own) + 1], own, self._sd(name), outer=outer)
         levels = Levels(
             BOUND / self._sd(branch + "gram"),
             (1 << BITS) / self._sd(branch + "cross"),
@@ -346,7 +354,7 @@ def _rarer(design: Design, standing: Standing) -> float | None:
 
 
 def public_facts(
-    standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima
+    standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima, edges: Sequence[float]
 ) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
@@ -367,5 +375,7 @@ def public_facts(
         "meat_limit": np.array([limits.meat]),
         "square_limit": np.array([limits.square]),
         "kappa": np.array([limits.kappa]),
+        "meat_cut": np.array([limits.cut]),
+        "score_edges": np.array(edges),
         "largest": np.array([maxima.score, maxima.leverage, maxima.residual]),
     }

@@ -62,7 +62,7 @@ class SSP2(Method):
 
     name: ClassVar[str] = "ssp2"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     source: ClassVar[str] = (
         "rounds of noisy moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
