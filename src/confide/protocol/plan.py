@@ -219,7 +219,8 @@ class Plan:
         tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
         weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
-        return "\n".join(line for text in [*head, *rows, *tail, *said] for line in _wrapped(clean(text)))
+        body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
+        return "\n".join([*body, *map(clean, said)])
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
