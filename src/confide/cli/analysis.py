@@ -91,7 +91,8 @@ def plan(
         str,
         typer.Option(
             "--method",
-            help="A name that `confide methods` lists: ssp2 (a line), logistic (an outcome of two values), poisson (counts), kernel_curve (a curve), ...",
+            help="A name that `confide methods` lists: ssp2 (a line), logistic (an outcome of two values), poisson (counts), "
+            "kernel_curve (a curve), ...",
         ),
     ] = "ssp2",
     setting: Settings = None,

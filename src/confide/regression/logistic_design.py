@@ -44,7 +44,8 @@ def binary_design(
         raise PlanError(
             f"the outcome {response.name!r} of {cut(formula)!r} lies between {response.low:g} and {response.high:g}, a logistic regression "
             "needs 0 and 1; where the data hold 0 and 1 declare Integer(0, 1), where they hold two labels Categorical with these as "
-            "levels; of any other number put a 0/1 column into the data, for instance whether it is above a limit"
+            "levels; for a count ask for a Poisson regression (`--method poisson`, cf.poisson_regression); of any other "
+            "number put a 0/1 column into the data, for instance whether it is above a limit"
         )
     if not design.names:
         raise PlanError(f'the formula {cut(formula)!r} has no coefficient; write "y ~ a", or "y ~ 1"')
