@@ -179,6 +179,14 @@ def test_the_message_of_a_failure_does_not_depend_on_the_records(tmp_path: Path)
     assert len(messages) == 1
 
 
+def test_a_plan_fits_a_screen_and_loses_no_word() -> None:
+    plan = cf.plan(cf.regression.SSP2("y ~ a"), SCHEMA, cf.GDP(1.0, relation="add-remove"), n=1000)
+    lines = plan.summary().splitlines()
+    assert max(map(len, lines)) <= 100
+    assert f"covers: {plan.covers}" in " ".join(" ".join(lines).split())
+    assert str(plan.forecast["assumes"]) in " ".join(" ".join(lines).split())
+
+
 def test_a_plan_from_a_file_is_made_again_not_believed(book: cf.Ledger) -> None:
     plan = cf.Plan.from_json(cf.plan(METHOD, SCHEMA, cf.GDP(1.0)).to_json())
     release = cf.release(plan, source(), ledger=book)

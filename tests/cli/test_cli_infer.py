@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from cli_runner import check_silence, entries, good, run
 
@@ -157,6 +159,28 @@ def test_a_strangers_method_gets_everything_for_nothing(book):
     good("verify", "mean.release.json", "--ledger", "book.db")
     assert entries()[0]["method"] == "stranger_mean 1"
     assert run("infer", "mean.release.json", "--subset", "x").code in (0, 3)
+
+
+def test_odds_ratios_stand_in_the_csv_file(survey):
+    run_it = (
+        "regress",
+        "region ~ age",
+        "survey.csv",
+        "--schema",
+        "schema.toml",
+        "--mu",
+        "2",
+        "--no-ledger",
+        "--simulate",
+        "1",
+    )
+    said = good(*run_it, "--method", "logistic", "--csv", "odds.csv", "--plot", "odds.svg").out
+    assert "is its odds ratio with an interval; --csv FILE.csv writes them" in said
+    table = pd.read_csv("odds.csv", index_col="name")
+    for column, exponent in (("odds_ratio", "estimate"), ("odds_ratio_low", "low"), ("odds_ratio_high", "high")):
+        assert np.allclose(table[column], np.exp(table[exponent])) and table[column].notna().all()
+    good("regress", "happy ~ age", *run_it[2:], "--csv", "line.csv")
+    assert "odds_ratio" not in pd.read_csv("line.csv")
 
 
 def test_a_result_of_a_strangers_own_kind(book):

@@ -117,3 +117,15 @@ def test_one_rare_level_does_not_take_the_table_with_it(relation: str) -> None:
     # 18 of 20 at least; and less than .87 of 80 or more has a probability of 1e-3 at a coverage of .95
     assert answered >= 17 and named >= 5
     assert covered >= 0.87 * answered * len(others)
+
+
+def test_a_table_without_intervals_does_not_say_that_others_have_one() -> None:
+    frame, said = _frame(4_000, 1), []
+    for seed in range(6):
+        data = cf.read(frame, SCHEMA)
+        found = cf.logistic_regression(
+            "y ~ x + f + k", data, privacy=cf.GDP(0.1), ledger=None, noise=SimulatedNoise(seed)
+        )
+        assert ("told beside them" not in found.reason) or found.status == "partial"
+        said.append(found.status == "weak" and "leaves no slope an interval" in found.reason)
+    assert any(said)

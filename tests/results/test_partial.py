@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf, nan
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,17 @@ def test_a_joint_test_of_answered_coefficients_is_the_one_of_a_table_without_the
     expected = np.array([1.0, -2.0]) @ np.linalg.solve(covariance, [1.0, -2.0]) / 2
     assert test.statistic == pytest.approx(expected)
     assert np.isnan(some().wald_test(["a", "b"]).pvalue)
+
+
+def test_a_bias_is_explained_where_an_interval_holds_one(tmp_path: Path) -> None:
+    held, words = some(bias=[0.2, nan, 0.0]), "t is the estimate moved towards zero"
+    assert words in " ".join(held.summary().split())
+    assert held.tvalues.iloc[0] != held.estimates[0] / held.bse.iloc[0]
+    page = held.report(tmp_path / "held.html").read_text()
+    assert "moved towards zero where a bias is possible" in page and "the interval is wider at both ends" in page
+    for free in (some(), some(bias=[0.0, nan, 0.0])):
+        assert words not in " ".join(free.summary().split())
+        assert "where a bias is possible" not in free.report(tmp_path / "free.html").read_text()
 
 
 def test_combinations_take_the_fewest_degrees_of_freedom_and_add_the_biases() -> None:

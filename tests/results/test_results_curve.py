@@ -125,6 +125,7 @@ def test_tables_and_files() -> None:
     curve = make(simulated=True)
     text = curve.summary()
     assert "SIMULATED" in text and "11 of 41 points" in text and "[whole" in text and "Guarantee" in text
+    assert max(map(len, text.splitlines())) <= 100
     assert len(curve.to_frame()) == 41 and {"low", "high", "band_low", "privacy_share"} <= set(curve.to_frame())
     body = json.loads(curve.to_json())
     assert body["family"] == "curve" and body["estimate"][7] == curve.estimates[7] and len(body["band_low"]) == 41

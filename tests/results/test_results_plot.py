@@ -15,6 +15,7 @@ from results_examples import NAMES, Maker
 
 from confide.errors import PlanError
 from confide.protocol import STATUSES
+from confide.results import Estimates
 from confide.results.words import STATUS_WORDS
 
 
@@ -110,6 +111,11 @@ def test_axes_of_the_caller_are_used_and_named(make: Maker):
     assert ax.get_ylabel() == "coefficient"
     assert "Private estimates of y" in ax.get_title(loc="left")
     assert ax.get_legend() is not None
+
+
+def test_what_has_no_unit_of_the_response_names_its_own(make: Maker, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Estimates, "_per", " of the log-odds per unit of the column")
+    assert make().plot().get_xlabel() == "estimate in units of the log-odds per unit of the column, with 95 % interval"
 
 
 def test_a_figure_of_ours_has_title_and_legend(make: Maker):

@@ -87,7 +87,14 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     relation: Relation = None,
-    method: Annotated[str, typer.Option("--method", help="A name that `confide methods` lists.")] = "ssp2",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="A name that `confide methods` lists: ssp2 (a line), logistic (an outcome of two values), poisson (counts), "
+            "kernel_curve (a curve), ...",
+        ),
+    ] = "ssp2",
     setting: Settings = None,
     n: Nominal = None,
     ledger: Annotated[

@@ -67,4 +67,5 @@ def purchases(account: Account) -> tuple[str, ...]:
 def _gaussian_counts(account: Account, what: str = "") -> str:
     pure = how_many(account, PureDP(1.0), most=_MOST)
     shown = f"{pure} or more" if pure == _MOST else f"{pure}"
-    return f"{how_many(account, GDP(0.5))} {what}at mu 0.5, or {shown} at epsilon 1"
+    half = how_many(account, GDP(0.5))
+    return f"{half} {what.replace('releases', 'release') if half == 1 else what}at mu 0.5, or {shown} at epsilon 1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import prod
+from textwrap import wrap
 from typing import Any
 
 from confide.errors import PlanError
@@ -21,6 +22,9 @@ from confide.protocol.statistic import Statistic
 
 __all__ = ["MethodId", "Plan", "method_parameters"]
 
+
+# columns on a screen
+_WIDEST = 100
 
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
@@ -215,7 +219,8 @@ class Plan:
         tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
         weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
-        return "\n".join(map(clean, [*head, *rows, *tail, *said]))
+        body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
+        return "\n".join([*body, *map(clean, said)])
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
@@ -227,6 +232,13 @@ class Plan:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _wrapped(line: str) -> list[str]:
+    """A sentence in lines of at most `_WIDEST` columns, what follows the first one indented; a row of a table stays as it is."""
+    if len(line) <= _WIDEST or "  " in line.strip():
+        return [line]
+    return wrap(line, _WIDEST, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _whose(schema: Mapping[str, Any]) -> str:
@@ -346,4 +358,5 @@ def _outlook(chance: float, price: float) -> str:
     if chance <= 0.2:
         return f"weak likely: {chance:.0%} of the shapes give intervals"
     words = "ok likely" if chance >= 0.8 else "ok uncertain"
-    return f"{words}: {chance:.0%} of the shapes give intervals, with standard errors {price:.2g} times those without privacy"
+    width = "about those without privacy" if price < 1.05 else f"{price:.2g} times those without privacy"
+    return f"{words}: {chance:.0%} of the shapes give an interval for every coefficient, with standard errors {width}"

@@ -168,4 +168,7 @@ def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
     )
     more = f" and {len(found) - most} more" if len(found) > most else ""
     of = "counts" if first[0].outcome == len(_SAID) - 1 else "records of one outcome"
-    return [f"levels with next to no {of} have no coefficient that could be told: {named}{more}"]
+    return [
+        f"levels with next to no {of} have no coefficient that could be told: {named}{more}; join such a level with another, or leave "
+        "it out of the schema, by which its records count as missing"
+    ]

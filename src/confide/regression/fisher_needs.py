@@ -25,8 +25,13 @@ def held_words(
     held: Sequence[Level],
     counts: NDArray[np.float64],
     sds: NDArray[np.float64],
+    *,
+    told: bool,
 ) -> list[str]:
-    """The sentences on levels that the last step could not tell, with about how many records each has; none for none."""
+    """The sentences on levels that the last step could not tell, with about how many records each has; none for none.
+
+    told: whether other coefficients are answered.
+    """
     if not held:
         return []
     given = [
@@ -34,9 +39,12 @@ def held_words(
         for one, count, sd in zip(held, counts, sds, strict=True)
     ]
     named = ", ".join(given[:_NAMED]) + (f" and {len(given) - _NAMED} more" if len(given) > _NAMED else "")
-    words = [
-        f"too few records to be told: {named}; the other coefficients are told beside them, and their intervals allow for it"
-    ]
+    others = (
+        "the other coefficients are told beside them, and their intervals allow for it"
+        if told
+        else "what they may move leaves no slope an interval; join such levels with others, or ask for more records or a larger budget"
+    )
+    words = [f"too few records to be told: {named}; {others}"]
     base = base_levels(design, schema)
     first = dict.fromkeys(one.column for one in held if base.get(one.column) == one.name)
     return [*words, first_words(list(first))] if first else words

@@ -110,7 +110,7 @@ class FisherReading(FisherFigures):
             return self._points("weak", reason)
         hidden = sorted({*self._wide, *self._tied, *self._apart, *(j for one in self.quiet for j in one.places)})
         if hidden and len({*hidden, 0}) > len(self.design.terms):
-            return self._points("weak", self._reasons())
+            return self._points("weak", self._reasons(told=False))
         return self._intervals(hidden)
 
     @property
@@ -267,11 +267,11 @@ class FisherReading(FisherFigures):
         why = "a few records out there, which count less, could move its coefficient"
         return bounds_words(term.name, self.reach[j][0], (term.low, term.high), enough, near, why)
 
-    def _reasons(self) -> str:
-        """Why coefficients are not answered: bounds, what moves with them, levels without one of the outcomes."""
+    def _reasons(self, *, told: bool = True) -> str:
+        """Why coefficients are not answered: bounds, what moves with them, levels without one of the outcomes. told: whether others are."""
         names = self.design.names
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
-        held = held_words(self.design, self.release.plan.schema, self.held.levels, *self._held_counts)
+        held = held_words(self.design, self.release.plan.schema, self.held.levels, *self._held_counts, told=told)
         return "; ".join([*parts, *held, *quiet_words(self.quiet)])

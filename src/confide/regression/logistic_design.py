@@ -43,7 +43,9 @@ def binary_design(
     if (response.low, response.high) != (0.0, 1.0):
         raise PlanError(
             f"the outcome {response.name!r} of {cut(formula)!r} lies between {response.low:g} and {response.high:g}, a logistic regression "
-            f'needs 0 and 1; declare it as {response.name!r}: Integer(0, 1), or as Categorical(["no", "yes"])'
+            "needs 0 and 1; where the data hold 0 and 1 declare Integer(0, 1), where they hold two labels Categorical with these as "
+            "levels; for a count ask for a Poisson regression (`--method poisson`, cf.poisson_regression); of any other "
+            "number put a 0/1 column into the data, for instance whether it is above a limit"
         )
     if not design.names:
         raise PlanError(f'the formula {cut(formula)!r} has no coefficient; write "y ~ a", or "y ~ 1"')

@@ -118,5 +118,5 @@ class _Foreseen(FisherReading):
     def _points(self, status: str, reason: str) -> Any:
         return Expected(np.full(len(self.design.names), nan), False)
 
-    def _reasons(self) -> str:
+    def _reasons(self, *, told: bool = True) -> str:
         return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from markupsafe import Markup
 
 from confide.errors import PlanError
-from confide.results.table import DASH, environment
+from confide.results.table import DASH, NARROWEST, environment, labelled
 from confide.results.words import SIMULATED, WITHOUT_NUMBERS, clean, level_words, notes
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def text(result: Curve, alpha: float) -> str:
     rows = [heads(result, alpha), *cells(result, alpha)]
     sizes = [max(len(row[k]) for row in rows) + 2 for k in range(len(rows[0]))]
     lines = ["".join(cell.rjust(size) for cell, size in zip(row, sizes, strict=True)) for row in rows]
-    width = max(len(lines[0]), 40)
+    width = max(len(lines[0]), NARROWEST)
     warning = [f"*** {SIMULATED} ***"] if result.simulated else []
     body = [
         _title(result),
@@ -86,7 +86,8 @@ def text(result: Curve, alpha: float) -> str:
         "=" * width,
     ]
     body += [lines[0], "-" * width, *lines[1:], "=" * width]
-    return "\n".join([*body, *_left_out(result), *(f"{label}: {words}" for label, words in _notes(result))])
+    said = [line for label, words in _notes(result) for line in labelled(f"{label}:", words, width)]
+    return "\n".join(line.rstrip() for line in [*body, *_left_out(result), *said])
 
 
 def _left_out(result: Curve) -> list[str]:

@@ -55,7 +55,9 @@ def draw(result: Estimates, alpha: float, ax: Axes | None, names: Sequence[str] 
     ax.set_yticks(places, [_short(result.names[index]) for index in chosen], **_LITERAL)
     ax.set_ylim(-0.7, len(chosen) - 0.3)
     ax.set_ylabel("coefficient" if result.response else "quantity")
-    units = f" in units of {_short(result.response)}{result._per}" if result.response else ""
+    # log-odds and the like have no unit of the response; its name is in the title
+    unit = "" if result._per.startswith(" of ") else f" of {_short(result.response)}"
+    units = f" in units{unit}{result._per}" if result.response else ""
     ax.set_xlabel(
         f"estimate{units}, with {level_words(alpha)} interval"
         + ("; status partial: the others are not answered" if result.status == "partial" else "")

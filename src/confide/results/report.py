@@ -21,6 +21,7 @@ from confide.results.table import DASH, Row, environment, rows, view
 from confide.results.words import (
     WITHOUT_NUMBERS,
     approx_words,
+    bias_words,
     clean,
     flag_words,
     level_words,
@@ -71,7 +72,8 @@ def page(result: Estimates, alpha: float) -> str:
             privacy=_privacy(result),
             target=clean(result.target),
             covers=clean(result.covers),
-            legend=[(clean(label), clean(words)) for label, words in result.legend],
+            biased=bool(bias_words(result)),
+            legend=[(clean(label), clean(words)) for label, words in (*bias_words(result), *result.legend)],
             left_out=not _own(result) and len(shown(result)) < len(result.names),
             source="table" if _own(result) else "plot",
             release=clean(result.release_sha256),

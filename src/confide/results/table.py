@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 else:
     terminal = later("rich.cells")
 
-__all__ = ["DASH", "Row", "columns", "environment", "facts", "html", "rows", "text", "title", "view"]
+__all__ = [
+    "DASH",
+    "NARROWEST",
+    "Row",
+    "columns",
+    "environment",
+    "facts",
+    "html",
+    "labelled",
+    "rows",
+    "text",
+    "title",
+    "view",
+]
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
@@ -154,7 +167,7 @@ def text(result: Estimates, alpha: float) -> str:
         lines += [_line(first, row.cells, names, sizes), *(f"  {part}" for part in more)]
     lines.append("=" * width)
     for label, note in notes(result):
-        lines += _labelled(f"{label}:", note, width)
+        lines += labelled(f"{label}:", note, width)
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -173,7 +186,7 @@ def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
         lines[place] += " " * (width - 2 * half) + _fact(pair, half)
     for label, value in pairs:
         if (label, value) not in short:
-            lines += _labelled(f"{label}:", value, width)
+            lines += labelled(f"{label}:", value, width)
     return lines
 
 
@@ -182,7 +195,7 @@ def _fact(pair: tuple[str, str], size: int) -> str:
     return label + _right(pair[1], size - terminal.cell_len(label))
 
 
-def _labelled(label: str, value: str, width: int) -> list[str]:
+def labelled(label: str, value: str, width: int) -> list[str]:
     """A label and its text with a hanging indent."""
     indent = 13
     if terminal.cell_len(label) >= indent:

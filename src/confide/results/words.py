@@ -25,6 +25,7 @@ __all__ = [
     "STATUS_WORDS",
     "WITHOUT_NUMBERS",
     "approx_words",
+    "bias_words",
     "clean",
     "flag_words",
     "level_words",
@@ -48,6 +49,11 @@ STATUS_WORDS = {
     "no_reply": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",
     "uninformative": "the privacy noise leaves every value possible; the result says nothing about the data",
 }
+
+_BIAS = (
+    "what is cut or left out may move an estimate by up to a bound; by it the interval is wider at both ends, and t is the estimate moved "
+    "towards zero, over the standard error"
+)
 
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
 WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative")
@@ -158,11 +164,20 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
             if result.has_intervals or result.status == "ok"
             else f"none at this status; at status ok they account for: {result.covers}",
         ),
+        *bias_words(result),
         ("Noise share", "the part of a squared standard error that is privacy noise; the rest is sampling"),
         *result.legend,
         ("Release SHA", result.release_sha256),
     ]
     return tuple((label, clean(text)) for label, text in lines if text)
+
+
+def bias_words(result: Estimates) -> tuple[tuple[str, str], ...]:
+    """What becomes of t and the interval where a bound on a bias is known; none where no estimate has one, or the family knows of none."""
+    bias = getattr(result, "bias", None)
+    if bias is None or not result.has_intervals or not any(one > 0 for one in bias):
+        return ()
+    return (("Bias", _BIAS),)
 
 
 def missing_words(columns: Mapping[str, Column], design: Design) -> str:

@@ -131,9 +131,9 @@ def _response(left: str, schema: Schema, text: str) -> Expression:
         )
     if response.column is not None and schema[response.column].kind == "categorical":
         raise PlanError(
-            f"the response {response.name!r} of {text!r} is categorical, but a regression needs a number; put a 0/1 column "
-            f"into the data that says whether a record has the level, declare it as Integer(0, 1), and write it in place of "
-            f"{response.name!r}"
+            f"the response {response.name!r} of {text!r} is categorical, but this method needs a number; for an outcome of two "
+            f"levels ask for a logistic regression (`--method logistic`, cf.logistic_regression); otherwise put a 0/1 column into the data "
+            f"that says whether a record has the level, declare it as Integer(0, 1), and write it in place of {response.name!r}"
         )
     tree = ast.parse(re.sub("`[^`]*`", "quoted", left).strip(), mode="eval").body
     if isinstance(tree, ast.BinOp) and all(_has_names(side) for side in (tree.left, tree.right)):
