@@ -46,11 +46,15 @@ def _peeked(name: str, what: str, *exact: str, rows: int) -> Fault:
 
 
 FISHER_DRAWS = [
-    _peeked("steps from the exact count", "how many steps there are follows from the number of records", "count", rows=85),
+    _peeked(
+        "steps from the exact count", "how many steps there are follows from the number of records", "count", rows=85
+    ),
     _peeked("box of the exact ranges", "features are measured from histograms before their noise", "ranges", rows=400),
     _peeked("coordinates of the exact moments", "whitened by sums before their noise", "linear", rows=400),
     _peeked("start of the exact moments", "in the branch of few records", "short linear", rows=40),
-    _peeked("a step at the exact score", "the second line follows from sums before their noise", "step 1 of 3", rows=400),
+    _peeked(
+        "a step at the exact score", "the second line follows from sums before their noise", "step 1 of 3", rows=400
+    ),
     _peeked("bound of the exact histogram", "D is where the records end", "leverage", rows=400),
     _peeked("the last step at the exact score", "the meat's line and the levels held are exact", "last", rows=400),
     _peeked("one step at the exact score", "in the branch of few records", "short step", rows=40),

@@ -39,7 +39,7 @@ def records(n: int, seed: int) -> pd.DataFrame:
 
 
 def others(n: int, *, same_number: bool) -> list[pd.DataFrame]:
-    """Nothing like `records`: one record often, corners of the box with the outcome against the slope, gaps, and other numbers of records."""
+    """Far from `records`: one record often, corners of the box with the outcome against the slope, gaps, other numbers of records."""
     one = pd.DataFrame([{"x": 30.0, "f": "d", "k": 1, "y": 0}])
     corners = pd.concat([one, one.assign(x=-30.0, f="a", k=0, y=1), one.assign(x=np.nan), one.assign(x=np.inf)])
     found = [pd.concat([one] * n), pd.concat([corners] * n).iloc[:n]]

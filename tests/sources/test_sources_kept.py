@@ -71,6 +71,26 @@ def test_nothing_is_left_after_the_draw(memory: int, tmp_path: Path) -> None:
         kept.aggregate(EVERYTHING)
 
 
+@pytest.mark.parametrize("memory", [256, 0])
+def test_a_pass_that_goes_on_after_the_draw_keeps_nothing(memory: int, tmp_path: Path) -> None:
+    """As after a second interrupt, which does not wait for threads."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow(Plain):
+        def __call__(self, codes: Any) -> Any:
+            begun.set()
+            assert ended.wait(10)
+            return super().__call__(codes)
+
+    with read(parquet(tmp_path), SCHEMA, memory=memory).kept(NAMES) as kept:
+        late = threading.Thread(target=lambda: kept.aggregate(Gram(Slow(NAMES))))
+        late.start()
+        assert begun.wait(10)
+    ended.set()
+    late.join()
+    assert not kept._blocks._blocks and kept._blocks._file is None
+
+
 def test_without_room_for_codes_each_pass_reads_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk is no error, which would tell of a size; a file that changed in between then is one, as ever."""
 
