@@ -6,6 +6,7 @@ import os
 import pickle
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,40 @@ def test_threads_that_ask_at_once_count_every_record_once(tmp_path: Path) -> Non
         for thread in threads:
             thread.join()
     assert len(found) == 6 and all(gram.tolist() == EXPECTED for gram in found)
+
+
+def test_threads_do_not_read_or_write_each_others_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file has one position: between finding it and reading, or within a block that is written, no other thread may move it."""
+    make = tempfile.TemporaryFile
+
+    class Slow:
+        """A file that dawdles at its position, and takes a block in two halves."""
+
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def seek(self, at: int) -> int:
+            found = self.file.seek(at)
+            time.sleep(1e-3)
+            return int(found)
+
+        def write(self, rest: Any) -> int:
+            time.sleep(1e-3)
+            return int(self.file.write(rest[: -(-rest.nbytes // 2)]))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **how: Slow(make(**how)))
+    found: list[Any] = []
+    with read(parquet(tmp_path), SCHEMA, memory=0, threads=3).kept(NAMES) as kept:
+        found.append(kept.aggregate(EVERYTHING)[0])
+        threads = [threading.Thread(target=lambda: found.append(kept.aggregate(EVERYTHING)[0])) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 3 and all(gram.tolist() == EXPECTED for gram in found)
 
 
 def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> None:
