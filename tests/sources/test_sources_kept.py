@@ -131,6 +131,23 @@ def test_threads_that_ask_at_once_count_every_record_once(tmp_path: Path) -> Non
     assert len(found) == 6 and all(gram.tolist() == EXPECTED for gram in found)
 
 
+def test_a_first_pass_in_two_threads_is_one(tmp_path: Path) -> None:
+    """Whoever asks while the first pass still runs waits for its blocks, and adds none of its own."""
+
+    class Slow(Plain):
+        def __call__(self, codes: Any) -> Any:
+            time.sleep(2e-3)
+            return super().__call__(codes)
+
+    with read(parquet(tmp_path), SCHEMA).kept(NAMES) as kept:
+        threads = [threading.Thread(target=lambda: kept.aggregate(Gram(Slow(NAMES)))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+
+
 def test_threads_do_not_read_or_write_each_others_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file has one position: between finding it and reading, or within a block that is written, no other thread may move it."""
     make = tempfile.TemporaryFile
