@@ -42,7 +42,7 @@ from confide.regression.left_out import CellCounts, LeftOut
 from confide.regression.score_sums import ScoreSums, Standing, _Draw
 from confide.schema import Schema
 
-__all__ = ["LEAST_SQUARES", "FaultyLine", "FaultySharing", "unlike"]
+__all__ = ["LEAST_SQUARES", "FaultyLine", "FaultySharing", "Peeking", "unlike"]
 
 _LINE = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
 _TWO = cf.Schema({"a": cf.Numeric(0, 1), "z": cf.Integer(0, 1)})
@@ -56,7 +56,7 @@ _ADD = cf.GDP(30.0, relation="add-remove")
 # what a draw is handed -------------------------------------------------------------------------------------------------
 
 
-class _Peeking:
+class Peeking:
     """A meter that draws and pays as planned, but hands the exact numbers of some statistics back."""
 
     def __init__(self, meter: Meter, names: tuple[str, ...]) -> None:
@@ -129,7 +129,7 @@ class _Sums(ScoreSums):
         return made
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
-        peeking: Any = _Peeking(meter, _PEEKED.get(self.fault, ()))
+        peeking: Any = Peeking(meter, _PEEKED.get(self.fault, ()))
         return _Run(self, source, plan, peeking).run()
 
 
@@ -214,7 +214,7 @@ class _Means(FactorMeans):
     fault: str = ""
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        peeking: Any = _Peeking(meter, {"exact tails": ("tail",)}.get(self.fault, _PEEKED.get(self.fault, ())))
+        peeking: Any = Peeking(meter, {"exact tails": ("tail",)}.get(self.fault, _PEEKED.get(self.fault, ())))
         public = dict(super().draw(source, plan, peeking))
         if self.fault == "empty levels":
             (sums,) = source.aggregate(plan.statistic("sums"))
@@ -233,7 +233,7 @@ class FaultySharing(SSP):
         return True
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        peeking: Any = _Peeking(meter, ("leverage",) if self.fault == "exact leverages" else ())
+        peeking: Any = Peeking(meter, ("leverage",) if self.fault == "exact leverages" else ())
         public = dict(super().draw(source, plan, peeking))
         if self.fault == "exact limit":
             (meat,) = source.aggregate(self._layout(source.schema).meat(0, public["theta"]))

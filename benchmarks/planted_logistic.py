@@ -13,6 +13,7 @@ from scipy import special, stats
 
 import confide as cf
 from benchmarks.planted_fisher import FISHER_FAULTS
+from benchmarks.planted_fisher_draws import FISHER_DRAWS
 from benchmarks.planted_kinds import Fault, law
 from confide.audit.verdict import Finding
 from confide.guarantees import gaussian_delta
@@ -243,4 +244,5 @@ LOGISTIC = [
         lambda: _eigenvalue(LeastCurvature),
     ),
     *FISHER_FAULTS,
+    *FISHER_DRAWS,
 ]

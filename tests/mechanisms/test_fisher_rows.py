@@ -112,6 +112,27 @@ def test_the_bound_holds_whatever_the_floats_are() -> None:
                 assert max(moved) <= BOUND**2
                 meat = FisherScores(DESIGN).at(frame, 1.0, bound)(codes)
                 assert (meat**2).sum(axis=0).max() <= BOUND
+                far = Excess(DESIGN).at(frame, 1.0, bound)(codes)
+                # "not >": no number at all would be added up as an integer of any size
+                assert ((far >= 0) & (far <= BOUND) & (far == np.rint(far))).all()
+                cells = InformationIndices(DESIGN).at(frame, 1.0, bound)(codes)
+                assert ((cells >= 1) & (cells <= INFORMATION_CELLS)).all()
+
+
+def test_records_that_are_dropped_count_for_nothing() -> None:
+    """In every sum, however far out the rest of the record lies, and where its parts are no numbers."""
+    g = np.random.default_rng(5)
+    codes = codes_of(500, g)
+    codes[DESIGN.columns.index("g")] = -1.0
+    for frame in (
+        *(hostile(g) for _ in range(5)),
+        Frame.of(Box.of(DESIGN), np.full((P, P), 1e300), np.full(P, 1e300), 1.0),
+    ):
+        own = frame, 1.0, 1e-3
+        for name, statistic in maps_of(frame, g).items():
+            assert not statistic.map.at(*own)(codes).any(), name
+        both = SumAndExcess(FisherSum(FisherRows(DESIGN).at(*own)), Excess(DESIGN).at(*own))
+        assert not any(both.value(both.update(both.zero(), codes)))
 
 
 def test_no_integer_depends_on_the_batch() -> None:

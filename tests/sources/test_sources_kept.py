@@ -6,6 +6,7 @@ import os
 import pickle
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,26 @@ def test_nothing_is_left_after_the_draw(memory: int, tmp_path: Path) -> None:
         kept.aggregate(EVERYTHING)
 
 
+@pytest.mark.parametrize("memory", [256, 0])
+def test_a_pass_that_goes_on_after_the_draw_keeps_nothing(memory: int, tmp_path: Path) -> None:
+    """As after a second interrupt, which does not wait for threads."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow(Plain):
+        def __call__(self, codes: Any) -> Any:
+            begun.set()
+            assert ended.wait(10)
+            return super().__call__(codes)
+
+    with read(parquet(tmp_path), SCHEMA, memory=memory).kept(NAMES) as kept:
+        late = threading.Thread(target=lambda: kept.aggregate(Gram(Slow(NAMES))))
+        late.start()
+        assert begun.wait(10)
+    ended.set()
+    late.join()
+    assert not kept._blocks._blocks and kept._blocks._file is None
+
+
 def test_without_room_for_codes_each_pass_reads_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk is no error, which would tell of a size; a file that changed in between then is one, as ever."""
 
@@ -108,6 +129,57 @@ def test_threads_that_ask_at_once_count_every_record_once(tmp_path: Path) -> Non
         for thread in threads:
             thread.join()
     assert len(found) == 6 and all(gram.tolist() == EXPECTED for gram in found)
+
+
+def test_a_first_pass_in_two_threads_is_one(tmp_path: Path) -> None:
+    """Whoever asks while the first pass still runs waits for its blocks, and adds none of its own."""
+
+    class Slow(Plain):
+        def __call__(self, codes: Any) -> Any:
+            time.sleep(2e-3)
+            return super().__call__(codes)
+
+    with read(parquet(tmp_path), SCHEMA).kept(NAMES) as kept:
+        threads = [threading.Thread(target=lambda: kept.aggregate(Gram(Slow(NAMES)))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+
+
+def test_threads_do_not_read_or_write_each_others_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file has one position: between finding it and reading, or within a block that is written, no other thread may move it."""
+    make = tempfile.TemporaryFile
+
+    class Slow:
+        """A file that dawdles at its position, and takes a block in two halves."""
+
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def seek(self, at: int) -> int:
+            found = self.file.seek(at)
+            time.sleep(1e-3)
+            return int(found)
+
+        def write(self, rest: Any) -> int:
+            time.sleep(1e-3)
+            return int(self.file.write(rest[: -(-rest.nbytes // 2)]))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **how: Slow(make(**how)))
+    found: list[Any] = []
+    with read(parquet(tmp_path), SCHEMA, memory=0, threads=3).kept(NAMES) as kept:
+        found.append(kept.aggregate(EVERYTHING)[0])
+        threads = [threading.Thread(target=lambda: found.append(kept.aggregate(EVERYTHING)[0])) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 3 and all(gram.tolist() == EXPECTED for gram in found)
 
 
 def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> None:

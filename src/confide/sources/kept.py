@@ -103,9 +103,9 @@ class KeptSource:
         return summed(self._blocks, statistics, threads=self._source._threads)
 
     def close(self) -> None:
-        """Drop what is kept; a second call does nothing."""
+        """Drop what is kept, and keep nothing more, should a pass still run in some thread; a second call does nothing."""
         self._over = True
-        self._blocks.drop()
+        self._blocks.drop(for_good=True)
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,7 @@ class _Blocks:
         self._packing, self._memory, self._folder = packing, memory, folder
         self._lock = Lock()
         self._file: IO[bytes] | None = None
+        self._ended = False
         self._reset()
 
     def _reset(self) -> None:
@@ -180,6 +181,8 @@ class _Blocks:
             return
         packed = self._packing.pack(codes)
         with self._lock:
+            if self._ended:
+                return
             if self._used + packed.nbytes <= self._memory:
                 self._used += packed.nbytes
                 self._blocks.append((codes.shape[1], packed))
@@ -206,9 +209,10 @@ class _Blocks:
             return False
         return True
 
-    def drop(self) -> None:
-        """Forget everything."""
+    def drop(self, *, for_good: bool = False) -> None:
+        """Forget everything; for_good: and take no more blocks."""
         with self._lock:
+            self._ended |= for_good
             self._reset()
 
     # reading --------------------------------------------------------------------------------------------------------

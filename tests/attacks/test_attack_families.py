@@ -1,0 +1,76 @@
+"""Attacks on the draws of other families of Fisher scoring: probit, and counts with their cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.attacks.test_attack_fisher import (
+    BRANCHES,
+    FORMULA,
+    K,
+    nothing_else_tells_apart,
+    records,
+    schema_of,
+    worst_neighbours,
+)
+
+import confide as cf
+from confide.mechanisms.count_cells import COUNT_CELLS, CountIndices
+from confide.noise import SimulatedNoise
+from confide.protocol import seal
+from confide.regression import Logistic, Poisson
+from confide.regression.fisher_counts import CountCut
+
+#: The method and the largest outcome.
+METHODS: dict[str, tuple[Any, int]] = {
+    "probit": (Logistic(FORMULA, link="probit"), 1),
+    "counts": (Poisson(FORMULA), 100),
+}
+
+
+@pytest.mark.parametrize("relation", Logistic.relations)
+@pytest.mark.parametrize(("n", "steps"), BRANCHES)
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_but_the_planned_sums_tells_data_sets_apart(name: str, n: int, steps: int, relation: str) -> None:
+    nothing_else_tells_apart(*METHODS[name], n, steps, relation)
+
+
+@pytest.mark.parametrize("relation", Logistic.relations)
+@pytest.mark.parametrize("n", [60, 200 * K])
+@pytest.mark.parametrize("name", METHODS)
+def test_the_worst_neighbours_move_no_sum_beyond_its_sensitivity(name: str, n: int, relation: str) -> None:
+    worst_neighbours(*METHODS[name], n, relation)
+
+
+def test_counts_of_dropped_records_are_in_no_cell() -> None:
+    rows = CountIndices(cf.Design.of(FORMULA, schema_of(100)))
+    codes = np.zeros((len(rows.columns), 3))
+    codes[rows.columns.index("x"), 1] = -1.0
+    codes[rows.columns.index("y")] = [0.0, 50.0, 100.0]
+    assert rows(codes)[0].tolist() == [1.0, 0.0, float(COUNT_CELLS)]
+
+
+def test_every_sum_of_a_line_of_counts_is_cut_where_the_release_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum with another cut would be as private, and not what the table reads."""
+    monkeypatch.setattr(CountCut, "cut", property(lambda self: 6.25))
+    asked: list[Any] = []
+
+    class Spied:
+        def __init__(self, source: Any) -> None:
+            self._source = source
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._source, name)
+
+        def aggregate(self, *statistics: Any) -> Any:
+            asked.extend(statistics)
+            return self._source.aggregate(*statistics)
+
+    method, most = METHODS["counts"]
+    plan = cf.plan(method, schema_of(most), cf.GDP(1.0))
+    release = seal(method, Spied(cf.read(records(4_000, 4, most), schema_of(most))), plan, SimulatedNoise(4))
+    families = [statistic.map.family for statistic in asked if hasattr(statistic.map, "family")]
+    assert release.public["cut"] == [6.25] and len(families) >= 7
+    assert {family.cut for family in families} == {6.25}
