@@ -112,7 +112,8 @@ def test_realised_standard_errors_of_records_as_stated_are_the_predicted_ones(fo
     method = cf.regression.SSP2(formula)
     point = _forecast(formula, TOLD)["4,000"]
     errors = []
-    for k in range(4):
+    # of one release the width depends on what its noise shows: a median of a few is a matter of luck
+    for k in range(12):
         records = frame(TOLD, [name for name in ("a", "b", "g", "h") if name in formula], "y", 4_000, k)
         done = cf.release(
             method, cf.read(cf_frame(records), TOLD), cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(k)

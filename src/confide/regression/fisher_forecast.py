@@ -7,7 +7,8 @@ its normal quantile, R the scale of the family (`mechanisms.fisher_families`), k
 
 c = D^2/k: 4 for records without long tails, 64 for wide boxes and rare levels, between which a forecast is a range; f = .4, with c = 64
 and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation, for the logit. Counts are
-taken to be cut nowhere, so that R is their declared bound, as it is in most releases (`regression.fisher_counts`).
+taken to be cut nowhere, so that R is their declared bound, as it is in most releases (`regression.fisher_counts`); their mean is from half
+to a hundredth of it where the schema does not state what is typical.
 """
 
 from __future__ import annotations
@@ -37,22 +38,25 @@ _ROOMS = (4.0, 64.0)
 _PART, _PART_OF_FACTORS, _MANY = 0.4, 0.1, 3
 _LIKELY = 1.5
 _RAREST = 0.005
+# Mean counts over their declared bound, from shape to shape, where the schema states no typical range: a bound is made for the largest.
+_MEAN_COUNTS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class FisherForecast:
-    """Expectations of one plan. mu: of its last round for one record."""
+    """Expectations of one plan. mu: of its last round for one record; told: whether the schema states where counts lie."""
 
     design: Design
     mu: float
     family: Family = LOGIT
+    told: bool = False
 
     @classmethod
-    def of(cls, design: Design, event: Event, family: Family = LOGIT) -> FisherForecast:
+    def of(cls, design: Design, event: Event, family: Family = LOGIT, *, told: bool = False) -> FisherForecast:
         """From the plan's events."""
         sd = next(leaf.noise_sd for leaf in leaves(event) if isinstance(leaf, Spend) and leaf.name == "last")
         assert sd is not None
-        return cls(design, BOUND / sd, family)
+        return cls(design, BOUND / sd, family, told)
 
     def expect(self, shape: Shape, count: int) -> Expected:
         """What is expected of one shape; of every other one with long tails."""
@@ -77,7 +81,10 @@ class FisherForecast:
         """H and R."""
         if isinstance(self.family, Counts):
             weights = shape.weights / len(shape.response)
-            return max(float(weights @ (1 + shape.response)) / 2, _RAREST) * self.family.high, self.family.high
+            share = max(float(weights @ (1 + shape.response)) / 2, _RAREST)
+            if not self.told:
+                share = min(share, _MEAN_COUNTS[shape.number // len(_ROOMS) % len(_MEAN_COUNTS)])
+            return share * self.family.high, self.family.high
         share = float(np.clip(shape.weights @ (shape.response > 0) / len(shape.response), _RAREST, 1 - _RAREST))
         if self.family == LOGIT:
             return 0.8 * share * (1 - share), 1.0

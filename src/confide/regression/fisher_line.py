@@ -92,7 +92,8 @@ class FisherLine:
     def _forecast(self, event: Event, statistics: Mapping[str, Statistic], n: int | None) -> Forecast:
         """Of the logit from simulated rounds, of the others by a formula."""
         if self.family != LOGIT:
-            rule = FisherForecast.of(self.design, event, self.family)
+            told = self.schema[self.design.response.columns[0]].typical is not None
+            rule = FisherForecast.of(self.design, event, self.family, told=told)
             return Forecast(self.design, self.schema, n, rule.expect, bare=rule.bare)
         own = OutcomeForecast.of(self.design, self.schema, event, statistics, self.share)
         most = _SHAPES if n else _SHAPES_OF_THREE

@@ -316,19 +316,19 @@ class _Draw:
             "alpha": np.array([alpha]),
             "bound": np.array([bound]),
             "less": np.array([less]),
-            **({"change": change} if change is not None else {}),
+            "change": change,
             **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
         }
 
     def _settled(
         self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, records: float
-    ) -> tuple[Array, NDArray[Any] | None]:
-        """The last step (k,), in the space of `basis`, and the change of A on its way (k, k); of the logit, whose mean bends little, in
-        first order and without.
+    ) -> tuple[Array, NDArray[Any]]:
+        """The last step (k,), in the space of `basis`, and the change of A on its way (k, k).
+
+        Of the logit, too: where a level's outcome is rare the line before lags, and a step in first order with the information there is
+        short and looks surer than it is.
         """
         own = done.within(basis)
-        if self.family == LOGIT:
-            return basis @ own.solved, None
         u = begun.points @ frame.matrix @ basis
         eta = begun.points @ frame.line
         delta, change = settled(own.gram, own.cross, own.solved, u, eta, records, self.family)
