@@ -25,6 +25,7 @@ Row = dict[str, Any]
 
 _LINE = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 _BINARY = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
+_COUNT = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 12)})
 _KINDS = cf.Schema({"k": cf.Categorical(["u", "v"]), "a": cf.Numeric(-1, 1)})
 _ONE = cf.Schema({"a": cf.Numeric(0, 1, steps=257, on_missing="midpoint")})
 
@@ -51,6 +52,8 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "logistic": ("logistic", _FORMULA, _BINARY),
     "logistic, objective": ("logistic", {**_FORMULA, "mechanism": "objective"}, _BINARY),
     "logistic, ptr": ("logistic", {**_FORMULA, "mechanism": "ptr"}, _BINARY),
+    "logistic, probit": ("logistic", {**_FORMULA, "link": "probit"}, _BINARY),
+    "poisson": ("poisson", _FORMULA, _COUNT),
     "quantile": ("quantile", {"column": "a"}, _ONE),
     "safe_release": (
         "safe_release", {"bound": OrderStatistic(21, 0.0, 1.0, alpha=0.05), "gamma_plan": 8.0}, _ONE,

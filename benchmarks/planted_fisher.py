@@ -15,6 +15,7 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_scores import searched
+from confide.mechanisms.fisher_families import PROBIT, Counts, Probit
 from confide.mechanisms.fisher_rows import Excess, FisherRows, FisherScores, FisherSum
 from confide.mechanisms.rows import BOUND, Box, Codes
 from confide.mechanisms.whitened_rows import Frame
@@ -50,7 +51,7 @@ class _Uncut(FisherRows):
     """Rows with another N, not cut on the integers."""
 
     def __call__(self, codes: Codes) -> Codes:
-        u, h, r, size, _ = self.parts(codes)
+        u, h, r, size, _, _ = self.parts(codes)
         w, (gram, cross) = self.weights(size), self.steps
         return np.asarray(np.rint(np.concatenate([u * np.sqrt(gram * w * h), u * (cross * w * r)])))
 
@@ -83,7 +84,7 @@ class _OfTheOldLine(FisherScores):
     def __call__(self, codes: Codes) -> Codes:
         assert self.frame is not None
         old = replace(self, frame=replace(self.frame, theta=(0.0, 0.0, 0.0)))
-        u, _, r, _, _ = self.parts(codes)
+        u, _, r, _, _, _ = self.parts(codes)
         return np.asarray(np.rint(u * (self.weights(old.parts(codes).size) * r * self.steps)))
 
 
@@ -105,6 +106,35 @@ class _Uncapped(Excess):
 
 
 @dataclass(frozen=True)
+class _CutProbit(Probit):
+    """m at |eta| <= 1, as if residuals did not grow with eta."""
+
+    def parts(self, eta: Any, codes: Any, steps: float) -> Any:
+        h, r, _ = Probit.parts(self, eta, codes, steps)
+        return h, r, Probit.parts(self, np.clip(eta, -1.0, 1.0), codes, steps)[2]
+
+
+@dataclass(frozen=True)
+class _UncutCounts(Counts):
+    """Counts that are not cut to c, under a bound that holds up to c."""
+
+    def parts(self, eta: Any, codes: Any, steps: float) -> Any:
+        h, _, m = Counts.parts(self, eta, codes, steps)
+        return h, codes * (self.high / steps) / self.cut - h, m
+
+
+def _family(wrong: Any, right: Any, design: Design) -> Callable[..., tuple[Any, Codes]]:
+    """The score and information of a family, as rows that are not cut on the integers."""
+
+    def build(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
+        rows = _Uncut(design, family=wrong if faulty else right)
+        codes = _records(generator)
+        codes[-1] *= design.schema["y"].steps - 1
+        return FisherSum(rows.at(_frame(generator), 0.1, 10.0 ** generator.uniform(-3, 0))), codes
+
+    return build
+
+
 class _Signed(Excess):
     """r in the place of its square: the bias itself, which has a sign."""
 
@@ -128,7 +158,21 @@ def _positive(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]
     return (_Positive if faulty else FisherSum)(rows), codes
 
 
+_COUNTED = Design.of("y ~ a + b", cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Integer(0, 40)}))
+
 FISHER_FAULTS = [
+    searched(
+        "a probit's residuals as bounded",
+        "residuals of a probit, which grow with the line, are taken to be as long as near even odds",
+        _family(_CutProbit(), PROBIT, _DESIGN),
+        of="logistic",
+    ),
+    searched(
+        "counts that are not cut",
+        "counts above the cut are summed as they are, though noise and weights are those of counts up to it",
+        _family(_UncutCounts(40.0, 5.0), Counts(40.0, 5.0), _COUNTED),
+        of="poisson",
+    ),
     searched(
         "information outside the bound",
         "records are limited by the length of their score, and their information is released beside it",

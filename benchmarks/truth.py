@@ -29,6 +29,7 @@ from benchmarks import (
     truth_cases,
     truth_design,
     truth_judge,
+    truth_models,
     truth_others,
     truth_page,
     truth_plain,
@@ -40,6 +41,7 @@ from benchmarks import (
 from benchmarks.outside_tables import OUTCOMES, TABLES
 from benchmarks.truth_adversary import ADVERSARY
 from benchmarks.truth_cases import DESIGNS
+from benchmarks.truth_models import MODELS
 from benchmarks.truth_others import MORE, SIZES
 from benchmarks.truth_records import RECORDS
 from benchmarks.truth_runs import LINES, OTHERS, Cell
@@ -70,13 +72,15 @@ def cells(kind: str) -> Iterator[Cell]:
         if kind == "full":
             yield Cell("long-feature", method, 100_000, 1.0, _relation(method))
     for case, method in OTHERS:
-        sizes = (2_000, 10_000) if kind == "full" else (2_000,)
+        sizes: tuple[int, ...] = (2_000, 10_000) if kind == "full" else (2_000,)
+        levels: tuple[float, ...] = (1.0, 3.0) if kind == "full" else (1.0,)
         if kind == "full" and (case, method) in MORE:
             sizes = SIZES
+        if kind == "full" and case in MODELS:
+            sizes, levels = (500, 2_000, 10_000), _LEVELS
+            yield Cell(case, method, 10_000, 1.0, "substitute")
         for n in sizes:
-            yield from (
-                Cell(case, method, n, mu, _relation(method)) for mu in ((1.0, 3.0) if kind == "full" else (1.0,))
-            )
+            yield from (Cell(case, method, n, mu, _relation(method)) for mu in levels)
     for case in RECORDS:
         for method in LINES:
             for n in (500, 10_000) if kind == "full" else (2_000,):
@@ -96,7 +100,16 @@ def _relation(method: str) -> str:
 def version() -> str:
     """Changes with the code of the package and of this bench."""
     modules = (
-        *(outside, outside_outcomes, outside_tables, truth_adversary, truth_cases, truth_design, truth_others),
+        *(
+            outside,
+            outside_outcomes,
+            outside_tables,
+            truth_adversary,
+            truth_cases,
+            truth_design,
+            truth_models,
+            truth_others,
+        ),
         *(truth_plain, truth_records, truth_ridge, truth_rows, truth_runs),
     )
     return version_of_sources(*modules)
@@ -168,7 +181,9 @@ def main(arguments: Sequence[str]) -> int:
     )
     kind.add_argument("--baseline", metavar="COMMIT", help="record today's widths in benchmarks/truth_baseline.json")
     parser.add_argument("--only", nargs="+", metavar="METHOD", choices=sorted({*LINES, *(m for _, m in OTHERS)}))
-    parser.add_argument("--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *RECORDS, *TABLES, *OUTCOMES}))
+    parser.add_argument(
+        "--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *MODELS, *RECORDS, *TABLES, *OUTCOMES})
+    )
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N", help="records of a sample, 0 for the whole table's number"
     )

@@ -18,10 +18,11 @@ import pyarrow as pa
 from benchmarks import outside_tables, truth_records
 from benchmarks.truth_adversary import ADVERSARY
 from benchmarks.truth_design import SIZE, Design
+from benchmarks.truth_models import MODELS
 from benchmarks.truth_records import RECORDS
 from confide.schema import Categorical, Integer, Numeric, Practice, Schema
 
-__all__ = ["DESIGNS", "Population", "formula_of", "missing", "population"]
+__all__ = ["DESIGNS", "Population", "formula_of", "missing", "population", "title_of"]
 
 
 def _rare_outcome(g: np.random.Generator) -> dict[str, Any]:
@@ -124,11 +125,20 @@ def missing(case: str) -> str | None:
     """Why a case cannot be had here, None when it can."""
     if case in RECORDS:
         return truth_records.missing(case)
-    return None if case in DESIGNS else outside_tables.missing(case)
+    return None if case in DESIGNS or case in MODELS else outside_tables.missing(case)
+
+
+def title_of(case: str) -> str:
+    """What a case is called in the table."""
+    if case in MODELS:
+        return MODELS[case][0]
+    return DESIGNS[case].title if case in DESIGNS else case
 
 
 def formula_of(case: str) -> str:
-    """The formula of a case's line."""
+    """The formula of a case's line, or of its model."""
+    if case in MODELS:
+        return str(vars(MODELS[case][1])["formula"])
     if case in RECORDS:
         return RECORDS[case][1]
     return DESIGNS[case].formula if case in DESIGNS else outside_tables.table_of(case).formula
@@ -137,11 +147,11 @@ def formula_of(case: str) -> str:
 @cache
 def population(case: str) -> Population:
     """The records of a case; the same in every process."""
-    if case in DESIGNS:
-        design = DESIGNS[case]
+    if case in DESIGNS or case in MODELS:
+        made = DESIGNS[case].made if case in DESIGNS else MODELS[case][3]
         # the seed is the name, so that a design that is added changes no other
-        frame = pd.DataFrame(design.made(np.random.default_rng(list(case.encode()))))
-        schema = design.schema
+        frame = pd.DataFrame(made(np.random.default_rng(list(case.encode()))))
+        schema = DESIGNS[case].schema if case in DESIGNS else Schema(dict(MODELS[case][2]))
         for name, column in schema.columns.items():
             if isinstance(column, Categorical):
                 frame[name] = pd.Categorical(frame[name], categories=list(column.levels))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.truth_cases import DESIGNS
+from benchmarks.truth_cases import DESIGNS, title_of
+from benchmarks.truth_models import MODELS
 from benchmarks.truth_rows import bar, failing, median_of, worst
 
 __all__ = ["line_of", "page", "write_page"]
@@ -36,7 +37,7 @@ how far counts of long scores are believed, was settled after looking at some (d
 randhie), and the margin of SSP's cap after doctor and gss.
 
 - **worst coefficient**: the least coverage among coefficients answered in at least a tenth of the runs, with its 99.9 % Clopper-Pearson
-  interval; **without privacy**: what the non-private interval (HC1 for lines) covers on the same samples.
+  interval; **without privacy**: what the non-private interval (HC1 for lines, HC0 for models) covers on the same samples.
 - **asked**: min(.93, without privacy - .03). A row fails, marked **FAILS**, where the 99.9 % interval of some answered coefficient lies
   below that (protocol, rule 15); the number of such coefficients stands beside it.
 - **width ratio**: median over coefficients of the median ratio of the private to the non-private width; **gap**: the largest median
@@ -99,13 +100,18 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (row["case"] not in DESIGNS, row["case"], row["relation"], row["n"] or 10**9, row["mu"])
+    return (
+        row["case"] not in DESIGNS and row["case"] not in MODELS,
+        row["case"],
+        row["relation"],
+        row["n"] or 10**9,
+        row["mu"],
+    )
 
 
 def line_of(row: dict[str, Any]) -> str:
     """One row."""
-    title = DESIGNS[row["case"]].title if row["case"] in DESIGNS else row["case"]
-    head = f"| {title} | {row['n'] or 'whole'} | {row['mu']:g} | {row['relation']} |"
+    head = f"| {title_of(row['case'])} | {row['n'] or 'whole'} | {row['mu']:g} | {row['relation']} |"
     least, lost = worst(row), failing(row)
     tail = f"{_share(row['status'].get('ok', 0.0))} | {_share(row['answered'])} | {_share(row['flagged'])} |"
     if "expected" in row:

@@ -1,7 +1,7 @@
 """The answers without privacy on one sample, with the intervals that statisticians print: what widths and coverages are held against.
 
-HC1 for lines (White 1980; MacKinnon, White 1985), the sandwich for logistic models, normal intervals for shares and means, order
-statistics for quantiles, the sandwich of a ratio for kernel smooths; all at 95 %.
+HC1 for lines (White 1980; MacKinnon, White 1985), the sandwich for logistic models, probits and counts, normal intervals for shares and
+means, order statistics for quantiles, the sandwich of a ratio for kernel smooths; all at 95 %.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from scipy import stats
 
 from confide.classification.class_design import ClassDesign
 from confide.errors import PlanError
+from confide.mechanisms.fisher_families import PROBIT, Counts, Family
 from confide.regression.logistic_design import binary_design
-from confide.regression.reference import log_odds_line
+from confide.regression.reference import likeliest_line, log_odds_line
 from confide.schema import Design, Practice
 
 __all__ = ["plain_intervals"]
@@ -30,7 +31,8 @@ _Z = float(stats.norm.isf(_TAIL))
 
 def plain_intervals(method: Any, sample: Practice) -> Ends:
     """name -> (low, high); a name is left out where the sample alone gives no interval, such as for a level without records."""
-    return _INTERVALS[method.name](method, sample)
+    name = "probit" if getattr(method, "link", "") == "probit" else method.name
+    return _INTERVALS[name](method, sample)
 
 
 def line(method: Any, sample: Practice, weight: Callable[[Array], Array] | None = None) -> Ends:
@@ -85,6 +87,34 @@ def logistic(method: Any, sample: Practice) -> Ends:
     return {name: (a - _Z * s, a + _Z * s) for name, a, s in zip(design.names, found, se, strict=True)}
 
 
+def poisson(method: Any, sample: Practice) -> Ends:
+    """The likeliest Poisson model with a sandwich covariance."""
+    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    high = float(design.response.high)
+    return _sandwich(design, Counts(high, high), sample)
+
+
+def probit(method: Any, sample: Practice) -> Ends:
+    """The likeliest probit with a sandwich covariance."""
+    return _sandwich(binary_design(method.formula, sample.schema, method.term_bounds)[0], PROBIT, sample)
+
+
+def _sandwich(design: Design, family: Family, sample: Practice) -> Ends:
+    """HC0 of a model's own likelihood."""
+    try:
+        found = np.array(list(likeliest_line(sample, design, family).values()))
+    except PlanError:
+        return {}
+    x, y = sample.rows(design)
+    target = y / family.scale if isinstance(family, Counts) else (y >= 0.5) * 1.0
+    pull, own = family.pull(x @ found, np.asarray(target, dtype=np.float64))
+    size = np.sqrt((x * x).mean(axis=0))
+    x = x / size
+    bread, scores = np.linalg.inv((x.T * own) @ x), x * pull[:, None]
+    se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)) / size
+    return {name: (a - _Z * s, a + _Z * s) for name, a, s in zip(design.names, found, se, strict=True)}
+
+
 def quantiles(method: Any, sample: Practice) -> Ends:
     """Order statistics at binomial ranks."""
     values = np.sort(sample.present(method.column))
@@ -135,6 +165,8 @@ _INTERVALS: Mapping[str, Callable[[Any, Practice], Ends]] = {
     **dict.fromkeys(("ssp2", "ssp", "binagg"), line),
     "efficient_ptr": certified_line,
     "logistic": logistic,
+    "probit": probit,
+    "poisson": poisson,
     "quantile": quantiles,
     **dict.fromkeys(("class_sums", "efficient_ptr_bayes"), classes),
     **dict.fromkeys(("kernel_curve", "efficient_ptr_kernel"), curve),

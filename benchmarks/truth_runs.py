@@ -20,6 +20,7 @@ import pandas as pd
 import confide as cf
 from benchmarks.outside_tables import OUTCOMES
 from benchmarks.truth_cases import formula_of, population
+from benchmarks.truth_models import MODELS, OUTSIDE
 from benchmarks.truth_others import MORE
 from benchmarks.truth_plain import plain_intervals
 from benchmarks.truth_ridge import ridge_line
@@ -81,6 +82,8 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("smokeban", "logistic"): Logistic("smoker ~ ban + age"),
     ("wells", "logistic"): Logistic("switch ~ arsenic + distance + education + association"),
     ("insurance", "logistic"): Logistic("insurance ~ education"),
+    **{(case, "poisson" if case.startswith("counts") else "probit"): own for case, (_, own, _, _) in MODELS.items()},
+    **OUTSIDE,
     ("plain", "kernel_curve"): KernelCurve("y ~ a", bandwidth=0.2),
     ("cps1988", "kernel_curve"): KernelCurve("wage ~ experience", bandwidth=4.0),
     ("bent", "efficient_ptr_kernel"): EfficientPTRKernel("y ~ x", points=(0.5, 1.0, 2.0), bandwidth=0.5, least=100.0),

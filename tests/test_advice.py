@@ -190,11 +190,17 @@ def test_a_test_is_advised_against_where_sums_do_better() -> None:
 FORMULAS = {
     "linear_regression": "y ~ a + b",
     "logistic_regression": "z ~ a + b",
+    "poisson_regression": "m ~ a + b",
     "classification": "k ~ a + b",
     "kernel_regression": "y ~ a",
 }
 WIDE = cf.Schema(
-    {**SCHEMA.columns, "z": cf.Categorical(["no", "yes"]), "k": cf.Categorical(["u", "v", "w"])},
+    {
+        **SCHEMA.columns,
+        "z": cf.Categorical(["no", "yes"]),
+        "k": cf.Categorical(["u", "v", "w"]),
+        "m": cf.Integer(0, 16),
+    },
 )
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from confide.gate import infer, plan, release, verify
     from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
     from confide.ledger import Ledger
-    from confide.one_call import linear_regression, logistic_regression
+    from confide.one_call import linear_regression, logistic_regression, poisson_regression
     from confide.protocol import Plan, Question, Release
     from confide.registry import methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical
@@ -85,6 +85,7 @@ __all__ = [
     "methods",
     "noise",
     "plan",
+    "poisson_regression",
     "ptr",
     "read",
     "refit",
@@ -134,6 +135,7 @@ _HOMES = {
     "logistic_regression": "confide.one_call",
     "methods": "confide.registry",
     "plan": "confide.gate",
+    "poisson_regression": "confide.one_call",
     "read": "confide.sources",
     "refit": "confide.synthetic_data",
     "register": "confide.registry",

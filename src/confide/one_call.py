@@ -14,9 +14,11 @@ from confide.protocol.allowance import checked_privacy
 from confide.regression import SSP2, LinearEstimates
 from confide.regression.logistic import Logistic
 from confide.regression.logistic_results import LogisticEstimates
+from confide.regression.poisson import Poisson
+from confide.regression.poisson_results import PoissonEstimates
 from confide.schema.schema import near_match
 
-__all__ = ["linear_regression", "logistic_regression"]
+__all__ = ["linear_regression", "logistic_regression", "poisson_regression"]
 
 _OWN = ("privacy", "ledger", "noise", "n")
 _LEFT_OUT: Any = object()  # None means: charge no ledger
@@ -73,6 +75,33 @@ def logistic_regression(
     """
     _check("logistic_regression", Logistic, privacy, ledger, settings, "cf.GDP(1.0)")
     method = Logistic(formula, **settings)
+    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+
+
+def poisson_regression(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = _LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+    **settings: Any,
+) -> PoissonEstimates:
+    """Plan, release and infer a Poisson regression; `settings` are those of `confide.regression.Poisson`.
+
+    The outcome is a count, declared as Integer(0, most). privacy and ledger have no default: whoever wants no ledger writes ledger=None.
+    Errors are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 6)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = poisson_regression("visits ~ x", data, privacy=cf.GDP(1.0), ledger=None)
+    >>> result.status, list(result.rate_ratios().columns)
+    ('ok', ['rate_ratio', 'low', 'high'])
+    """
+    _check("poisson_regression", Poisson, privacy, ledger, settings, "cf.GDP(1.0)")
+    method = Poisson(formula, **settings)
     return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
 
 

@@ -86,6 +86,8 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     ),
     "smooth_naive_bayes": (classification.SmoothNaiveBayes("g ~ x + w"), cf.PureDP(1.0)),
     "logistic glm": (cf.regression.Logistic("z ~ x + w + g"), cf.GDP(1.0)),
+    "logistic probit": (cf.regression.Logistic("z ~ x + w + g", link="probit"), cf.GDP(1.0)),
+    "poisson": (cf.regression.Poisson("z ~ x + w + g"), cf.GDP(1.0)),
     "logistic output": (cf.regression.Logistic("z ~ x + w", mechanism="output"), cf.GDP(1.0)),
     "logistic ptr": (cf.regression.Logistic("z ~ x + w", mechanism="ptr"), cf.GDP(1.0, 1e-6)),
     "ssp": (cf.regression.SSP(_MIXED), cf.GDP(1.0)),

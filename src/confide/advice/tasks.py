@@ -115,6 +115,16 @@ def _odds(formula: str, schema: Schema, rows: int, k: int) -> pd.DataFrame:
     return made.assign(**{response: np.where(happens, yes, no)})
 
 
+def _counts(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
+    """Poisson counts with a mean of an eighth of the bound, whose logarithm follows the features."""
+    response, features = _columns(formula, schema)
+    column = schema[response]
+    if isinstance(column, Categorical):
+        raise PlanError(f"{response!r} is categorical, and this task is about a count; its own task is classification")
+    counts = generator.poisson(column.high / 8 * np.exp(_scores(frame, features, schema) / 4))
+    return frame.assign(**{response: np.clip(counts, column.low, column.high)})
+
+
 def _classes(frame: pd.DataFrame, formula: str, schema: Schema, generator: np.random.Generator) -> pd.DataFrame:
     """Numeric features of a class lie in its own third of the bounds, about two sds from those of the next class."""
     response, features = _columns(formula, schema)
@@ -152,6 +162,10 @@ def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
 
 def _logistic(formula: str, schema: Schema, n: int) -> Sequence[Named]:
     return tuple(("logistic", {"mechanism": mechanism}) for mechanism in ("glm", "objective", "output", "ptr"))
+
+
+def _poisson(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    return (("poisson", {}),)
 
 
 def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:
@@ -207,6 +221,7 @@ TASKS: dict[str, Task] = {
         _odds,
         "records of several shapes that the schema allows, typical where it says so; an outcome of one half or 5 % unless stated",
     ),
+    "poisson_regression": Task(_poisson, _counts, _params),
     "classification": Task(_classifiers, _classes, _params),
     "kernel_regression": Task(_curves, _wave, _curve),
 }

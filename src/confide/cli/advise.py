@@ -27,7 +27,11 @@ def advise(
     schema: SchemaFile,
     n: Annotated[int, typer.Option("--n", metavar="N", help="Number of records, or a guess of it.")],
     task: Annotated[
-        str, typer.Option("--task", help="linear_regression, logistic_regression, classification or kernel_regression.")
+        str,
+        typer.Option(
+            "--task",
+            help="linear_regression, logistic_regression, poisson_regression, classification or kernel_regression.",
+        ),
     ] = "linear_regression",
     mu: Mu = None,
     rho: Rho = None,

@@ -261,7 +261,13 @@ def regress(
     convert: Convert = False,
     dataset: Dataset = None,
     n: Nominal = None,
-    method: Annotated[str, typer.Option("--method", help="A regression that `confide methods` lists.")] = "ssp2",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="A regression that `confide methods` lists: ssp2 (a line), logistic (and --set link=probit), poisson (counts).",
+        ),
+    ] = "ssp2",
     setting: Settings = None,
     no_clipping_check: Annotated[
         bool,
@@ -282,15 +288,18 @@ def regress(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Plan, release and infer a linear regression in one go, for a steward who is also the analyst.
+    """Plan, release and infer a regression in one go, for a steward who is also the analyst.
 
     Charges the ledger once and prints the table, which may be published. Without
     -o the release is not kept, and another table of it costs the budget again.
 
-    Example:
+    Examples:
 
     confide regress "happy ~ age" survey.csv --schema schema.toml --mu .5 \\
       --ledger book.db -o age.json
+
+    confide regress "visits ~ age" survey.csv --schema schema.toml --mu 1 \\
+      --ledger book.db --method poisson
     """
     session: Session = ctx.obj
     session.charging, session.book = True, ledger

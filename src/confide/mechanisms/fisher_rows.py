@@ -1,7 +1,8 @@
-"""Records under a logistic model at a known line: score and information of one record in one exact integer statistic.
+"""Records under a generalised linear model at a known line: score and information of one record in one exact integer statistic.
 
-A record has u = T'z, eta = z'theta and an outcome y of 0 or 1; p = 1/(1 + exp(-eta)), residual r = y - p, information h = p (1 - p),
-and m = max(p, 1 - p), so that |r| <= m for either outcome. With k coefficients and alpha = kappa/sqrt(k)
+A record has u = T'z, eta = z'theta and an outcome y, of which its family (`mechanisms.fisher_families`) makes a residual r, an information
+h and a bound m, |r| <= m for any outcome; of the logit r = y - p, h = p (1 - p), m = max(p, 1 - p), p = 1/(1 + exp(-eta)). With k
+coefficients and alpha = kappa/sqrt(k)
 
     N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2,   w = min(1, D/N),   A = sum w h u u',   g = sum w r u.
 
@@ -23,11 +24,10 @@ the triangle inequality gives 2^41, and no smaller factor holds: two records wit
 h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
 
 The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
-counts N^2 in cells. The excess is sum r^2 min((N/D - 1)+, 1), one number to which a record adds from 0 to 1: it moves by 1 under both
-relations.
+counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of other families, one number to which a record
+adds from 0 to 1: it moves by 1 under both relations.
 
-Float steps are elementwise, column by column. The exponential is computed in aligned blocks of one length, as the vector loops of a
-mathematical library may treat the ends of an array otherwise than its middle, and a record's integers must not depend on its batch.
+Float steps are elementwise, column by column; a record's integers must not depend on its batch.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.mechanisms.fisher_families import LOGIT, Family
 from confide.mechanisms.rows import BITS, BOUND, aligned, pieces, round_within
 from confide.mechanisms.score_rows import InCoordinates, cell_among
 from confide.mechanisms.whitened_rows import Frame
@@ -68,30 +69,30 @@ CROSS = 741_455
 #: Cells of the histogram of N^2, between edges k 2^(j/2) for j from -4 to 20.
 INFORMATION_CELLS = 26
 _EXPONENTS = range(-4, 21)
-# Rows whose exponentials are computed together.
-_BLOCK = 4096
 # What a joint square may be at most, in units of its bound.
 _WITHIN = 1 - 2.0**-40
 
 
 class _Parts(NamedTuple):
-    """u (k, records); h, r, N (records,); which records count (None: all)."""
+    """u (k, records); h, r, N (records,); which records count (None: all); m (records,)."""
 
     u: Array
     information: Array
     residual: Array
     size: Array
     keep: NDArray[np.bool_] | None
+    most: Array
 
 
 @dataclass(frozen=True)
 class _AtLine(InCoordinates):
-    """What the maps share. alpha weighs information against score in N; bound: D."""
+    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record."""
 
     design: Design
     frame: Frame | None = None
     alpha: float = 1.0
     bound: float = 1.0
+    family: Family = LOGIT
 
     def at(self, frame: Frame, alpha: float, bound: float) -> Self:
         """The map in the coordinates and at the line of a frame."""
@@ -103,8 +104,9 @@ class _AtLine(InCoordinates):
 
     @property
     def digest(self) -> str:
-        # the frame and D are left out: the bounds hold for any, and the plan does not know them yet
-        return digest([type(self).__name__, self.design.to_dict()])
+        # the frame, D and a cut are left out: the bounds hold for any, and the plan does not know them yet
+        own = [] if self.family == LOGIT else [self.family.name]
+        return digest([type(self).__name__, self.design.to_dict(), *own])
 
     @property
     def reach(self) -> float:
@@ -121,13 +123,7 @@ class _AtLine(InCoordinates):
         eta = terms[-1] * (2.0 / steps)
         eta -= 1.0
         eta -= rows[-1]
-        side = terms[-1] * 2.0
-        side -= steps
-        likely, unlikely = _probabilities(np.abs(eta))
-        h = likely * unlikely
-        # an outcome on the side that the line says leaves the smaller residual
-        r = np.where((side >= 0.0) == (eta >= 0.0), unlikely, likely)
-        np.copysign(r, side, out=r)
+        h, r, most = self.family.parts(eta, terms[-1], steps)
         square = np.zeros(len(h))
         product = np.empty(len(h))
         for row in u:
@@ -136,31 +132,14 @@ class _AtLine(InCoordinates):
         size = h * square
         size *= self.alpha
         size *= size
-        np.multiply(likely, likely, out=likely)
-        likely *= square
-        size += likely
-        return _Parts(u, h, r, np.sqrt(size, out=size), keep)
+        np.multiply(most, most, out=product)
+        product *= square
+        size += product
+        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most)
 
     def weights(self, size: Array) -> Array:
         """w = min(1, D/N)."""
         return np.asarray(self.bound / np.maximum(size, self.bound))
-
-
-def _probabilities(margin: Array) -> tuple[Array, Array]:
-    """(1/(1 + e), e/(1 + e)) with e = exp(-margin), margin >= 0, in aligned blocks of one length."""
-    raw = np.empty(_BLOCK + 8)
-    first = -raw.ctypes.data % 64 // 8
-    room = raw[first : first + _BLOCK]
-    unlikely = np.empty_like(margin)
-    for start in range(0, len(margin), _BLOCK):
-        stop = min(start + _BLOCK, len(margin))
-        np.negative(margin[start:stop], out=room[: stop - start])
-        room[stop - start :] = 0.0
-        np.exp(room, out=room)
-        unlikely[start:stop] = room[: stop - start]
-    likely = 1.0 / (1.0 + unlikely)
-    unlikely *= likely
-    return likely, unlikely
 
 
 @dataclass(frozen=True)
@@ -200,7 +179,7 @@ class FisherRows(_AtLine):
         for piece in pieces(codes.shape[1]):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
-            u, h, r, size, keep = parts
+            u, h, r, size, keep, _ = parts
             w = self.weights(size)
             h *= w
             h *= gram
@@ -331,7 +310,7 @@ class FisherScores(_AtLine):
         whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
             for piece in pieces(codes.shape[1]):
-                u, _, r, size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                u, _, r, size, keep, _ = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r *= self.weights(size)
                 r *= self.steps
                 if keep is not None:
@@ -357,7 +336,7 @@ class InformationIndices(_AtLine):
 
     def __call__(self, codes: Array) -> Array:
         with np.errstate(all="ignore"):
-            size, keep = self.parts(codes)[3:]
+            size, keep = self.parts(codes)[3:5]
             size *= size
         cell = cell_among(self.edges.tolist(), size)
         if keep is not None:
@@ -367,7 +346,8 @@ class InformationIndices(_AtLine):
 
 @dataclass(frozen=True)
 class Excess(_AtLine):
-    """r^2 min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are.
+    """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
+    logit, |r|/m of other families (`mechanisms.fisher_families`).
 
     Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
     is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
@@ -383,14 +363,13 @@ class Excess(_AtLine):
 
     def beyond(self, parts: _Parts) -> Array:
         """The same from the parts, whose r and N are used up."""
-        r, size, keep = parts.residual, parts.size, parts.keep
+        size, keep = parts.size, parts.keep
         size /= self.bound
         size -= 1.0
         # fmin: what is no number counts as far out
         np.fmin(size, 1.0, out=size)
         np.maximum(size, 0.0, out=size)
-        r *= r
-        size *= r
+        size *= self.family.missed(parts.residual, parts.most)
         np.fmin(size, 1.0, out=size)
         size *= float(BOUND)
         np.rint(size, out=size)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from confide.regression.logistic import Logistic
     from confide.regression.logistic_results import LogisticEstimates
     from confide.regression.output_perturbation import OutputPerturbation
+    from confide.regression.poisson import Poisson
+    from confide.regression.poisson_results import PoissonEstimates
     from confide.regression.posterior_sampling import PosteriorSampling
     from confide.regression.shared_estimates import SharedEstimates
     from confide.regression.ssp import SSP
@@ -46,6 +48,8 @@ else:
             "Logistic": "confide.regression.logistic",
             "LogisticEstimates": "confide.regression.logistic_results",
             "OutputPerturbation": "confide.regression.output_perturbation",
+            "Poisson": "confide.regression.poisson",
+            "PoissonEstimates": "confide.regression.poisson_results",
             "PosteriorSampling": "confide.regression.posterior_sampling",
             "SSP": "confide.regression.ssp",
             "SSP2": "confide.regression.ssp2",
@@ -72,6 +76,8 @@ __all__ = [
     "Logistic",
     "LogisticEstimates",
     "OutputPerturbation",
+    "Poisson",
+    "PoissonEstimates",
     "PosteriorSampling",
     "SharedEstimates",
     "Wavelet",

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bound", "Sizes", "chosen_kappa"]
+__all__ = ["TAIL_RESIDUAL", "Bound", "Sizes", "chosen_kappa"]
 
 Array = NDArray[np.float64]
 
@@ -26,9 +26,11 @@ _SEEN = 3.5
 _FIRST, _LAST = 0.7, 1.5
 # The mean information of a record is taken to be at least this, for eigenvalues and for counts.
 _LEAST_SHARE, _LEAST_MEAN = 0.005, 0.01
-# How much above the smallest predicted variance a wider bound may be; and where the information stands well above its noise.
-_NEAR, _AFFORDED, _CLEAR = 1.1, 1.5, 0.3
+# How much above the smallest predicted variance a wider bound may be where the information stands well above its noise.
+_AFFORDED, _CLEAR = 1.5, 0.3
 _ONE_SIDED = 1.645
+#: The mean residual of records that count less, at most.
+TAIL_RESIDUAL = 0.15
 
 
 def chosen_kappa(gram: Array, mu: float) -> float:
@@ -52,7 +54,8 @@ class Sizes:
     """A noisy histogram of N^2 and what the last step knows.
 
     counts (cells,), edges (cells - 1,), sd: of a count's noise; gram: the last noisy A (k, k); alpha: kappa/sqrt(k); mu: of the last
-    round for one record; records: their noisy number, at least 1.
+    round for one record; records: their noisy number, at least 1; scale: R of the family, 1/R the variance of a score per information;
+    near: how much above the smallest predicted variance a wider bound may be.
     """
 
     counts: Array
@@ -62,6 +65,8 @@ class Sizes:
     alpha: float
     mu: float
     records: float
+    scale: float = 1.0
+    near: float = 1.1
 
     @property
     def _seen(self) -> Array:
@@ -78,11 +83,11 @@ class Sizes:
         for edge in edges:
             kept = max(information * float(seen @ np.minimum(middles, np.sqrt(edge * middles))) / k, 1.0)
             noise = sqrt(2 * k * edge) / (self.alpha * self.mu * kept)
-            variances.append((1 / kept + edge / (self.mu * kept) ** 2) * (1 + noise**2))
+            variances.append((1 / (self.scale * kept) + edge / (self.mu * kept) ** 2) * (1 + noise**2))
             noises.append(noise * mean / least)
         best = min(variances)
         near = [
-            variance <= _NEAR * best or (variance <= _AFFORDED * best and noise <= _CLEAR)
+            variance <= self.near * best or (variance <= _AFFORDED * best and noise <= _CLEAR)
             for variance, noise in zip(variances, noises, strict=True)
         ]
         beyond = np.cumsum(seen[::-1])[::-1][1:]

@@ -1,11 +1,13 @@
-"""What a logistic regression by Fisher scoring can expect of practice records, before anything is spent.
+"""What a regression by Fisher scoring can expect of practice records, before anything is spent.
 
-With h = .8 s (1 - s) the mean information of a record, s the outcome's share, k coefficients and mu_last the last round's level,
+With H the mean information of a record (logit .8 s (1 - s), probit .8 f(q)^2/(s (1 - s)), counts their mean), s the outcome's share and q
+its normal quantile, R the scale of the family (`mechanisms.fisher_families`), k coefficients and mu_last the last round's level,
 
-    width over that without privacy = sqrt(1 + c k/(mu_last^2 n h)),   margin = f n h 4.5 mu_last/(k^1.5 sqrt(2 c)),
+    width over that without privacy = sqrt(1 + c k R^2/(mu_last^2 n H)),   margin = f n H 4.5 mu_last/(R k^1.5 sqrt(2 c)),
 
 c = D^2/k: 4 for records without long tails, 64 for wide boxes and rare levels, between which a forecast is a range; f = .4, with c = 64
-and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation.
+and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation, for the logit. Counts are
+taken to be cut nowhere, so that R is their declared bound, as it is in most releases (`regression.fisher_counts`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.mechanisms.fisher_families import LOGIT, Counts, Family
 from confide.mechanisms.rows import BOUND
 from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
@@ -42,32 +45,41 @@ class FisherForecast:
 
     design: Design
     mu: float
+    family: Family = LOGIT
 
     @classmethod
-    def of(cls, design: Design, event: Event) -> FisherForecast:
+    def of(cls, design: Design, event: Event, family: Family = LOGIT) -> FisherForecast:
         """From the plan's events."""
         sd = next(leaf.noise_sd for leaf in leaves(event) if isinstance(leaf, Spend) and leaf.name == "last")
         assert sd is not None
-        return cls(design, BOUND / sd)
+        return cls(design, BOUND / sd, family)
 
     def expect(self, shape: Shape, count: int) -> Expected:
         """What is expected of one shape; of every other one with long tails."""
         k, room = len(self.design.terms) + 1, _ROOMS[shape.number % len(_ROOMS)]
-        information = count * self._information(shape)
+        own, scale = self._information(shape)
+        information = count * own / scale
         levels = Counter(factor_name(term) for term in self.design.terms if term.binary)
         rare = room > _ROOMS[0] and max(levels.values(), default=0) >= _MANY
         part = _PART_OF_FACTORS if rare else _PART
         margin = part * information * 4.5 * self.mu / (k**1.5 * sqrt(2 * room))
-        wider = sqrt(1 + room * k / (self.mu**2 * information))
+        wider = sqrt(1 + scale * room * k / (self.mu**2 * information))
         errors = self.bare(shape, count) * wider
         return Expected(errors if margin >= _LIKELY else np.full(len(errors), np.nan), margin >= _LIKELY)
 
     def bare(self, shape: Shape, count: int) -> Array:
         """Standard errors without privacy, in the data's units."""
         matrix = log_odds(self.design)
-        variances = np.einsum("ij,jk,ik->i", matrix, shape.bread, matrix) / (count * self._information(shape))
+        variances = np.einsum("ij,jk,ik->i", matrix, shape.bread, matrix) / (count * self._information(shape)[0])
         return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
 
-    def _information(self, shape: Shape) -> float:
+    def _information(self, shape: Shape) -> tuple[float, float]:
+        """H and R."""
+        if isinstance(self.family, Counts):
+            weights = shape.weights / len(shape.response)
+            return max(float(weights @ (1 + shape.response)) / 2, _RAREST) * self.family.high, self.family.high
         share = float(np.clip(shape.weights @ (shape.response > 0) / len(shape.response), _RAREST, 1 - _RAREST))
-        return 0.8 * share * (1 - share)
+        if self.family == LOGIT:
+            return 0.8 * share * (1 - share), 1.0
+        density = float(self.family.slope(np.array([self.family.link(share)]))[0])
+        return 0.8 * density**2 / (share * (1 - share)), self.family.scale

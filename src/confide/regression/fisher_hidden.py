@@ -10,9 +10,10 @@ second moments I, hence sum u_S over the records of L is about nothing, and
 
 The mean of rho over L meets that sum; what is left is its variation about the mean. By Cauchy and Schwarz c'delta_S moves by at most
 (correlation) n_L sd(rho) |A_SS^-1 c_S|, with the moments of u_S within L those of all records. The interval is widened by that bound with
-a correlation of 1/2 (`left_out.CORRELATED`), a spread of 1/2, the largest that shares have, and n_L with one sd of its noise, which also
-pays for the noise in T. Which levels are held follows from A and counts, never from the score: no answer is chosen by its value. All of
-it is post-processing of noisy numbers. The idea of the identity is that of Frisch, Waugh 1933; Lovell 1963.
+a correlation of 1/2 (`left_out.CORRELATED`), a spread of 1/2, the largest that shares have, times the span of the family (1 of the logit),
+and n_L with one sd of its noise, which also pays for the noise in T. Which levels are held follows from A and counts, never from the
+score: no answer is chosen by its value. All of it is post-processing of noisy numbers. The idea of the identity is that of Frisch, Waugh
+1933; Lovell 1963.
 """
 
 from __future__ import annotations
@@ -90,9 +91,11 @@ class Held:
         """A basis of what is at right angles to these levels, too."""
         return _others(_directions(transform, [*self.levels, *levels]))
 
-    def bias(self, moved: Array, counts: Array, sds: Array) -> Array:
-        """The bound for each coefficient, (k,). moved: |A_SS^-1 c_S| (k,); counts, sds: of the levels' records, and of their noise."""
-        return np.asarray(CORRELATED * _SPREAD * float((np.maximum(counts, 0.0) + sds).sum()) * moved)
+    def bias(self, moved: Array, counts: Array, sds: Array, span: float = 1.0) -> Array:
+        """The bound for each coefficient, (k,). moved: |A_SS^-1 c_S| (k,); counts, sds: of the levels' records, and of their noise; span:
+        between what limits rho lies, of the family.
+        """
+        return np.asarray(CORRELATED * _SPREAD * span * float((np.maximum(counts, 0.0) + sds).sum()) * moved)
 
 
 def _open(levels: Sequence[Level], chosen: list[int], moments: Array) -> list[int]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from confide.mechanisms.fisher_families import LOGIT, Counts, Family
 from confide.mechanisms.rows import Box
 from confide.regression.fisher_hidden import Level, levels_of
 from confide.regression.level_counts import base_levels
@@ -31,13 +32,17 @@ Array = NDArray[np.float64]
 
 # With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
+# By outcome: 0, 1, or counts of any size.
+_SAID = ("without the outcome", "with the outcome", "counted in all")
+# A level's counts are expected to stand so many sds of their noise above 0.
+_CLEAR = 3.0
 # No level has a smaller share of the records.
 _LEAST_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
 class QuietLevel:
-    """A level with a noisy count of records of one outcome; places: the coefficients that hang on it."""
+    """A level with a noisy count of one outcome (0 or 1), or a noisy total of counts (2); places: the coefficients that hang on it."""
 
     count: LevelCount
     outcome: int
@@ -58,6 +63,7 @@ class Seen:
     moments: Array
     records: float
     box: Box
+    family: Family = LOGIT
 
     def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
@@ -67,22 +73,53 @@ class Seen:
             weights, mean = level.weights, self._mean(design, level)
             eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
             damped, damped_before = (self._damped(line, design, level) for line in (self.line, self.before))
-            # of the outcome that the released line says is the rarer
+            # of the outcome that the released line says is the rarer; of counts there is one side
             sign, number = (
-                (-1.0 if eta > 0 else 1.0),
+                (-1.0 if eta > 0 and not self._counts else 1.0),
                 max(float(weights @ self.moments[0]), _LEAST_SHARE) * self.records,
             )
-            rarer = float(expit(sign * eta * damped))
-            expected = number * float(expit(sign * float(mean @ self.before) * damped_before))
+            rarer, steep = self._expected(number, sign * eta, damped)
+            before = sign * float(mean @ self.before)
+            expected, unit = self._expected(number, before, damped_before)[0], self._unit(before)
             missed, unsure = float(weights @ totals), sqrt(max(float(weights @ noise @ weights), 0.0))
             counts = (
-                LevelCount(level.column, level.name, number * rarer, number * rarer * (1 - rarer) * error),
-                LevelCount(level.column, level.name, expected + sign * missed, unsure),
+                LevelCount(level.column, level.name, rarer, steep * error),
+                LevelCount(level.column, level.name, expected + sign * unit * missed, unit * unsure),
             )
             one = min(counts, key=lambda count: count.count - count.margin)
-            if one.count - one.margin < _FEWEST:
-                found.append(QuietLevel(one, int(sign > 0), places_of(design, schema, level.column, level.name)))
+            if self._hidden(counts, expected):
+                outcome = 2 if self._counts else int(sign > 0)
+                found.append(QuietLevel(one, outcome, places_of(design, schema, level.column, level.name)))
         return found
+
+    def _hidden(self, counts: tuple[LevelCount, LevelCount], expected: float) -> bool:
+        """Whether a level cannot be told. expected: its count by the line before the last round."""
+        if not self._counts:
+            return any(count.count - count.margin < _FEWEST for count in counts)
+        # by what was expected rather than by what came: a level that is answered by luck of its noise is answered too high
+        expects, came = counts
+        return (
+            not expects.seen or expects.count < _FEWEST or expected < _CLEAR * came.sd or came.count < came.sd + _FEWEST
+        )
+
+    @property
+    def _counts(self) -> bool:
+        return isinstance(self.family, Counts)
+
+    def _expected(self, number: float, eta: float, damped: float) -> tuple[float, float]:
+        """What so many records count where eta has this mean, and its derivative. damped: of a line."""
+        if self.family == LOGIT:
+            mean = float(expit(eta * damped))
+            return number * mean, number * mean * (1 - mean)
+        at = np.array([eta if self._counts else eta * damped])
+        return number * float(self.family.mean(at)[0]), number * float(self.family.slope(at)[0])
+
+    def _unit(self, eta: float) -> float:
+        """How many outcomes one unit of the score stands for."""
+        if self.family == LOGIT:
+            return 1.0
+        at = np.array([eta])
+        return float(self.family.slope(at)[0] / self.family.information(at)[0])
 
     def _mean(self, design: Design, level: Level) -> Array:
         """The mean of z over the records of a level, (k,): exactly in its own columns, as the moments say and within bounds in others."""
@@ -131,8 +168,9 @@ def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
     first = sorted(found, key=lambda one: one.count.count)[:most]
     named = ", ".join(
         f"{one.count.column}[{one.count.level}] (about {max(one.count.count, 0.0):.0f} ± {one.count.margin:.0f} "
-        f"{'with' if one.outcome else 'without'} the outcome)"
+        f"{_SAID[one.outcome]})"
         for one in first
     )
     more = f" and {len(found) - most} more" if len(found) > most else ""
-    return [f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}"]
+    of = "counts" if first[0].outcome == len(_SAID) - 1 else "records of one outcome"
+    return [f"levels with next to no {of} have no coefficient that could be told: {named}{more}"]

@@ -54,14 +54,16 @@ def safe_words(halves: float) -> str:
     )
 
 
-def assumed_words(names: Sequence[str], most: float, price: float) -> str:
-    """The sentence on what is assumed of records that count less. price: the width with residuals of 1, in that of the interval.
+def assumed_words(names: Sequence[str], most: float, price: float, *, squared: bool = True) -> str:
+    """The sentence on what is assumed of records that count less. price: the width with residuals of 1, in that of the interval; squared:
+    whether squared residuals are counted (logit), or their sizes in units of the largest one.
 
     >>> assumed_words(["a", "b"], 0.15, 3.21)
     'assumed for a, b: records that count less have a mean residual of at most their mean squared one, which is counted, and at most 0.15 where the noise of that count hides it; the bias is in the intervals; without that (at most 1) they are 3.2 times as wide'
     """  # noqa: E501
+    size = "squared one" if squared else "size of one"
     return (
-        f"assumed for {', '.join(names)}: records that count less have a mean residual of at most their mean squared one, which is "
-        f"counted, and at most {most:g} where the noise of that count hides it; the bias is in the intervals; without that (at most 1) "
-        f"they are {'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
+        f"assumed for {', '.join(names)}: records that count less have a mean residual of at most their mean {size}, which is counted, and "
+        f"at most {most:g} where the noise of that count hides it; the bias is in the intervals; without that (at most 1) they are "
+        f"{'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
     )

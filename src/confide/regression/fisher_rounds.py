@@ -1,11 +1,11 @@
-"""The rounds behind a logistic line: ranges, a linear fit, steps of Fisher scoring, how far out records count, further steps, its meat.
+"""The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
 
 Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
-(`mechanisms.fisher_rows`), the histogram of N^2, the excess and the meat are Gaussian mechanisms on exact integers, adaptively composed:
-mu^2 adds up, and is the same in all branches, of which a noisy count chooses one. Coordinates, lines and bounds follow from what was
-drawn before. The meat's rows are taken at the line after the last step with N, w and r all recomputed there: with the weights of one line
-and the residuals of another they would be longer than D. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and
-Corollary 2.
+(`mechanisms.fisher_rows`), the histograms of N^2 and of counts (`mechanisms.count_cells`), the excess and the meat are Gaussian
+mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
+Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
+step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D. Sources:
+Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.mechanisms.blocks import BlockGram, multipliers
+from confide.mechanisms.count_cells import CountIndices
+from confide.mechanisms.fisher_families import LOGIT, Counts, Family
 from confide.mechanisms.fisher_rows import (
     CROSS,
     Excess,
@@ -40,18 +42,23 @@ from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
 from confide.regression.fisher_bound import Bound, Sizes, chosen_kappa
+from confide.regression.fisher_counts import CountCut, spacing
 from confide.regression.fisher_hidden import Held, levels_of
+from confide.regression.fisher_settled import settled
 from confide.regression.fisher_start import made_points, started
 from confide.schema import Design
 
 __all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
 
 Array = NDArray[np.float64]
+_Map = TypeVar("_Map", FisherRows, FisherScores, InformationIndices, Excess)
 
 #: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
 PASSES = 9
 # Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
 _COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
+# Of counts, for the histogram that says where they are cut; ranges and rounds give it up in proportion.
+_COUNTS = {"counts": 2}
 _RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
 # From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
@@ -103,9 +110,9 @@ class FisherRound:
         """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
         return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
 
-    def shrunken(self, generator: np.random.Generator) -> Array:
-        """The correction with the noise filtered out."""
-        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0)
+    def shrunken(self, generator: np.random.Generator, scale: float = 1.0) -> Array:
+        """The correction with the noise filtered out. scale: R, of the family."""
+        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0 / scale)
         delta, _ = wiener(system, choose_prior(system, generator, _PRIORS))
         size = float(np.linalg.norm(delta))
         return np.asarray(delta * min(1.0, _LONGEST / size) if size > 0 else delta)
@@ -139,16 +146,21 @@ def _linear(design: Design) -> BlockGram:
 
 @dataclass(frozen=True)
 class FisherRounds:
-    """The plan and the draws of a design with an intercept and an outcome of two values."""
+    """The plan and the draws of a design with an intercept and an outcome of two values, or of counts."""
 
     design: Design
+    family: Family = LOGIT
+
+    @property
+    def _common(self) -> Mapping[str, int]:
+        return _COMMON | _COUNTS if isinstance(self.family, Counts) else _COMMON
 
     # plan -----------------------------------------------------------------------------------------------------------
 
     def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
         """The events and statistics, whose shares are exact in all branches."""
         statistics = self._statistics()
-        rest = Fraction(100 - sum(_COMMON.values()), 100)
+        rest = Fraction(100 - sum(self._common.values()), 100)
         found = Fraction(_RANGES, 100) if "ranges" in statistics else Fraction(0)
         rounds = Fraction(_LINEAR + _STEPS + _LAST, 100)
 
@@ -164,34 +176,37 @@ class FisherRounds:
             Together(spent(scale, {f"step {j + 1} of {k}": Fraction(_STEPS, k) for j in range(k)})) for k in _ENOUGH
         )
         ranges = spent(Fraction(1), {"ranges": _RANGES} if found else {})
-        common = spent(Fraction(1), _COMMON)
+        common = spent(Fraction(1), self._common)
         return Together((*common, Either((Together((*ranges, *long, Either(steps))), Together(short))))), statistics
 
     def _statistics(self) -> dict[str, Statistic]:
-        design = self.design
+        design, family = self.design, self.family
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
+        if isinstance(self.family, Counts):
+            made["counts"] = SizeCells(CountIndices(design))
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("linear", "short linear"), _linear(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
-        made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design)))
-        made["leverage"] = SizeCells(InformationIndices(design))
-        made["excess"] = Total(Excess(design), nonnegative=True)
-        made["meat"] = Gram(FisherScores(design))
+        made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
+        made["leverage"] = SizeCells(InformationIndices(design, family=family))
+        made["excess"] = Total(Excess(design, family=family), nonnegative=True)
+        made["meat"] = Gram(FisherScores(design, family=family))
         return made
 
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
-        return _Draw(self.design, source, plan, meter).run()
+        return _Draw(self.design, self.family, source, plan, meter).run()
 
 
 @dataclass(frozen=True, eq=False)
 class _Draw:
-    """One run through a branch."""
+    """One run through a branch. family: of counts with the declared bound for a cut, until the draws say where it is."""
 
     design: Design
+    family: Family
     source: Source
     plan: Plan
     meter: Meter
@@ -201,7 +216,7 @@ class _Draw:
         return len(self.design.terms) + 1
 
     def run(self) -> dict[str, NDArray[Any]]:
-        first = [name for name in ("count", "ranges") if name in self.plan.statistics]
+        first = [name for name in ("count", "counts", "ranges") if name in self.plan.statistics]
         sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
         records = max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
         enough = records / sqrt(_COMMON["count"] / 100) / self._sd("count") / self._k
@@ -210,9 +225,19 @@ class _Draw:
         if not short and "ranges" in sums:
             ranges = self.meter.draw("ranges", sums["ranges"])
             box = private_box(self.design, ranges.decode(), sqrt(ranges.variance))
-        begun = self._begun(short + "linear", box, records)
+        own = self if "counts" not in sums else replace(self, family=self._cut(sums["counts"], short + "last", records))
+        begun = own._begun(short + "linear", box, records)
         names = ["short step"] if short else [f"step {j + 1} of {steps}" for j in range(steps)]
-        return self._scored(begun, names, short + "last", records)
+        return own._scored(begun, names, short + "last", records)
+
+    def _cut(self, counts: Any, last: str, records: float) -> Counts:
+        """The family of counts, cut where none is seen beyond."""
+        assert isinstance(self.family, Counts)
+        noisy = self.meter.draw("counts", counts).decode()
+        found = CountCut(
+            noisy, self._sd("counts"), self.family.high, records, self._k, BOUND / self._sd(last), spacing(self.design)
+        )
+        return replace(self.family, cut=found.cut)
 
     def _sd(self, name: str) -> float:
         found = self.plan.spend(name).noise_sd
@@ -223,7 +248,7 @@ class _Draw:
         """The linear fit, the coordinates that whiten its moments, and the line to start from."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
-        frame, cap = Frame.start(box), _cap(self.design)
+        frame, cap = self._first(box), _cap(self.design)
         (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
         noisy = self.meter.draw(name, total)
         done = Round.decoded(noisy, planned, frame, cap)
@@ -238,8 +263,16 @@ class _Draw:
         moments = floored_moments(done.gram, np.eye(self._k), count, floor)
         share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
         points = made_points(self.design, box, moments, generator)
-        theta = started(points, np.clip(line, -_FAR, _FAR), share)
-        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points)
+        theta = started(points, np.clip(line, -_FAR, _FAR), share, self.family)
+        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family)
+
+    def _first(self, box: Box) -> Frame:
+        """Where the linear fit stands: its residuals are 2 y - 1 of an outcome of 0 or 1, 2 min(y, c)/c - 1 of a count."""
+        frame = Frame.start(box)
+        if not isinstance(self.family, Counts):
+            return frame
+        rho = self.family.cut / self.family.high
+        return replace(frame, theta=(rho - 1.0, *frame.theta[1:]), rho=rho)
 
     def _scored(self, begun: _Begun, steps: list[str], last: str, records: float) -> dict[str, NDArray[Any]]:
         """The steps, how far out records count, the last step and the meat."""
@@ -257,17 +290,18 @@ class _Draw:
                 bound, less = found.value, found.less
             done, noisy = self._round(name, frame, alpha, bound)
             gram = done.gram
-            delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())))
+            delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())), self.family.scale)
             frame = _moved(frame, delta)
         done, _ = self._round(last, frame, alpha, bound, excess=True)
         # along levels that noise hides there is no step
         levels = levels_of(self.design, self.plan.schema, frame.box)
         held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
-        final = _moved(frame, held.basis @ done.within(held.basis).solved)
+        delta, change = self._settled(begun, frame, done, held.basis, records)
+        final = _moved(frame, delta)
         meat = self.plan.statistic("meat")
         assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
         # N, w and r are those of the new line: only so are its rows no longer than D
-        (total,) = self.source.aggregate(Gram(meat.map.at(final, alpha, bound)))
+        (total,) = self.source.aggregate(Gram(self._at(meat.map, final, alpha, bound)))
         self.meter.draw("meat", total)
         mean = begun.moments[0, 1:]
         return {
@@ -282,14 +316,38 @@ class _Draw:
             "alpha": np.array([alpha]),
             "bound": np.array([bound]),
             "less": np.array([less]),
+            **({"change": change} if change is not None else {}),
+            **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
         }
+
+    def _settled(
+        self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, records: float
+    ) -> tuple[Array, NDArray[Any] | None]:
+        """The last step (k,), in the space of `basis`, and the change of A on its way (k, k); of the logit, whose mean bends little, in
+        first order and without.
+        """
+        own = done.within(basis)
+        if self.family == LOGIT:
+            return basis @ own.solved, None
+        u = begun.points @ frame.matrix @ basis
+        eta = begun.points @ frame.line
+        delta, change = settled(own.gram, own.cross, own.solved, u, eta, records, self.family)
+        return basis @ delta, basis @ change @ basis.T
+
+    def _at(self, rows: _Map, frame: Frame, alpha: float, bound: float) -> _Map:
+        """The map at a line, of the family as it is cut by then."""
+        return replace(rows, family=self.family).at(frame, alpha, bound)
 
     def _bound(self, frame: Frame, alpha: float, gram: Array, mu: float, records: float) -> Bound:
         planned = self.plan.statistic("leverage")
         assert isinstance(planned, SizeCells) and isinstance(planned.map, InformationIndices)
-        (cells,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, alpha, 1.0)))
+        (cells,) = self.source.aggregate(replace(planned, map=self._at(planned.map, frame, alpha, 1.0)))
         counts = self.meter.draw("leverage", cells).decode()
-        return Sizes(counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records).bound()
+        # means of counts grow so fast that far records miss them where the model is wrong: fewer count less, at up to 1.4 times the width
+        near = 2.0 if isinstance(self.family, Counts) else 1.1
+        return Sizes(
+            counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records, self.family.scale, near
+        ).bound()
 
     def _round(
         self, name: str, frame: Frame, alpha: float, bound: float, *, excess: bool = False
@@ -297,11 +355,11 @@ class _Draw:
         """One step's sums, and in the same pass the excess."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, FisherSum)
-        sums = FisherSum(planned.map.at(frame, alpha, bound))
+        sums = FisherSum(self._at(planned.map, frame, alpha, bound))
         if excess:
             beyond = self.plan.statistic("excess")
             assert isinstance(beyond, Total) and isinstance(beyond.map, Excess)
-            both = SumAndExcess(sums, beyond.map.at(frame, alpha, bound))
+            both = SumAndExcess(sums, self._at(beyond.map, frame, alpha, bound))
             (joint,) = self.source.aggregate(both)
             total, far = both.split(joint)
             noisy = self.meter.draw(name, total)
@@ -319,11 +377,12 @@ class _Begun:
     frame: Frame
     moments: Array
     points: Array
+    family: Family
 
     def information(self, records: float) -> Array:
         """What A is expected to be at the start, from the made records."""
         u = self.points @ self.frame.matrix
-        h = 1 / (4 * np.cosh(np.clip(self.points @ self.frame.line, -700, 700) / 2) ** 2)
+        h = self.family.information(self.points @ self.frame.line)
         return np.asarray((u.T * h) @ u * (records / len(u)))
 
 

@@ -1,14 +1,14 @@
-"""The covariance of a one-step logistic estimate from released sums, and what is known of its noise.
+"""The covariance of a one-step estimate from released sums, and what is known of its noise.
 
 theta = theta_K + T delta, delta = A^-1 g. With sds sA (diagonal) and sg of the noise of A and g and sB of the meat's,
 
     G = (sg^2 + sA^2 |delta|^2/2) I + (sA^2/2) delta delta'          noise of g less that of A delta,
     V = (A - e/4)^-1 (M + G) (A - e/4)^-1,   e = sA sqrt(2 k)        a quarter of its noise's norm is taken off A for the covariance alone.
 
-M is the meat where the data can tell it from A, the information, which it is where the model holds: with W = A^-1/2 B A^-1/2 and
-dev = W - I, of which noise makes E2 = (sB^2/2) ((tr A^-1)^2 + tr A^-2) in the squared Frobenius norm, eigenvalues of dev above
+M is the meat where the data can tell it from A/R, the information, which it is where the model holds: with W = R A^-1/2 B A^-1/2 and
+dev = W - I, of which noise makes E2 = (R^2 sB^2/2) ((tr A^-1)^2 + tr A^-2) in the squared Frobenius norm, eigenvalues of dev above
 2 sqrt(E2/k) count in full and others (1 - E2/|dev|^2)_+ times; negative ones count as 0, so that noise never makes an interval shorter
-than the model's.
+than the model's. The variance of counts is often a multiple of the model's: theirs is told from max(tr W/k, 1) A/R in the same way.
 """
 
 from __future__ import annotations
@@ -35,17 +35,26 @@ _USABLE = 0.33
 
 @dataclass(frozen=True, eq=False)
 class FisherSandwich:
-    """The last round, the meat (k, k) with its noise sd on the diagonal, and rows C (k, k): coefficients are C delta + shift (k,)."""
+    """The last round, the meat (k, k) with its noise sd on the diagonal, and rows C (k, k): coefficients are C delta + shift (k,).
+
+    scale: R of the family; where the model holds the meat is A/R. moved: delta where it is not A^-1 g, since A is the information at the
+    new line (`regression.fisher_settled`). dispersed: whether the meat is told from its mean size, tr W/k, instead.
+    """
 
     last: FisherRound
     meat: Array
     sd_meat: float
     rows: Array
     shift: Array
+    scale: float = 1.0
+    moved: Array | None = None
+    dispersed: bool = False
 
     def within(self, basis: Array) -> FisherSandwich:
         """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
-        return replace(self, last=self.last.within(basis), meat=basis.T @ self.meat @ basis, rows=self.rows @ basis)
+        moved = None if self.moved is None else basis.T @ self.moved
+        meat = basis.T @ self.meat @ basis
+        return replace(self, last=self.last.within(basis), meat=meat, rows=self.rows @ basis, moved=moved)
 
     @cached_property
     def _eigen(self) -> tuple[Array, Array]:
@@ -59,8 +68,8 @@ class FisherSandwich:
 
     @property
     def delta(self) -> Array:
-        """A^-1 g, (k,)."""
-        return self.last.solved
+        """The last step, (k,)."""
+        return self.last.solved if self.moved is None else self.moved
 
     @property
     def estimates(self) -> Array:
@@ -78,14 +87,20 @@ class FisherSandwich:
         """M, (k, k)."""
         values, vectors = self._eigen
         root, inverse = vectors * np.sqrt(values), vectors / np.sqrt(values)
-        deviation = inverse.T @ self.meat @ inverse - np.eye(len(values))
-        noise = self.sd_meat**2 / 2 * (float((1 / values).sum()) ** 2 + float((1 / values**2).sum()))
+        whole = self.scale * (inverse.T @ self.meat @ inverse)
+        base = max(float(np.trace(whole)) / len(values), 1.0) if self.dispersed else 1.0
+        deviation = whole / base - np.eye(len(values))
+        noise = (
+            (self.scale * self.sd_meat / base) ** 2
+            / 2
+            * (float((1 / values).sum()) ** 2 + float((1 / values**2).sum()))
+        )
         size = float((deviation**2).sum())
         known = max(1 - noise / size, 0.0) if size > 0 else 0.0
         found, axes = np.linalg.eigh((deviation + deviation.T) / 2)
         found = np.where(found > _BELIEVED * np.sqrt(noise / len(found)), found, known * found)
-        spread = np.eye(len(found)) + (axes * np.maximum(found, 0.0)) @ axes.T
-        return np.asarray(root @ spread @ root.T)
+        spread = base * (np.eye(len(found)) + (axes * np.maximum(found, 0.0)) @ axes.T)
+        return np.asarray(root @ spread @ root.T / self.scale)
 
     @property
     def noise(self) -> Array:
@@ -118,7 +133,7 @@ class FisherSandwich:
         """
         delta = self.delta
         own = float(delta @ self.last.gram @ delta) - float(np.trace(self.bread @ (self.middle + self.noise)))
-        return float(np.linalg.norm(delta) * np.sqrt(max(own, 0.0)))
+        return float(np.linalg.norm(delta) * np.sqrt(self.scale * max(own, 0.0)))
 
     @property
     def demand(self) -> Array:

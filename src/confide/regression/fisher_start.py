@@ -1,7 +1,7 @@
-"""Where Fisher scoring of a logistic model starts: a fit to points that are made from noisy moments. All of it is post-processing.
+"""Where Fisher scoring starts: a fit to points that are made from noisy moments. All of it is post-processing.
 
 Slopes of a least-squares line, scaled to log-odds, are no safe start: Newton's steps run away from them on a rare level. So the start is
-the logistic model's own fit to made points: draws with the noisy means, variances and correlations of the features (a Gaussian copula;
+the family's own fit to made points: draws with the noisy means, variances and correlations of the features (a Gaussian copula;
 two-valued terms at their values), each with the linear prediction, cut to what shares can be, as its outcome.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, ndtri
+from scipy.special import ndtri
 
+from confide.mechanisms.fisher_families import LOGIT, Family
 from confide.mechanisms.ranges import ranged
 from confide.mechanisms.rows import Box
 from confide.regression.scaling import extent
@@ -52,25 +53,24 @@ def made_points(design: Design, box: Box, moments: Array, generator: np.random.G
     return points
 
 
-def started(points: Array, line: Array, share: float) -> Array:
-    """theta of the logistic model that is likeliest where each point's share of ones is its linear prediction.
+def started(points: Array, line: Array, share: float, family: Family = LOGIT) -> Array:
+    """theta of the model that is likeliest where each point's outcome is its linear prediction, in units in which the largest one is 1.
 
-    line: theta of the line that predicts 2 y - 1; share: of the records with y = 1.
+    line: theta of the line that predicts 2 y - 1; share: the mean of y.
     """
     least = _CUT * min(share, 1 - share)
     target = np.clip((1 + points @ line) / 2, least, 1 - least)
     theta = np.zeros(points.shape[1])
-    theta[0] = np.log(share / (1 - share))
+    theta[0] = family.link(share)
 
     def loss(at: Array) -> float:
-        eta = points @ at
-        return float(-(target * log_expit(eta) + (1 - target) * log_expit(-eta)).mean() + _RIDGE / 2 * (at @ at))
+        return float(family.loss(points @ at, target).mean() + _RIDGE / 2 * (at @ at))
 
     now = loss(theta)
     for _ in range(_STEPS):
-        p = expit(points @ theta)
-        slope = points.T @ (p - target) / len(points) + _RIDGE * theta
-        bend = (points.T * np.maximum(p * (1 - p), _LEAST)) @ points / len(points) + _RIDGE * np.eye(len(theta))
+        pull, own = family.pull(points @ theta, target)
+        slope = points.T @ pull / len(points) + _RIDGE * theta
+        bend = (points.T * np.maximum(own, _LEAST)) @ points / len(points) + _RIDGE * np.eye(len(theta))
         step, size = np.linalg.solve(bend, slope), 1.0
         while (then := loss(theta - size * step)) > now and size > 1e-3:
             size /= 2

@@ -3,7 +3,8 @@
 Estimates log(P/(1 - P)) = z'theta.
 
 mechanism="glm" (default): mu-GDP. The population's plain maximum-likelihood coefficients by noisy Fisher scoring, without a ridge
-(`confide.regression.fisher_line`).
+(`confide.regression.fisher_line`); link="probit": P = F(z'theta) with the normal distribution function F; target="weighted": the line of
+records as they count where those far out in their features count less, under its own title.
 
 The others minimise a penalised loss. In public units z = (1, x~) as in SSP, y = 1 or -1, and with w = min(1, B/|z|), which costs no bias
 where the model holds (cutting z to length B would), R = max |z|, K = B R,
@@ -32,7 +33,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.objective_perturbation import stable_sensitivity
 from confide.mechanisms.collected import Collected
+from confide.mechanisms.fisher_families import LOGIT, PROBIT, Family
 from confide.mechanisms.labelled_rows import CurvatureRows, LabelledRows
 from confide.mechanisms.logistic_minimiser import LeastCurvature, RoundedMinimiser
 from confide.mechanisms.perturbed_objective import PerturbedObjective
@@ -63,11 +65,11 @@ from confide.protocol import (
     Total,
     threshold,
 )
-from confide.regression.fisher_line import FisherLine
+from confide.regression.fisher_line import FisherLine, checked_target, no_weighted_reference
 from confide.regression.logistic_design import binary_design, stated_share
 from confide.regression.logistic_perturbed import perturbed_table
 from confide.regression.logistic_results import LogisticEstimates
-from confide.regression.reference import log_odds_line
+from confide.regression.reference import likeliest_line, log_odds_line
 from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
@@ -76,6 +78,7 @@ __all__ = ["Logistic"]
 Array = NDArray[np.float64]
 
 _MECHANISMS = ("glm", "objective", "output", "ptr")
+_LINKS: Mapping[str, Family] = {"logit": LOGIT, "probit": PROBIT}
 _CURVATURE_SHARE = Fraction(15, 100)
 _COUNT_SHARE = Fraction(1, 100)
 _SAFETY_SHARE = Fraction(20, 100)
@@ -97,9 +100,11 @@ _PROOF = (
 class Logistic(Method):
     """Logistic regression of a two-level categorical or 0/1 column, with intervals where the data stand above the noise.
 
-    formula: "y ~ a + b"; mechanism: "glm" (any request), "objective" (asks for `ApproxDP`), "output" (any) or "ptr" (a delta); term_bounds:
-    public bounds of derived terms that have none. For all but "glm": inference: release the Hessian, too, and with it intervals; ridge: lam
-    in scaled units, public, by a rule when left out; row_bound: B, default sqrt(1 + d/3) for d terms; their memory grows with the records.
+    formula: "y ~ a + b"; mechanism: "glm" (any request), "objective" (asks for `ApproxDP`), "output" (any) or "ptr" (a delta);
+    term_bounds: public bounds of derived terms that have none. For "glm": link: "logit" or "probit"; target: "mle", or "weighted", the line
+    of records as they count where those far out in their features count less. For all but "glm": inference: release the Hessian, too, and
+    with it intervals; ridge: lam in scaled units, public, by a rule when left out; row_bound: B, default sqrt(1 + d/3) for d terms; their
+    memory grows with the records.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
@@ -114,6 +119,8 @@ class Logistic(Method):
     ridge: float | None = None
     row_bound: float | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
+    link: str = "logit"
+    target: str = "mle"
 
     name: ClassVar[str] = "logistic"
     version: ClassVar[str] = "2"
@@ -131,6 +138,16 @@ class Logistic(Method):
             raise PlanError(
                 f"mechanism must be one of {', '.join(map(repr, _MECHANISMS))}, got {self.mechanism!r}; "
                 'write Logistic(formula, mechanism="glm")'
+            )
+        checked_target("Logistic", self.target)
+        if self.link not in _LINKS:
+            raise PlanError(
+                f"link must be 'logit' or 'probit', got {self.link!r}; write Logistic(formula, link=\"probit\")"
+            )
+        if self.mechanism != "glm" and (self.link != "logit" or self.target != "mle"):
+            raise PlanError(
+                f'mechanism={self.mechanism!r} is about the logit and has no other target; write Logistic(formula, mechanism="glm", '
+                f"link={self.link!r}, target={self.target!r})"
             )
         if not isinstance(self.inference, bool):
             raise PlanError(f"inference must be True or False, got {self.inference!r}")
@@ -161,7 +178,8 @@ class Logistic(Method):
 
     def _fisher(self, schema: Any) -> FisherLine:
         design, levels = self._design(schema)
-        return FisherLine(design.schema, design, levels)
+        share = stated_share(schema, design) if isinstance(schema, Schema) else None
+        return FisherLine(design.schema, design, levels, _LINKS[self.link], self.target == "weighted", share)
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -175,7 +193,7 @@ class Logistic(Method):
         notes = parse_formula(design.formula, design.schema).notes
         if self.mechanism == "glm":
             allowance = Allowance.of(privacy, self, schema)
-            planned = FisherLine(design.schema, design, levels, stated_share(schema, design)).plan(allowance, n)
+            planned = self._fisher(schema).plan(allowance, n)
             return Plan.of(
                 self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
             )
@@ -342,12 +360,14 @@ class Logistic(Method):
         question = question or Question()
         question.only()
         if self.mechanism == "glm":
-            return self._fisher(release.plan.schema).table(release, question)
+            return cast(LogisticEstimates, self._fisher(release.plan.schema).table(release, question))
         return perturbed_table(self, release)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The likeliest logistic model, without a ridge."""
-        return log_odds_line(frame, self._design(Practice.checked(frame).schema)[0])
+        """The likeliest model of the link, without a ridge. `PlanError` for target="weighted"."""
+        no_weighted_reference(self.target)
+        design, _ = self._design(Practice.checked(frame).schema)
+        return log_odds_line(frame, design) if self.link == "logit" else likeliest_line(frame, design, PROBIT)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in two corners of the public box with opposite outcomes, which pull theta as far as the bound allows."""

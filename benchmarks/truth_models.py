@@ -1,0 +1,126 @@
+"""Populations of the truth table for counts and two-valued outcomes: a right model, a wrong one, spread, zeros in excess, rare levels.
+
+Each is finite, made from a seed that is its name; the truth is the likeliest model on all of it. "far counts" breaks on purpose what a
+cut of counts assumes: one record in a thousand lies at the declared bound, and nothing between it and the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from confide.protocol import Method
+from confide.regression import Logistic, Poisson
+from confide.schema import Categorical, Integer, Numeric
+
+__all__ = ["MODELS", "OUTSIDE"]
+
+Array = NDArray[np.float64]
+Made = dict[str, Any]
+
+_SIZE = 200_000
+_LEVELS = ("many", "some", "few")
+
+
+def _features(g: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Two normal features, and a factor of three levels, one of 2 %."""
+    a, b = g.standard_normal((2, _SIZE))
+    return a, b, g.choice(3, _SIZE, p=(0.68, 0.3, 0.02))
+
+
+def _records(a: Array, b: Array, f: Array, y: Any) -> Made:
+    return {"a": a, "b": b, "f": np.array(_LEVELS, dtype=object)[f], "y": y}
+
+
+def _rate(a: Array, b: Array, f: Array) -> Array:
+    return np.asarray(np.exp(0.3 + 0.4 * a - 0.3 * b + np.array([0.0, 0.3, 0.6])[f]))
+
+
+def _counts(noise: Callable[[np.random.Generator, Array], Array]) -> Callable[[np.random.Generator], Made]:
+    def made(g: np.random.Generator) -> Made:
+        a, b, f = _features(g)
+        return _records(a, b, f, noise(g, _rate(a, b, f)))
+
+    return made
+
+
+def _far(g: np.random.Generator, rate: Array) -> Array:
+    return np.where(g.random(len(rate)) < 0.001, 60, g.poisson(rate))
+
+
+def _bent_counts(g: np.random.Generator) -> Made:
+    a, b, f = _features(g)
+    return _records(a, b, f, g.poisson(0.5 + 0.6 * a**2 + np.exp(0.5 * np.sin(2 * b))))
+
+
+def _shares(share: Callable[[Array, Array, Array], Array]) -> Callable[[np.random.Generator], Made]:
+    def made(g: np.random.Generator) -> Made:
+        a, b, f = _features(g)
+        return _records(a, b, f, (g.random(_SIZE) < share(a, b, f)).astype(int))
+
+    return made
+
+
+def _columns(outcome: Any) -> Mapping[str, Any]:
+    return {"a": Numeric(-6, 6), "b": Numeric(-6, 6), "f": Categorical(_LEVELS), "y": outcome}
+
+
+_FORMULA = "y ~ a + b + f"
+_COUNT, _WIDE, _TWO = Integer(0, 30), Integer(0, 60), Integer(0, 1)
+_POISSON, _PROBIT = Poisson(_FORMULA), Logistic(_FORMULA, link="probit")
+
+#: case -> (title, what is asked, columns, generator -> columns of the population)
+MODELS: Mapping[str, tuple[str, Method, Mapping[str, Any], Callable[[np.random.Generator], Made]]] = {
+    "counts": ("Poisson counts, mean 2", _POISSON, _columns(_COUNT), _counts(lambda g, rate: g.poisson(rate))),
+    "counts-spread": (
+        "counts, variance mean + mean^2",
+        _POISSON,
+        _columns(_WIDE),
+        _counts(lambda g, rate: g.poisson(rate * g.gamma(1.0, 1.0, len(rate)))),
+    ),
+    "counts-zeros": (
+        "counts, half of them zeros by chance",
+        _POISSON,
+        _columns(_COUNT),
+        _counts(lambda g, rate: g.poisson(2 * rate) * (g.random(len(rate)) < 0.5)),
+    ),
+    "counts-bent": ("counts, a mean that is no exponential", _POISSON, _columns(_COUNT), _bent_counts),
+    "counts-tail": (
+        "counts, a lognormal tail (sigma 1)",
+        _POISSON,
+        _columns(_WIDE),
+        _counts(lambda g, rate: g.poisson(rate * np.exp(g.standard_normal(len(rate)) - 0.5))),
+    ),
+    "counts-far": ("far counts: 1 in 1,000 at the bound", _POISSON, _columns(_WIDE), _counts(_far)),
+    "probit": (
+        "a probit",
+        _PROBIT,
+        _columns(_TWO),
+        _shares(lambda a, b, f: ndtr(-0.4 + 0.6 * a - 0.4 * b + np.array([0.0, 0.3, -0.5])[f])),
+    ),
+    "probit-bent": (
+        "a probit, a mean that is none",
+        _PROBIT,
+        _columns(_TWO),
+        _shares(lambda a, b, f: 0.1 + 0.8 * ndtr(-1.5 + a**2 + np.sin(2 * b) + 0.3 * f)),
+    ),
+    "probit-rare": (
+        "a probit of a 2 % outcome",
+        _PROBIT,
+        _columns(_TWO),
+        _shares(lambda a, b, f: ndtr(-2.3 + 0.35 * a - 0.25 * b + np.array([0.0, 0.2, 0.4])[f])),
+    ),
+}
+
+#: (outside table, name) -> what is asked: counts with their public bounds, and two-valued outcomes by a probit.
+OUTSIDE: Mapping[tuple[str, str], Method] = {
+    ("doctor", "poisson"): Poisson("visits ~ gender + age + income + illness + reduced + freepoor"),
+    ("nmes", "poisson"): Poisson("visits ~ hospital + health + chronic + gender + school + insurance"),
+    ("randhie", "poisson"): Poisson("mdvis ~ lncoins + idp + physlm + disea + hlthg + hlthf + hlthp"),
+    ("hmda", "probit"): Logistic("deny ~ pirat + lvrat + afam", link="probit"),
+    ("smokeban", "probit"): Logistic("smoker ~ ban + age", link="probit"),
+}
