@@ -1,14 +1,14 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
 Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
-log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s over
-records (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
+log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s within
+a level (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
 it lags behind the first, since a step moves log-odds by about one, but its noise is another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
 from typing import Any
@@ -68,11 +68,11 @@ class Seen:
     def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
         totals, noise = self.surprise
-        damped, damped_before = self._damped(self.line), self._damped(self.before)
         found = []
         for level in levels_of(design, schema, self.box):
             weights, mean = level.weights, self._mean(design, level)
             eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
+            damped, damped_before = (self._damped(line, design, level) for line in (self.line, self.before))
             # of the outcome that the released line says is the rarer; of counts there is one side
             sign, number = (
                 (-1.0 if eta > 0 and not self._counts else 1.0),
@@ -127,21 +127,26 @@ class Seen:
         low, high = extent(design, self.box)
         mean = np.concatenate([[1.0], np.clip(mean[1:], low, high)])
         middle, half = self.box.arrays
-        for j, term in enumerate(design.terms):
-            part = term.parts[0] if len(term.parts) == 1 else None
-            if isinstance(part, Indicator) and part.column == level.column:
-                own = term.name == f"{level.column}[T.{level.name}]"
-            elif term.plain == level.column:
-                own = level.name == "1"
-            else:
-                continue
-            mean[1 + j] = (float(own) - middle[j]) / half[j]
+        for j, value in _fixed(design, level):
+            mean[1 + j] = (value - middle[j]) / half[j]
         return np.asarray(mean)
 
-    def _damped(self, line: Array) -> float:
-        """c of a line."""
-        varying = float(line @ self.moments @ line) - float(self.moments[0] @ line) ** 2
+    def _damped(self, line: Array, design: Design, level: Level) -> float:
+        """c of a line over the records of a level, of whose own columns nothing varies there."""
+        own = np.array(line)
+        own[[1 + j for j, _ in _fixed(design, level)]] = 0.0
+        varying = float(own @ self.moments @ own) - float(self.moments[0] @ own) ** 2
         return 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
+
+
+def _fixed(design: Design, level: Level) -> Iterator[tuple[int, float]]:
+    """The terms that a level fixes, by place, with their value there: its column's other levels, too."""
+    for j, term in enumerate(design.terms):
+        part = term.parts[0] if len(term.parts) == 1 else None
+        if isinstance(part, Indicator) and part.column == level.column:
+            yield j, float(term.name == f"{level.column}[T.{level.name}]")
+        elif term.plain == level.column:
+            yield j, float(level.name == "1")
 
 
 def places_of(design: Design, schema: Mapping[str, Any], column: str, level: str) -> tuple[int, ...]:
