@@ -482,7 +482,7 @@ def test_a_method_must_be_a_regression() -> None:
 
 
 def test_predict_before_fit_and_at_other_columns() -> None:
-    X, y = records(50)
+    X, y = records(200)
     with pytest.raises(NotFittedError):
         regressor().predict(X)
     model = regressor().fit(X, y)
@@ -701,8 +701,8 @@ def test_nothing_private_is_left_on_the_estimator() -> None:
 
 
 def test_a_weak_line_is_told_by_its_status() -> None:
-    X, y = records(30)
-    model = regressor(mu=0.05).fit(X, y)
+    X, y = records(100)
+    model = regressor(mu=0.7).fit(X, y)
     assert model.status_ == model.result_.status != "ok"
     assert model.result_.reason
     assert np.isfinite(model.predict(X)).all()

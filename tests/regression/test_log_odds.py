@@ -166,7 +166,8 @@ def test_the_noisy_count_chooses_the_branch(n: int, steps: int) -> None:
     assert ("short step" in names) == (steps == 1)
     assert steps == 1 or f"step {steps} of {steps}" in names
     assert set(release.public) == {
-        "box", "transform", "start", "line", "meat_line", "moments", "feature_mean", "feature_sd", "alpha", "bound", "less"
+        "box", "transform", "start", "line", "meat_line", "moments", "feature_mean", "feature_sd", "alpha", "bound", "less",
+        "change",
     }  # fmt: skip
 
 

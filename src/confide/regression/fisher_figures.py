@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 
 #: Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
 AT_RISK = 5.0
+# A range of sqrt(3) sds has this ratio at 1.75; beyond it a few far records have widened the range.
+_WIDE = 2.6
 # How far above its noisy number the excess may be.
 _ONE_SIDED = 1.645
 
@@ -214,8 +216,11 @@ class FisherFigures:
 
     @cached_property
     def _at_risk(self) -> NDArray[np.bool_]:
-        """The coefficients of features whose bounds reach far beyond their private range, (k,)."""
-        return np.array([False, *(self.reach.get(j, (0.0, 0.0))[1] > AT_RISK for j in range(len(self.design.terms)))])
+        """The coefficients of features whose bounds reach far beyond where most records are, (k,): beyond their private range, or, within
+        one that a few far records have made wide, by their sds.
+        """
+        reaches = (self.reach.get(j, (0.0, 0.0)) for j in range(len(self.design.terms)))
+        return np.array([False, *(halves > AT_RISK or sds > max(AT_RISK, _WIDE * halves) for sds, halves in reaches)])
 
     @cached_property
     def seen_bias(self) -> Array:

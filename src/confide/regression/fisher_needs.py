@@ -57,8 +57,8 @@ def safe_words(halves: float) -> str:
     "no answered feature's bounds reach beyond 5 half-widths of its pri"
     """
     return (
-        f"no answered feature's bounds reach beyond {halves:g} half-widths of its private range, so that records that count less are taken "
-        "to move no coefficient"
+        f"no answered feature's bounds reach beyond {halves:g} half-widths of its private range, or {halves:g} standard deviations where "
+        "far records have made that range wide, so that records that count less are taken to move no coefficient"
     )
 
 
