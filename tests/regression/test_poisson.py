@@ -323,6 +323,15 @@ def test_rate_ratios_predictions_and_marginal_effects() -> None:
     assert found.to_dict()["rate_ratio"][0] == pytest.approx(ratios.rate_ratio.iloc[0])
 
 
+def test_beside_a_withheld_coefficient_no_effect_has_an_interval() -> None:
+    found, _ = released(Poisson(FORMULA), records(20_000, 3), mu=40.0, noise=ZeroNoise())
+    values, hidden, noise = found.estimates.copy(), found.covariance.copy(), found.noise_variance.copy()
+    values[2] = hidden[2, :] = hidden[:, 2] = noise[2] = np.nan
+    told = {"estimates": values, "covariance": hidden, "noise_variance": noise}
+    effects = replace(found, **told, status="partial", reason="b needs more records").average_marginal_effects()
+    assert effects[["se", "low", "high"]].isna().all(axis=None) and list(effects["dy/dx"].notna()) == [True, False, True]
+
+
 def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
     """dy/dx = b mean p (1 - p); 12 releases hold it, 36 intervals of which at most 8 may miss."""
     method, missed, answered = Logistic(FORMULA), 0, 0

@@ -71,7 +71,8 @@ class ModelEstimates(Estimates):
 
         It is the DERIVATIVE of the mean, of columns of 0 and 1 and of levels, too: the difference between 1 and 0 would need the features
         of the records once more. A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is
-        NaN. Intervals: Student's t, sampling and privacy noise of the coefficients and of the mean slope (`regression.fisher_effects`).
+        NaN; beside coefficients that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of
+        the coefficients and of the mean slope (`regression.fisher_effects`).
 
         Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (mechanisms other than "glm",
         the probit).
@@ -82,6 +83,8 @@ class ModelEstimates(Estimates):
             raise NoResult(f"there are no average marginal effects: {reason}")
         own, k = self.mean_slope, len(self.names)
         held = Counter(column for term in self.design.terms for column in set(term.columns))
+        # what is withheld moves the mean slope by nobody knows how much
+        withheld = bool(np.isnan(np.diag(self.covariance)).any())
         kept, rows = np.nan_to_num(self.covariance), []
         bias = np.zeros(k) if self.bias is None else np.nan_to_num(self.bias)
         for j, name in enumerate(self.names):
@@ -91,6 +94,9 @@ class ModelEstimates(Estimates):
             beta, term = self.estimates[j], self.design.terms[place]
             if np.isnan(beta) or not self._alone(term, held):
                 rows.append((name, *(np.nan,) * 4))
+                continue
+            if withheld:
+                rows.append((name, beta * own.value, *(np.nan,) * 3))
                 continue
             # d(beta_j s) = s d beta_j + beta_j ds
             way = beta * own.gradient

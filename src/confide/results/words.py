@@ -165,7 +165,10 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
             else f"none at this status; at status ok they account for: {result.covers}",
         ),
         *bias_words(result),
-        ("Noise share", "the part of a squared standard error that is privacy noise; the rest is sampling, as far as noise tells"),
+        (
+            "Noise share",
+            "the part of a squared standard error that is privacy noise; the rest is sampling, as far as noise tells",
+        ),
         *result.legend,
         ("Release SHA", result.release_sha256),
     ]
