@@ -329,7 +329,11 @@ def test_beside_a_withheld_coefficient_no_effect_has_an_interval() -> None:
     values[2] = hidden[2, :] = hidden[:, 2] = noise[2] = np.nan
     told = {"estimates": values, "covariance": hidden, "noise_variance": noise}
     effects = replace(found, **told, status="partial", reason="b needs more records").average_marginal_effects()
-    assert effects[["se", "low", "high"]].isna().all(axis=None) and list(effects["dy/dx"].notna()) == [True, False, True]
+    assert effects[["se", "low", "high"]].isna().all(axis=None) and list(effects["dy/dx"].notna()) == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
