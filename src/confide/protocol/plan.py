@@ -337,10 +337,11 @@ def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
     ]
     for key in counts:
         if key in forecast.get("ok", {}):
-            offer = forecast.get("offer", {}).get(key, "")
-            lines.append(
-                f"n = {key}: {_outlook(forecast['ok'][key], forecast['price'][key])}" + (offer and f"; {offer}")
-            )
+            offer, part = forecast.get("offer", {}).get(key, ""), forecast.get("answered", {}).get(key)
+            told = _outlook(forecast["ok"][key], forecast["price"][key])
+            if part is not None and part > forecast["ok"][key]:
+                told += f"; over all shapes {part:.0%} of the coefficients have one"
+            lines.append(f"n = {key}: {told}" + (offer and f"; {offer}"))
     return [*lines, ""]
 
 
@@ -356,7 +357,7 @@ def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
 def _outlook(chance: float, price: float) -> str:
     """The chance of status ok in words, and what privacy costs."""
     if chance <= 0.2:
-        return f"weak likely: {chance:.0%} of the shapes give intervals"
+        return f"weak likely: {chance:.0%} of the shapes give an interval for every coefficient"
     words = "ok likely" if chance >= 0.8 else "ok uncertain"
     width = "about those without privacy" if price < 1.05 else f"{price:.2g} times those without privacy"
     return f"{words}: {chance:.0%} of the shapes give an interval for every coefficient, with standard errors {width}"
