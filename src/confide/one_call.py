@@ -46,9 +46,9 @@ def linear_regression(
     >>> result.status
     'ok'
     """
-    _check("linear_regression", SSP2, privacy, ledger, settings, "cf.GDP(1.0)")
-    method = SSP2(formula, **settings)
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+    _check("linear_regression", SSP2, privacy, ledger, settings)
+    result: LinearEstimates = _answer(SSP2(formula, **settings), data, privacy, ledger, noise, n)
+    return result
 
 
 def logistic_regression(
@@ -73,9 +73,9 @@ def logistic_regression(
     >>> result.status, result.levels
     ('ok', ('no', 'yes'))
     """
-    _check("logistic_regression", Logistic, privacy, ledger, settings, "cf.GDP(1.0)")
-    method = Logistic(formula, **settings)
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+    _check("logistic_regression", Logistic, privacy, ledger, settings)
+    result: LogisticEstimates = _answer(Logistic(formula, **settings), data, privacy, ledger, noise, n)
+    return result
 
 
 def poisson_regression(
@@ -100,13 +100,19 @@ def poisson_regression(
     >>> result.status, list(result.rate_ratios().columns)
     ('ok', ['rate_ratio', 'low', 'high'])
     """
-    _check("poisson_regression", Poisson, privacy, ledger, settings, "cf.GDP(1.0)")
-    method = Poisson(formula, **settings)
+    _check("poisson_regression", Poisson, privacy, ledger, settings)
+    result: PoissonEstimates = _answer(Poisson(formula, **settings), data, privacy, ledger, noise, n)
+    return result
+
+
+def _answer(
+    method: Any, data: Source, privacy: Guarantee | None, ledger: Ledger | None, noise: Noise | None, n: int | None
+) -> Any:
     return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
 
 
 def _check(
-    verb: str, method: type[Any], privacy: Guarantee | None, ledger: Ledger | None, settings: dict[str, Any], write: str
+    verb: str, method: type[Any], privacy: Guarantee | None, ledger: Ledger | None, settings: dict[str, Any]
 ) -> None:
     """Refuse a call without privacy or ledger, and options that the method does not have."""
     checked_privacy(privacy)
@@ -120,5 +126,5 @@ def _check(
         if name not in known:
             raise PlanError(
                 f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
-                f'{", ".join((*_OWN, *known))}; write {verb}("y ~ x", data, privacy={write}, ledger=None)'
+                f'{", ".join((*_OWN, *known))}; write {verb}("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)'
             )

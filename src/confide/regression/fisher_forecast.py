@@ -1,14 +1,15 @@
-"""What a regression by Fisher scoring can expect of practice records, before anything is spent.
+"""What a probit or a regression of counts can expect of practice records, before anything is spent: a formula.
 
-With H the mean information of a record (logit .8 s (1 - s), probit .8 f(q)^2/(s (1 - s)), counts their mean), s the outcome's share and q
+With H the mean information of a record (probit .8 f(q)^2/(s (1 - s)), counts their mean), s the outcome's share and q
 its normal quantile, R the scale of the family (`mechanisms.fisher_families`), k coefficients and mu_last the last round's level,
 
     width over that without privacy = sqrt(1 + c k R^2/(mu_last^2 n H)),   margin = f n H 4.5 mu_last/(R k^1.5 sqrt(2 c)),
 
 c = D^2/k: 4 for records without long tails, 64 for wide boxes and rare levels, between which a forecast is a range; f = .4, with c = 64
-and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation, for the logit. Counts are
-taken to be cut nowhere, so that R is their declared bound, as it is in most releases (`regression.fisher_counts`); their mean is from half
-to a hundredth of it where the schema does not state what is typical.
+and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation, for the logit, whose own
+forecast runs its rounds (`regression.outcome_forecast`). Counts are taken to be cut nowhere, so that R is their declared bound, as it is
+in most releases (`regression.fisher_counts`); their mean is from half to a hundredth of it where the schema does not state what is
+typical.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.fisher_families import LOGIT, Counts, Family
+from confide.mechanisms.fisher_families import Counts, Family
 from confide.mechanisms.rows import BOUND
 from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
@@ -48,11 +49,11 @@ class FisherForecast:
 
     design: Design
     mu: float
-    family: Family = LOGIT
+    family: Family
     told: bool = False
 
     @classmethod
-    def of(cls, design: Design, event: Event, family: Family = LOGIT, *, told: bool = False) -> FisherForecast:
+    def of(cls, design: Design, event: Event, family: Family, *, told: bool = False) -> FisherForecast:
         """From the plan's events."""
         sd = next(leaf.noise_sd for leaf in leaves(event) if isinstance(leaf, Spend) and leaf.name == "last")
         assert sd is not None
@@ -86,7 +87,5 @@ class FisherForecast:
                 share = min(share, _MEAN_COUNTS[shape.number // len(_ROOMS) % len(_MEAN_COUNTS)])
             return share * self.family.high, self.family.high
         share = float(np.clip(shape.weights @ (shape.response > 0) / len(shape.response), _RAREST, 1 - _RAREST))
-        if self.family == LOGIT:
-            return 0.8 * share * (1 - share), 1.0
         density = float(self.family.slope(np.array([self.family.link(share)]))[0])
         return 0.8 * density**2 / (share * (1 - share)), self.family.scale
