@@ -67,7 +67,7 @@ def methods() -> list[Row]:
         ("SSP robust", cf.regression.SSP("y ~ a + b", recenter=False)),
         ("SSP classical", cf.regression.SSP("y ~ a + b", cov="classical", clipping_check=False, recenter=False)),
         ("SSP log response", cf.regression.SSP("log1p(b) ~ a", recenter=False)),
-        ("Quantile", cf.mechanisms.Quantile("a", q=(0.25, 0.5))),
+        ("Quantile", cf.intervals.Quantile("a", q=(0.25, 0.5))),
     ):
         found = audit(method, GRID if label == "Quantile" else SCHEMA, privacy=GDP(1.0), runs=RUNS)
         for one in found:

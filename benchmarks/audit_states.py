@@ -18,7 +18,7 @@ from benchmarks.planted_opaque import OPAQUE_FAULTS
 from confide import registry
 from confide.audit import Audit, audit
 from confide.audit.methods import usual_request
-from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide_lab.methods import AdaSSP
 
 RUNS = int(os.environ.get("CONFIDE_STATE_RUNS", "20000"))

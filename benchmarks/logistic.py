@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 import confide as cf
 from benchmarks.coverage import interval
+from confide.methods.regression.likelihood.logistic import Logistic
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import seal
-from confide.regression.logistic import Logistic
 
 REPLICATIONS = int(os.environ.get("CONFIDE_LOGISTIC_REPS", "300"))
 
@@ -92,7 +92,7 @@ def _parts(release: cf.Release, p: int, method: Logistic) -> tuple[np.ndarray, n
         drawn = release["logistic"].decode()
         theta, upper = drawn[:p], drawn[p:]
     else:
-        from confide.mechanisms.labelled_rows import CurvatureRows, LabelledRows
+        from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
 
         design, _ = method._design(release.plan.schema)
         unit = CurvatureRows(LabelledRows(design), method._cut(design)).unit ** 2

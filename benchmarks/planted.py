@@ -71,12 +71,12 @@ FAULTS: list[Fault] = [fault for family in FAMILIES.values() for fault in family
 _TESTS = {
     "rounds of residuals": "tests/audit/test_audit_planted.py (long)",
     "the least-squares line": "tests/attacks/test_attack_least_squares.py",
-    "classifiers": "tests/classification/test_naive_bayes.py",
-    "certified lines": "tests/regression/test_efficient_ptr.py",
-    "posterior sampling": "tests/regression/test_posterior_sampling.py",
-    "kernel regression": "tests/regression/test_kernel_curve.py",
-    "selection": "tests/select/test_select.py",
-    "logistic regression": "tests/regression/test_logistic.py",
+    "classifiers": "tests/methods/classification/test_naive_bayes.py",
+    "certified lines": "tests/methods/regression/test_efficient_ptr.py",
+    "posterior sampling": "tests/methods/regression/test_posterior_sampling.py",
+    "kernel regression": "tests/methods/regression/test_kernel_curve.py",
+    "selection": "tests/methods/selection/test_select.py",
+    "logistic regression": "tests/methods/regression/test_logistic.py",
     "lattices": "tests/attacks/test_attack_lattice.py",
 }
 

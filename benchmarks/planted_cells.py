@@ -13,10 +13,10 @@ import numpy as np
 import confide as cf
 from benchmarks.planted_kinds import contract, neighbours
 from benchmarks.planted_toy import LINE_SCHEMA
+from confide.methods.synthesis import bins as table_bins
+from confide.methods.synthesis.table import SyntheticTable
 from confide.protocol import Allowance, Either, Meter, Plan, Source, Spend, Together
 from confide.protocol.exact import digest
-from confide.synthesis import bins as table_bins
-from confide.synthesis.table import SyntheticTable
 from confide.testing import checks, hidden, side_doors
 from confide_lab.aggregates import bins
 from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums

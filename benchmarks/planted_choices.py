@@ -15,10 +15,11 @@ import confide as cf
 from benchmarks.planted_kinds import Fault, bounded, contract, law, neighbours
 from confide.audit.replay import replay
 from confide.audit.verdict import Finding
-from confide.mechanisms import quantile, selection
-from confide.mechanisms.quantile import Quantile
+from confide.faces.selection import Select
+from confide.methods.intervals import quantile
+from confide.methods.intervals.quantile import Quantile
+from confide.methods.selection import selection
 from confide.protocol import Meter, Plan, Source, seal
-from confide.selection import Select
 from confide.testing import side_doors
 from confide_lab.methods import AdaSSP
 

@@ -14,8 +14,8 @@ import confide as cf
 from benchmarks.planted_kinds import Fault, replayed
 from confide.audit.verdict import Audit
 from confide.classification import ClassSums, EfficientPTRBayes
-from confide.classification.class_rows import ClassRows, ClassTotal
-from confide.classification.safe_means import ClassSafety, SafeMeans
+from confide.methods.classification.class_rows import ClassRows, ClassTotal
+from confide.methods.classification.safe_means import ClassSafety, SafeMeans
 from confide.protocol import SAFETY_STEPS, Allowance, Plan, Test, Together, Total
 from confide_lab.methods import NaiveBayes
 

@@ -11,10 +11,10 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, contract, neighbours
-from confide.mechanisms.kernel_cells import KernelRows, KernelSums
+from confide.aggregates.cells.kernel_cells import KernelRows, KernelSums
+from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.methods.curves.kernel_curve import KernelCurve
 from confide.protocol import Meter, Plan, Source, Total
-from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
-from confide.regression.kernel_curve import KernelCurve
 from confide.testing import checks, side_doors
 from confide_lab.methods.wavelet import Wavelet, haar_level
 

@@ -13,12 +13,12 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, replayed
+from confide.aggregates.rows import round_within, scaled
+from confide.aggregates.safety_formulas import kappa
 from confide.audit.verdict import Audit
-from confide.mechanisms.certified_line import CertifiedLine, JointRows, LeastEigenvalue, Safety
-from confide.mechanisms.rows import round_within, scaled
-from confide.mechanisms.safety_bounds.formulas import kappa
+from confide.methods.regression.certified.certified_line import CertifiedLine, JointRows, LeastEigenvalue, Safety
+from confide.methods.regression.certified.efficient_ptr import EfficientPTR
 from confide.protocol import SAFETY_STEPS, Allowance, Plan, Test
-from confide.regression.efficient_ptr import EfficientPTR
 
 __all__ = ["EPTR_OLS", "FaultyPTR"]
 

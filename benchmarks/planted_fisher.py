@@ -15,10 +15,10 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_scores import searched
-from confide.mechanisms.fisher_families import PROBIT, Counts, Probit
-from confide.mechanisms.fisher_rows import Excess, FisherRows, FisherScores, FisherSum
-from confide.mechanisms.rows import BOUND, Box, Codes
-from confide.mechanisms.whitened_rows import Frame
+from confide.aggregates.rows import BOUND, Box, Codes
+from confide.aggregates.scores.fisher_families import PROBIT, Counts, Probit
+from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum
+from confide.aggregates.whitened_rows import Frame
 from confide.protocol import Gram, Total
 from confide.schema import Design
 

@@ -13,12 +13,12 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, replayed
+from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
+from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety, PointCurve
 from confide.audit.verdict import Audit
-from confide.mechanisms.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
-from confide.mechanisms.kernel_points import WEIGHT, KernelSafety, PointCurve
+from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.methods.curves.kernel_curve import KernelCurve
 from confide.protocol import Allowance, Plan, Test
-from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
-from confide.regression.kernel_curve import KernelCurve
 
 __all__ = ["KERNEL", "FaultyCurve", "FaultyPoints"]
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 import confide as cf
 from benchmarks.planted_kinds import Fault
+from confide.aggregates.bounded_rows import moments
 from confide.audit.lattice import lattice
 from confide.audit.verdict import Audit
-from confide.mechanisms.bounded_rows import moments
 from confide.protocol import Opaque, Plan, Test
 from confide_lab.aggregates.digits import in_digits, numbers
 from confide_lab.aggregates.posterior import Posterior, normal_steps, sample_step

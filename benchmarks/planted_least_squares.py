@@ -20,26 +20,26 @@ import confide as cf
 from benchmarks.planted_kinds import Fault, bounded, neighbours
 from benchmarks.planted_scores import SCORE_FAULTS
 from confide import gate
-from confide.audit.replay import replay
-from confide.audit.verdict import Audit
-from confide.errors import PlanError
-from confide.mechanisms.limits import Limits, Maxima
-from confide.mechanisms.ranges import Present
-from confide.mechanisms.rows import Box, Codes
-from confide.mechanisms.score_rows import (
+from confide.aggregates.ranges import Present
+from confide.aggregates.rows import Box, Codes
+from confide.aggregates.scores.limits import Limits, Maxima
+from confide.aggregates.scores.score_rows import (
     LimitedFeatures,
     LimitedScores,
     SizeCells,
     SizeIndices,
 )
-from confide.mechanisms.whitened_rows import Frame
+from confide.aggregates.whitened_rows import Frame
+from confide.audit.replay import replay
+from confide.audit.verdict import Audit
+from confide.errors import PlanError
+from confide.methods.regression.factors.factor_means import FactorMeans
+from confide.methods.regression.least_squares.least_squares import LeastSquares
+from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, _Draw
+from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
 from confide.regression import SSP, SSP2
-from confide.regression.factor_means import FactorMeans
-from confide.regression.least_squares import LeastSquares
-from confide.regression.left_out import CellCounts, LeftOut
-from confide.regression.score_sums import ScoreSums, Standing, _Draw
 from confide.schema import Schema
 
 __all__ = ["LEAST_SQUARES", "FaultyLine", "FaultySharing", "Peeking", "unlike"]

@@ -15,12 +15,12 @@ import confide as cf
 from benchmarks.planted_fisher import FISHER_FAULTS
 from benchmarks.planted_fisher_draws import FISHER_DRAWS
 from benchmarks.planted_kinds import Fault, law
+from confide.aggregates.labelled_rows import LabelledRows
 from confide.audit.verdict import Finding
 from confide.guarantees import gaussian_delta
 from confide.guarantees.objective_perturbation import logistic_delta
-from confide.mechanisms import logistic_minimiser as solver
-from confide.mechanisms.labelled_rows import LabelledRows
-from confide.mechanisms.logistic_minimiser import LeastCurvature, LogisticObjective, RoundedMinimiser
+from confide.methods.regression.likelihood import logistic_minimiser as solver
+from confide.methods.regression.likelihood.logistic_minimiser import LeastCurvature, LogisticObjective, RoundedMinimiser
 
 __all__ = ["LOGISTIC", "divergence", "evaluations"]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_kinds import mechanism, method, query
+from confide.aggregates.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.mechanisms.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
 from confide.protocol import Meter, Plan
 from confide_lab.methods.adassp import AdaSSP
 from confide_lab.methods.boosted_adassp import BoostedAdaSSP

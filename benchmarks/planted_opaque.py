@@ -19,11 +19,11 @@ from confide import gate
 from confide.audit.opaque import Setting, attack_opaque
 from confide.audit.pairs import Domain
 from confide.audit.verdict import Audit
-from confide.mechanisms.safe_release import SafeRelease
-from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide.faces.selection import Select
+from confide.methods.ptr.safe_release import SafeRelease
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.protocol import Meter, Opaque, Plan, Source, leaves
 from confide.regression import Logistic
-from confide.selection import Select
 from confide_lab.methods import AdaOPS, AdaSSP, BinAgg, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes
 
 __all__ = ["OPAQUE_FAULTS"]

@@ -13,10 +13,10 @@ from scipy import special, stats
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, law, mechanism
+from confide.aggregates.bounded_rows import moments
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import gaussian_delta, gaussian_mu
-from confide.mechanisms.bounded_rows import moments
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Source, seal
 from confide_lab.aggregates.posterior import LogResidual, Posterior

@@ -10,18 +10,18 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from benchmarks.planted_kinds import Fault
+from confide.aggregates.safety_formulas import up
 from confide.audit.safety import falsify_safety_bound
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
-from confide.mechanisms.safety import SafetyBound
-from confide.mechanisms.safety_bounds.class_means import ClassMeans
-from confide.mechanisms.safety_bounds.eigenvector import LeadingEigenvector
-from confide.mechanisms.safety_bounds.formulas import up
-from confide.mechanisms.safety_bounds.kernel import KernelRegression
-from confide.mechanisms.safety_bounds.least_squares import LeastSquares
-from confide.mechanisms.safety_bounds.likelihood import BallLikelihood
-from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safety import SafetyBound
+from confide.methods.ptr.safety_bounds.class_means import ClassMeans
+from confide.methods.ptr.safety_bounds.eigenvector import LeadingEigenvector
+from confide.methods.ptr.safety_bounds.kernel import KernelRegression
+from confide.methods.ptr.safety_bounds.least_squares import LeastSquares
+from confide.methods.ptr.safety_bounds.likelihood import BallLikelihood
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 
 __all__ = ["PTR"]
 

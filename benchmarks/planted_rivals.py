@@ -11,8 +11,8 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, contract, neighbours
-from confide.mechanisms.bounded_rows import BoundedRows
-from confide.mechanisms.scores import ClippedScores
+from confide.aggregates.bounded_rows import BoundedRows
+from confide.aggregates.scores.scores import ClippedScores
 from confide.protocol import Gram, Meter, Plan, Source, Total
 from confide.testing import checks, side_doors
 from confide_lab.aggregates import minimiser

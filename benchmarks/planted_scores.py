@@ -16,9 +16,8 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_kinds import Fault, bounded
-from confide.audit.verdict import Audit
-from confide.mechanisms.factor_levels import FactorLevels
-from confide.mechanisms.level_sums import (
+from confide.aggregates.cells.factor_levels import FactorLevels
+from confide.aggregates.cells.level_sums import (
     LevelRows,
     LevelScores,
     LevelSquares,
@@ -27,9 +26,9 @@ from confide.mechanisms.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.mechanisms.outcome_rows import BlockRows, OutcomeGram, OutcomeResiduals, block_numbers, together
-from confide.mechanisms.rows import Box, Codes
-from confide.mechanisms.score_rows import (
+from confide.aggregates.outcome_rows import BlockRows, OutcomeGram, OutcomeResiduals, block_numbers, together
+from confide.aggregates.rows import Box, Codes
+from confide.aggregates.scores.score_rows import (
     SCORE_CELLS,
     Coordinates,
     LimitedFeatures,
@@ -38,10 +37,11 @@ from confide.mechanisms.score_rows import (
     SizeIndices,
     SquareOf,
 )
-from confide.mechanisms.whitened_rows import Frame, LeverageCells
+from confide.aggregates.whitened_rows import Frame, LeverageCells
+from confide.audit.verdict import Audit
+from confide.methods.regression.factors.factor_means import FactorMeans
+from confide.methods.regression.moments.leverage import BoxLeverage
 from confide.protocol import Gram, Total, moved_squared
-from confide.regression.factor_means import FactorMeans
-from confide.regression.leverage import BoxLeverage
 from confide.schema import Design
 
 __all__ = ["SCORE_FAULTS", "searched"]

@@ -18,10 +18,10 @@ from benchmarks.planted_kinds import Fault, law
 from confide.audit.recording import ReplayNoise
 from confide.audit.replay import Replay, replay
 from confide.audit.verdict import Audit, Finding
+from confide.faces.selection import Select
 from confide.guarantees.selection import TruncatedNegativeBinomial, tradeoff_delta
-from confide.mechanisms import selection as parts
+from confide.methods.selection import selection as parts
 from confide.protocol import Meter, Plan, Release, Source, seal
-from confide.selection import Select
 from confide_lab.methods import AdaSSP
 
 __all__ = ["SELECT_FAULTS", "moved_by_one", "winner_alone"]

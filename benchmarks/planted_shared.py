@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.planted_kinds import method
-from confide.mechanisms.outcome_rows import OutcomeGram
-from confide.mechanisms.ranges import CELLS, RangeCells
+from confide.aggregates.outcome_rows import OutcomeGram
+from confide.aggregates.ranges import CELLS, RangeCells
+from confide.methods.regression.moments.ssp import SSP
 from confide.protocol import Either, Meter, Plan, Spend, Together
 from confide.protocol.events import Event
-from confide.regression.ssp import SSP
 from confide.schema import Numeric, Schema
 
 __all__ = ["SHARED"]

@@ -11,11 +11,11 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_kinds import Fault
+from confide.aggregates.blocks import BlockGram
+from confide.aggregates.ranges import RangeCells
+from confide.aggregates.whitened_rows import LeverageCells, WhitenedRows
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
-from confide.mechanisms.blocks import BlockGram
-from confide.mechanisms.ranges import RangeCells
-from confide.mechanisms.whitened_rows import LeverageCells, WhitenedRows
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
 from confide.regression import SSP2
 from confide.schema import Design

@@ -11,9 +11,9 @@ import numpy as np
 
 from benchmarks.planted_kinds import mechanism, method
 from benchmarks.planted_toy import LINE_SCHEMA
+from confide.aggregates.rows import scaled
+from confide.aggregates.scores.scores import ClippedScores
 from confide.guarantees import ApproxDP
-from confide.mechanisms.rows import scaled
-from confide.mechanisms.scores import ClippedScores
 from confide.protocol import Meter, Plan, Total
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide_lab.methods.functional_mechanism import FunctionalMechanism

@@ -11,9 +11,9 @@ import numpy as np
 
 import confide as cf
 from benchmarks.planted_kinds import method
+from confide.methods.synthesis import bins
+from confide.methods.synthesis.table import SyntheticTable
 from confide.protocol import Allowance, Meter, Plan, Source
-from confide.synthesis import bins
-from confide.synthesis.table import SyntheticTable
 
 __all__ = ["SYNTHETIC", "FaultyTable"]
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.mechanisms import ColumnMoments
+from confide.aggregates import ColumnMoments
 from confide.protocol import Allowance, Either, Gram, Meter, Method, Plan, Spend, Together, Total
 
 __all__ = ["LINE_SCHEMA", "SCHEMA", "ExactLine", "Toy"]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 import confide as cf
+from confide.aggregates.collected import Collected
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
-from confide.mechanisms.collected import Collected
-from confide.mechanisms.safe_release import SafeRelease
-from confide.mechanisms.safety_bounds.least_squares import LeastSquares
-from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safe_release import SafeRelease
+from confide.methods.ptr.safety_bounds.least_squares import LeastSquares
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide_lab.published.eptr import classical_multiplier, logistic_probability

@@ -13,7 +13,7 @@ import pandas as pd
 
 import confide as cf
 from benchmarks.coverage import interval
-from confide.mechanisms import Quantile
+from confide.methods.intervals.quantile import Quantile
 from confide_lab.runner import Study, version_of_sources
 from confide_lab.runner import run as run_study
 

@@ -41,10 +41,10 @@ import confide as cf
 from benchmarks.outside_tables import frame_of, missing, table_of
 from benchmarks.rival import python_of_diffprivlib
 from benchmarks.truth_plain import plain_intervals
+from confide.methods.regression.likelihood.logistic_design import binary_design, log_odds
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import SSP, SSP2, Logistic
-from confide.regression.logistic_design import binary_design, log_odds
 from confide.schema import Design, Practice
 
 __all__ = ["run"]

@@ -22,9 +22,9 @@ from scipy import stats
 import confide as cf
 from benchmarks.coverage import consistent, interval
 from benchmarks.runs import table
+from confide.faces.synthesis import build_files, combine, refit, synthesize
+from confide.methods.synthesis.response import Matrix
 from confide.synthesis import SyntheticTable
-from confide.synthesis.response import Matrix
-from confide.synthetic_data import build_files, combine, refit, synthesize
 from confide_lab.published.binagg import synthetic_rows
 
 Array = NDArray[np.float64]

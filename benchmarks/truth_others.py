@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confide.classification import ClassSums, EfficientPTRBayes
-from confide.mechanisms.quantile import Quantile
+from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method
 from confide.regression import EfficientPTRKernel, KernelCurve
 from confide_lab.methods import PosteriorSampling

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.classification.class_design import ClassDesign
+from confide.aggregates.reference import likeliest_line, log_odds_line
+from confide.aggregates.scores.fisher_families import PROBIT, Counts, Family
 from confide.errors import PlanError
-from confide.mechanisms.fisher_families import PROBIT, Counts, Family
-from confide.regression.logistic_design import binary_design
-from confide.regression.reference import likeliest_line, log_odds_line
+from confide.methods.classification.class_design import ClassDesign
+from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.schema import Design, Practice
 
 __all__ = ["plain_intervals"]

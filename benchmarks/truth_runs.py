@@ -27,7 +27,7 @@ from benchmarks.truth_ridge import ridge_line
 from confide import gate
 from confide.classification import ClassSums, EfficientPTRBayes
 from confide.errors import PlanError
-from confide.mechanisms.quantile import Quantile
+from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method, Plan, seal
 from confide.regression import SSP, SSP2, EfficientPTR, EfficientPTRKernel, KernelCurve, Logistic
 from confide.schema import Design

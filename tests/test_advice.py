@@ -12,7 +12,7 @@ import pytest
 import confide as cf
 from confide.advice import TASKS, Advice, Expectation
 from confide.advice.expectation import ranked
-from confide.regression.practice import frame
+from confide.methods.regression.practice import frame
 from confide.schema import Practice
 
 SCHEMA = cf.Schema(
@@ -206,7 +206,7 @@ WIDE = cf.Schema(
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_names_methods_that_exist_and_work(task: str) -> None:
-    known = {info.name: info.parameters for info in cf.methods()}
+    known = {info.name: info.parameters for info in cf.list_methods()}
     kind = TASKS[task]
     for name, settings in (*kind.candidates(FORMULAS[task], WIDE, 4_000), *filter(None, [kind.reference])):
         assert name in known and set(settings) <= set(known[name])

@@ -12,7 +12,7 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.mechanisms import ColumnMoments
+from confide.aggregates import ColumnMoments
 from confide.protocol import Plan, Total
 from confide.testing import check_method
 from tests.third_party import Mean
@@ -40,7 +40,7 @@ def registered() -> Iterator[None]:
     ],
 )
 def test_ssp_keeps_the_contract(formula: str, cov: str) -> None:
-    """Ten runs show an interval that covers rarely; tests/regression/test_ssp.py asks for 95 %."""
+    """Ten runs show an interval that covers rarely; tests/methods/regression/test_ssp.py asks for 95 %."""
     assert check_method(cf.regression.SSP(formula, cov=cov), replications=10, privacy=cf.GDP(3.0)).ok
 
 
@@ -64,7 +64,7 @@ def test_a_strangers_method_keeps_the_contract_and_gets_the_ledger_and_the_repor
     assert abs(result.params["mean"] - 5.0) < 6 * result.bse["mean"]
     assert cf.verify(release, book).ok
     assert "mean of v" in result.report(tmp_path / "report.html").read_text()
-    assert "toy_mean" in {info.name for info in cf.methods()}
+    assert "toy_mean" in {info.name for info in cf.list_methods()}
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def test_a_broken_package_harms_nobody_else(monkeypatch: pytest.MonkeyPatch) -> 
     from importlib.metadata import EntryPoint
 
     broken = EntryPoint("broken_one", "no_such_module:Method", "confide.methods")
-    other = EntryPoint("misnamed", "confide.regression.ssp:SSP", "confide.methods")
+    other = EntryPoint("misnamed", "confide.methods.regression.moments.ssp:SSP", "confide.methods")
     installed = {**registry._installed(), "broken_one": broken, "misnamed": other}
     monkeypatch.setattr(registry, "_installed", lambda: installed)
     assert registry.get("ssp") is cf.regression.SSP

@@ -322,6 +322,6 @@ def test_infer_takes_a_question_and_says_how() -> None:
 
 
 def test_a_pure_request_of_a_gaussian_method_names_methods_that_exist() -> None:
-    pure = [method.name for method in cf.methods() if method.native == "PureDP"]
+    pure = [method.name for method in cf.list_methods() if method.native == "PureDP"]
     with pytest.raises(cf.NoConversion, match=", ".join(pure) or "no method here has a pure guarantee"):
         cf.plan(cf.regression.SSP("y ~ a"), source().schema, cf.PureDP(1.0))

@@ -12,7 +12,7 @@ import statsmodels.api as sm
 
 import confide as cf
 from confide import registry
-from confide.mechanisms.quantile import Quantile
+from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method
 from confide.schema import Practice
 from confide.testing.practice import ZeroNoise
@@ -183,7 +183,7 @@ def test_every_method_that_states_an_interval_has_a_reference() -> None:
     base, without = Method.reference, {"synthetic_table"}
     lacking = {
         info.name
-        for info in registry.methods()
+        for info in registry.list_methods()
         if info.intervals != "no interval" and registry.get(info.name).reference is base
     }
     assert lacking == without

@@ -24,8 +24,8 @@ from benchmarks import (
 from benchmarks.truth_runs import Cell
 from scipy import stats
 
+from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.regression import SSP, SSP2, Logistic
-from confide.regression.logistic_design import binary_design
 from confide.schema import Categorical, Design
 from confide.schema.practice import Practice
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import confide as cf
-from confide.mechanisms import ColumnMoments
+from confide.aggregates import ColumnMoments
 from confide.protocol import Method, Question, Release, Total
 from confide.results import Estimates
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import audit, classification, guarantees, mechanisms, noise, ptr, regression, synthesis, testing
+    from confide import aggregates, audit, classification, guarantees, noise, ptr, regression, synthesis, testing
     from confide.advice import advise
     from confide.errors import (
         BudgetExceeded,
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
+    from confide.faces import intervals
+    from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
+    from confide.faces.selection import select
+    from confide.faces.synthesis import combine, refit, synthesize
     from confide.gate import infer, plan, release, verify
     from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
     from confide.ledger import Ledger
-    from confide.one_call import linear_regression, logistic_regression, poisson_regression
     from confide.protocol import Plan, Question, Release
-    from confide.registry import methods, register
+    from confide.registry import list_methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical
-    from confide.selection import select
     from confide.sources import read
-    from confide.synthetic_data import combine, refit, synthesize
 
 __all__ = [
     "GDP",
@@ -74,15 +75,16 @@ __all__ = [
     "Typical",
     "__version__",
     "advise",
+    "aggregates",
     "audit",
     "classification",
     "combine",
     "guarantees",
     "infer",
+    "intervals",
     "linear_regression",
+    "list_methods",
     "logistic_regression",
-    "mechanisms",
-    "methods",
     "noise",
     "plan",
     "poisson_regression",
@@ -99,7 +101,7 @@ __all__ = [
     "verify",
 ]
 
-_ROOMS = ("audit", "classification", "guarantees", "mechanisms", "noise", "ptr", "regression", "synthesis", "testing")
+_ROOMS = ("aggregates", "audit", "classification", "guarantees", "noise", "ptr", "regression", "synthesis", "testing")
 _HOMES = {
     "ApproxDP": "confide.guarantees",
     "BudgetExceeded": "confide.errors",
@@ -129,19 +131,20 @@ _HOMES = {
     "Typical": "confide.schema",
     "ZCDP": "confide.guarantees",
     "advise": "confide.advice",
-    "combine": "confide.synthetic_data",
+    "combine": "confide.faces.synthesis",
     "infer": "confide.gate",
-    "linear_regression": "confide.one_call",
-    "logistic_regression": "confide.one_call",
-    "methods": "confide.registry",
+    "intervals": "confide.faces.intervals",
+    "linear_regression": "confide.faces.regression",
+    "list_methods": "confide.registry",
+    "logistic_regression": "confide.faces.regression",
     "plan": "confide.gate",
-    "poisson_regression": "confide.one_call",
+    "poisson_regression": "confide.faces.regression",
     "read": "confide.sources",
-    "refit": "confide.synthetic_data",
+    "refit": "confide.faces.synthesis",
     "register": "confide.registry",
     "release": "confide.gate",
-    "select": "confide.selection",
-    "synthesize": "confide.synthetic_data",
+    "select": "confide.faces.selection",
+    "synthesize": "confide.faces.synthesis",
     "verify": "confide.gate",
 }
 
@@ -152,7 +155,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"confide.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'confide' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    value = getattr(home, name) if hasattr(home, name) else home
     globals()[name] = value
     return value
 

@@ -19,7 +19,7 @@ __all__ = ["later", "names", "opened"]
 def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """(`__getattr__`, `__dir__`) of a package whose public names are loaded when first asked for.
 
-    homes: public name -> the module that it stands in; a module of its own name is the module itself.
+    homes: public name -> the module that it stands in; a module that ends with the name is the module itself.
 
     >>> fetch, listed = names("confide", {"GDP": "confide.guarantees"})
     >>> fetch("GDP").__name__, "GDP" in listed()
@@ -31,7 +31,7 @@ def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any],
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
         found = import_module(home)
-        value = found if home == f"{package}.{name}" else getattr(found, name)
+        value = found if home.endswith(f".{name}") and not hasattr(found, name) else getattr(found, name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -288,7 +288,7 @@ def _check_data(source: Any) -> None:
 def _check_kind(method: Any, request: Guarantee, ledger: Ledger | None) -> None:
     """Refuse a pure guarantee of a Gaussian method with equal ones that it has, and the names of methods that can give it."""
     if isinstance(request, PureDP) and getattr(method, "native", "") == "GDP":
-        pure = [info.name for info in registry.methods() if info.native == "PureDP"]
+        pure = [info.name for info in registry.list_methods() if info.native == "PureDP"]
         other = (
             f", or a method with a pure guarantee: {', '.join(pure)}"
             if pure

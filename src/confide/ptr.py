@@ -9,20 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from confide import gate
+from confide.aggregates.safety_formulas import rounded_safety
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.mechanisms.classic_ptr import DistanceTest, FirstPassing, PrivateLocalBound, StableRelease
-from confide.mechanisms.generalized_ptr import LossTest, UniformBound, generalized_guarantee, generalized_rdp
-from confide.mechanisms.safe_release import SafeRelease
-from confide.mechanisms.safety import CertifiedBound, SafetyBound, after, all_of, bound_name, checked_bound, scale
-from confide.mechanisms.safety_bounds.class_means import ClassMeans
-from confide.mechanisms.safety_bounds.eigenvector import LeadingEigenvector
-from confide.mechanisms.safety_bounds.formulas import rounded_safety
-from confide.mechanisms.safety_bounds.kernel import KernelRegression
-from confide.mechanisms.safety_bounds.least_squares import LeastSquares
-from confide.mechanisms.safety_bounds.likelihood import BallLikelihood
-from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.classic_ptr import DistanceTest, FirstPassing, PrivateLocalBound, StableRelease
+from confide.methods.ptr.generalized_ptr import LossTest, UniformBound, generalized_guarantee, generalized_rdp
+from confide.methods.ptr.safe_release import SafeRelease
+from confide.methods.ptr.safety import CertifiedBound, SafetyBound, after, all_of, bound_name, checked_bound, scale
+from confide.methods.ptr.safety_bounds.class_means import ClassMeans
+from confide.methods.ptr.safety_bounds.eigenvector import LeadingEigenvector
+from confide.methods.ptr.safety_bounds.kernel import KernelRegression
+from confide.methods.ptr.safety_bounds.least_squares import LeastSquares
+from confide.methods.ptr.safety_bounds.likelihood import BallLikelihood
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.protocol import Noise, Source
 from confide.results import Estimates
 

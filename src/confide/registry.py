@@ -15,7 +15,7 @@ from typing import Any
 from confide.errors import PlanError
 from confide.protocol import Method, Plan
 
-__all__ = ["MethodInfo", "get", "known", "make", "methods", "register", "remake"]
+__all__ = ["MethodInfo", "get", "known", "list_methods", "make", "register", "remake"]
 
 _GROUP = "confide.methods"
 _FAMILIES = ("regression", "classification", "moments", "ptr", "selection", "synthesis")
@@ -114,7 +114,7 @@ def make(name: str, **parameters: Any) -> Method:
     return made
 
 
-def methods() -> tuple[MethodInfo, ...]:
+def list_methods() -> tuple[MethodInfo, ...]:
     """All registered methods: ours by family, in the order of users' questions, then those of other packages."""
     return tuple(
         MethodInfo(

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
+from confide.aggregates.ranges import ranged
 from confide.errors import PlanError
 from confide.guarantees import calibrate_gaussian
-from confide.mechanisms.ranges import ranged
 from confide.schema import Design, Schema
 
 __all__ = ["METHODS", "Case", "Fitted", "Method", "fit", "fitted_of", "missing"]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.mechanisms.rounds import last_round
-from confide.regression.ssp2 import SSP2
+from confide.aggregates.scores.rounds import last_round
+from confide.methods.regression.ssp2 import SSP2
 from confide_lab.fits import Case, Fitted, fitted_of
 
 __all__ = ["fitted_with_projection"]

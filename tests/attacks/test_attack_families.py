@@ -17,11 +17,11 @@ from tests.attacks.test_attack_fisher import (
 )
 
 import confide as cf
-from confide.mechanisms.count_cells import COUNT_CELLS, CountIndices
+from confide.aggregates.cells.count_cells import COUNT_CELLS, CountIndices
+from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import Logistic, Poisson
-from confide.regression.fisher_counts import CountCut
 
 #: The method and the largest outcome.
 METHODS: dict[str, tuple[Any, int]] = {

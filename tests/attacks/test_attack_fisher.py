@@ -15,8 +15,9 @@ from scipy.special import expit
 
 import confide as cf
 from confide.audit.replay import Replay, replay
-from confide.regression import Logistic, fisher_rounds
-from confide.regression.fisher_hidden import Held
+from confide.methods.regression.likelihood.fisher import fisher_rounds
+from confide.methods.regression.likelihood.fisher.fisher_hidden import Held
+from confide.regression import Logistic
 
 _FEATURES = {
     "x": cf.Numeric(-30, 30, on_missing="drop"),

@@ -13,8 +13,8 @@ from scipy import special
 from tests.golden.golden_cases import CASES, SCHEMA
 
 import confide as cf
+from confide.aggregates import ColumnMoments
 from confide.guarantees.selection import run_law
-from confide.mechanisms import ColumnMoments
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Noisy, Plan, Total, leaves
 

@@ -12,11 +12,11 @@ from benchmarks.planted_kinds import Fault
 from benchmarks.planted_least_squares import LEAST_SQUARES, unlike
 
 import confide as cf
+from confide.aggregates.rows import Box
+from confide.aggregates.scores import score_rows
+from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SquareOf
+from confide.aggregates.whitened_rows import Frame
 from confide.audit.methods import audit
-from confide.mechanisms import score_rows
-from confide.mechanisms.rows import Box
-from confide.mechanisms.score_rows import LimitedFeatures, LimitedScores, SquareOf
-from confide.mechanisms.whitened_rows import Frame
 from confide.protocol import Allowance, Spend
 from confide.protocol.events import leaves, paths
 from confide.regression import SSP, SSP2, Logistic

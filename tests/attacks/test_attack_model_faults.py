@@ -10,18 +10,18 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.mechanisms.collected import Collected
-from confide.mechanisms.kernel_cells import UNIT
-from confide.mechanisms.kernel_points import WEIGHT, KernelSafety
-from confide.mechanisms.labelled_rows import CurvatureRows, LabelledRows
-from confide.mechanisms.perturbed_objective import PerturbedObjective, gram_of
+from confide.aggregates.cells.kernel_cells import UNIT
+from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety
+from confide.aggregates.collected import Collected
+from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
+from confide.faces.selection import Select
+from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.methods.curves.kernel_curve import KernelCurve
+from confide.methods.curves.kernel_reading import Smooth
+from confide.methods.regression.likelihood.logistic import Logistic
+from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective, gram_of
 from confide.noise import SimulatedNoise
 from confide.protocol import seal, threshold
-from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
-from confide.regression.kernel_curve import KernelCurve
-from confide.regression.kernel_reading import Smooth
-from confide.regression.logistic import Logistic
-from confide.selection import Select
 from confide_lab.methods import AdaSSP
 from confide_lab.methods.smooth_naive_bayes import SmoothNaiveBayes
 
@@ -191,8 +191,8 @@ def test_a_curve_has_its_sampling_variance_in_full() -> None:
 
 
 def test_class_safety_is_above_0_only_where_every_class_has_the_least_size() -> None:
-    from confide.classification.efficient_ptr_bayes import EfficientPTRBayes
-    from confide.classification.safe_means import ClassSafety
+    from confide.methods.classification.efficient_ptr_bayes import EfficientPTRBayes
+    from confide.methods.classification.safe_means import ClassSafety
 
     schema = cf.Schema({"k": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
     plan = cf.plan(EfficientPTRBayes("k ~ x", least=10), schema, cf.ApproxDP(1.0, 1e-6))
@@ -206,7 +206,7 @@ def test_class_safety_is_above_0_only_where_every_class_has_the_least_size() -> 
 
 def test_scores_under_substitute_leave_room_for_a_record_that_changes_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates at mu/2 and scores at sqrt(3)/2 mu, in squares 1/4 + 3/4: a record may leave training and enter validation."""
-    from confide.mechanisms import selection as parts
+    from confide.methods.selection import selection as parts
 
     cf.register(Select)
     tried = [AdaSSP("y ~ x", row_bound=bound) for bound in (1.0, 1.2, 1.3, 1.4)]
@@ -223,7 +223,7 @@ def test_scores_under_substitute_leave_room_for_a_record_that_changes_its_part(m
 
 
 def test_a_split_has_a_key_of_its_own_in_each_release() -> None:
-    from confide.mechanisms import selection as parts
+    from confide.methods.selection import selection as parts
 
     noise = SimulatedNoise(1)
     assert len({parts.key(noise) for _ in range(50)}) == 50

@@ -11,12 +11,12 @@ import pytest
 from scipy import special, stats
 
 import confide as cf
-from confide.mechanisms.labelled_rows import LabelledRows, record_weights
-from confide.mechanisms.logistic_minimiser import LogisticObjective, _Search
-from confide.mechanisms.perturbed_objective import PerturbedObjective
+from confide.aggregates.labelled_rows import LabelledRows, record_weights
+from confide.methods.regression.likelihood.logistic import Logistic
+from confide.methods.regression.likelihood.logistic_minimiser import LogisticObjective, _Search
+from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
-from confide.regression.logistic import Logistic
 from confide_lab.methods.smooth_naive_bayes import SmoothNaiveBayes, smooth_sensitivity
 
 Array = np.ndarray

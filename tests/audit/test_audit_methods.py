@@ -16,12 +16,13 @@ from benchmarks.planted_toy import SCHEMA, Toy
 from tests.third_party import Mean
 
 import confide as cf
+from confide.aggregates import ColumnMoments
 from confide.audit import audit, replay
 from confide.audit.neighbourhoods import named, neighbours
 from confide.audit.pairs import Domain
 from confide.errors import PrivacyError
 from confide.guarantees import PureDP
-from confide.mechanisms import ColumnMoments, Quantile
+from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Allowance, Plan, Total
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Integer(0, 9), "y": cf.Numeric(-20, 30)})

@@ -13,13 +13,13 @@ from benchmarks.planted_opaque import OPAQUE_FAULTS
 from benchmarks.planted_toy import SCHEMA, Toy
 
 import confide as cf
+from confide.aggregates import ColumnMoments
 from confide.audit import audit, replay
 from confide.audit.methods import usual_request
 from confide.audit.neighbourhoods import neighbours
 from confide.audit.opaque import Setting, attack_opaque, certificates
 from confide.audit.pairs import Domain
 from confide.audit.verdict import Audit, Finding
-from confide.mechanisms import ColumnMoments
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Release, Source, Total, leaves
 from confide_lab.methods import BinAgg, JohnsonLindenstrauss, PosteriorSampling
 

@@ -14,9 +14,9 @@ from benchmarks.planted_toy import SCHEMA, Toy
 from tests.third_party import Mean
 
 import confide as cf
+from confide.aggregates.rows import Box
 from confide.audit import replay
 from confide.audit.recording import ReplayNoise, run
-from confide.mechanisms.rows import Box
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Spend, Together
 
@@ -70,8 +70,8 @@ def test_the_difference_is_the_one_of_the_exact_integers(cov: str, recenter: Any
 @pytest.mark.parametrize(("recenter", "n", "branch"), WAYS)
 def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: int, branch: str) -> None:
     """The meat's integers at the line of the transcript: exactly what a map at that line gives for the record."""
-    from confide.mechanisms import ResidualRows
-    from confide.mechanisms.outcome_rows import OutcomeResiduals
+    from confide.aggregates import ResidualRows
+    from confide.aggregates.outcome_rows import OutcomeResiduals
 
     method, frame = SSP("y ~ a", recenter=recenter), XY.sample(n, 2)
     plan = cf.plan(method, XY, cf.GDP(1.0))
@@ -169,7 +169,7 @@ class Chooser(Mean):
     native = "PureDP"
 
     def plan(self, schema: Any, privacy: Any, *, n: Any = None, public: Any = None) -> Plan:
-        from confide.mechanisms import ColumnMoments
+        from confide.aggregates import ColumnMoments
         from confide.protocol import Allowance, Total
 
         allowance = Allowance.of(privacy, self, schema)

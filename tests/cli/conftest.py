@@ -9,8 +9,8 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
-from cli_runner import SCHEMA, good
-from cli_toy import TOYS
+from tests.cli.cli_runner import SCHEMA, good
+from tests.cli.cli_toy import TOYS
 
 from confide import registry
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runner import good, run, strict_json
+from tests.cli.cli_runner import good, run, strict_json
 
 SSP = ("audit", "ssp", "y ~ a", "--set", "cov=classical")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_runner import good, run
+from tests.cli.cli_runner import good, run
 
 
 @pytest.mark.parametrize(

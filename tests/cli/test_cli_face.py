@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from cli_runner import entries, good, run, strict_json
+from tests.cli.cli_runner import entries, good, run, strict_json
 
 from confide._version import __version__
 from confide.cli import app

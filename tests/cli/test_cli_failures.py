@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from cli_runner import entries, good, run
+from tests.cli.cli_runner import entries, good, run
 
 from confide import Release, gate
 from confide.cli import door

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_runner import SCHEMA, entries, good, run
+from tests.cli.cli_runner import SCHEMA, entries, good, run
 
 from confide import GDP, Ledger, Plan, Question, Release, Schema, gate, read, regression
 from confide.cli.hints import for_command_line, plan_command

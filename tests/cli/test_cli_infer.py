@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_runner import check_silence, entries, good, run
+from tests.cli.cli_runner import check_silence, entries, good, run
 
 from confide import Question, Release, gate
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_runner import check_silence, good, run, strict_json
+from tests.cli.cli_runner import check_silence, good, run, strict_json
 from typer.testing import CliRunner
 
 from confide.cli import app

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from cli_runner import entries, good, run
+from tests.cli.cli_runner import entries, good, run
 
 from confide import Release
 from confide.ledger import Ledger

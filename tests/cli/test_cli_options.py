@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_runner import good, run
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.cli_runner import good, run
 
 from confide.cli.options import privacy, settings, value_of
 from confide.cli.session import Refused

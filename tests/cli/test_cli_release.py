@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_runner import entries, good, run, strict_json
+from tests.cli.cli_runner import entries, good, run, strict_json
 
 from confide import Plan, Release, gate
 from confide.cli import files

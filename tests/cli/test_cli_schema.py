@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli_runner import SCHEMA, good, run
+from tests.cli.cli_runner import SCHEMA, good, run
 
 from confide.schema import Categorical, Schema
 

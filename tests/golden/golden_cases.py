@@ -17,13 +17,13 @@ from threadpoolctl import threadpool_info
 
 import confide as cf
 from confide import classification
-from confide.mechanisms.quantile import Quantile
+from confide.faces.selection import Select
+from confide.methods.intervals.quantile import Quantile
+from confide.methods.synthesis.table import SyntheticTable
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Release, Spend, exact_cost, leaves, method_parameters
 from confide.protocol.event_files import event_to_dict
 from confide.protocol.exact import array_to_dict, digest, fraction_to_text, pack
-from confide.selection import Select
-from confide.synthesis.table import SyntheticTable
 from confide_lab.methods import (
     AdaOPS,
     AdaSSP,

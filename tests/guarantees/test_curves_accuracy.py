@@ -11,10 +11,10 @@ from math import exp, expm1, inf, sqrt
 import mpmath as mp
 import numpy as np
 import pytest
-from guarantees_accuracy import reference_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.guarantees import GDP
 from confide.guarantees.curves import (

@@ -8,9 +8,9 @@ from math import exp, inf, nextafter
 
 import mpmath
 import pytest
-from guarantees_accuracy import reference_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import (

@@ -11,9 +11,9 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
-from guarantees_accuracy import reference_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.errors import PrivacyError
 from confide.guarantees import PrivacyLoss, convolution, gaussian_delta, gaussian_epsilon

@@ -9,9 +9,9 @@ from math import exp, inf
 import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
-from guarantees_accuracy import reference_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.guarantees.guarantees_accuracy import reference_delta
 
 import confide.guarantees as guarantees
 from confide.errors import NoConversion, PrivacyError

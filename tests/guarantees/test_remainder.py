@@ -11,9 +11,9 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from guarantees_accuracy import reference_delta
 from numpy.typing import NDArray
 from scipy import stats
+from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import (

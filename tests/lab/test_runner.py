@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from runner_measures import faulty, logged, noise, threads
+from tests.lab.runner_measures import faulty, logged, noise, threads
 
 from confide.errors import PlanError
 from confide_lab.runner import Study, cell, run, seed_of, version_of_sources
@@ -141,7 +141,7 @@ def test_a_damaged_part_is_run_again(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 from confide_lab.runner import Study, run
-from runner_measures import logged
+from tests.lab.runner_measures import logged
 
 if __name__ == "__main__":
     study = Study("logged", {"k": tuple(range(12)), "wait": (0.15,), "log": (sys.argv[1],)}, logged, 2)

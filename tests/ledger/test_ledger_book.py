@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from ledger_workers import ABOUT, PLAN, RELEASE, charge, gdp, release_digest
+from tests.ledger.ledger_workers import ABOUT, PLAN, RELEASE, charge, gdp, release_digest
 
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP

@@ -11,7 +11,7 @@ import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_workers import ABOUT
+from tests.ledger.ledger_workers import ABOUT
 
 from confide.errors import BudgetExceeded, NoConversion, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, calibrate_gaussian

@@ -9,7 +9,7 @@ from pathlib import Path
 import mpmath
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_workers import charge
+from tests.ledger.ledger_workers import charge
 
 from confide.errors import BudgetExceeded, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP

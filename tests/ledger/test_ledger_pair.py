@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.ledger_grants import LEDGERS, cell
-from ledger_workers import ABOUT, PLAN, gdp
 from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
+from tests.ledger.ledger_workers import ABOUT, PLAN, gdp
 
 from confide.errors import BudgetExceeded, PlanError, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff

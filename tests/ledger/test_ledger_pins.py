@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from ledger_workers import ABOUT, PLAN, charge, gdp
+from tests.ledger.ledger_workers import ABOUT, PLAN, charge, gdp
 
 import confide as cf
 from confide.errors import PlanError, PrivacyError, SchemaError

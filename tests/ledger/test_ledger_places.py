@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_workers import ABOUT, charge, gdp, release_digest
+from tests.ledger.ledger_workers import ABOUT, charge, gdp, release_digest
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP

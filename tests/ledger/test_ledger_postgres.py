@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from ledger_workers import charge, gdp, in_child
+from tests.ledger.ledger_workers import charge, gdp, in_child
 
 from confide.errors import LedgerBusy, PlanError
 from confide.guarantees import GDP

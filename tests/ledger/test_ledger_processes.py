@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from ledger_workers import (
+from tests.ledger.ledger_workers import (
     charge,
     create_dataset,
     gdp,

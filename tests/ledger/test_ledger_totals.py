@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_workers import charge, gdp, release_digest
+from tests.ledger.ledger_workers import charge, gdp, release_digest
 
 from confide.errors import BudgetExceeded, PlanError
 from confide.guarantees import GDP, ApproxDP, PureDP

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from test_ledger_adaptive import leaking, quantised_gaussian
+from tests.ledger.test_ledger_adaptive import leaking, quantised_gaussian
 
 from confide.guarantees import GDP, ApproxDP, Curve, Guarantee, PureDP, TradeOff, gaussian_delta
 from confide.guarantees.curves import RandomisedResponse

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ledger_workers import charge, gdp, release_digest
+from tests.ledger.ledger_workers import charge, gdp, release_digest
 
 from confide.errors import ConfideError
 from confide.guarantees import GDP, ApproxDP, PureDP

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import confide as cf
+from confide.aggregates import ColumnMoments
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.mechanisms import ColumnMoments
 from confide.protocol import (
     Allowance,
     Either,

@@ -19,7 +19,7 @@ from tests.third_party import Mean
 
 import confide as cf
 from confide import registry
-from confide.mechanisms.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Opaque, Spend, Test, Together, paths
 from confide.protocol.event_files import event_to_dict

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from mpmath import mp
-from safety_toy import FINE, HighMean, Mean, Safety
 from scipy import stats
+from tests.protocol.safety_toy import FINE, HighMean, Mean, Safety
 
 import confide as cf
 from confide.audit.replay import replay

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from results_examples import Maker, build
+from tests.results.results_examples import Maker, build
 
 
 @pytest.fixture

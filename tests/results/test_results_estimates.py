@@ -11,8 +11,8 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from results_examples import NAMES, SHA, Maker, build
 from scipy import stats
+from tests.results.results_examples import NAMES, SHA, Maker, build
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, guarantee_from_dict

@@ -7,8 +7,8 @@ from math import inf
 
 import numpy as np
 import pytest
-from results_examples import Maker
 from scipy import stats
+from tests.results.results_examples import Maker
 
 from confide.results import wald
 from confide.results.contrasts import combine

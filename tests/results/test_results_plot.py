@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
-from results_examples import NAMES, Maker
+from tests.results.results_examples import NAMES, Maker
 
 from confide.errors import PlanError
 from confide.protocol import STATUSES

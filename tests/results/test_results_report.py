@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from results_examples import NAMES, SHA, Maker
+from tests.results.results_examples import NAMES, SHA, Maker
 
 import confide.results
 from confide.errors import PlanError

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import confide as cf
+from confide.methods.synthesis.sidecar import load
 from confide.results.spreadsheet import csv_text, plain, shielded
 from confide.synthesis import SyntheticTable
-from confide.synthesis.sidecar import load
 
 FORMULAS = [
     "=1+1",

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from results_examples import NAMES, SHA, Maker, build
 from rich.cells import cell_len
+from tests.results.results_examples import NAMES, SHA, Maker, build
 
 from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.protocol import STATUSES

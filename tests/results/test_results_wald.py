@@ -10,8 +10,8 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from results_examples import NAMES, Maker, build
 from scipy import stats
+from tests.results.results_examples import NAMES, Maker, build
 
 from confide.errors import PlanError
 from confide.results import WaldTest, wald

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from confide import registry
 from confide.errors import PlanError
-from confide.regression.practice import frame
+from confide.methods.regression.practice import frame
 from confide.schema import Categorical, Schema
 
 __all__ = ["TASKS", "Task"]

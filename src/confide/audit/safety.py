@@ -27,7 +27,7 @@ from confide.audit.safety_search import attack_bound
 from confide.audit.sensitivity import Answer, answer, distance, shown
 from confide.audit.verdict import Audit, Finding
 from confide.errors import PrivacyError
-from confide.mechanisms.safety import CertifiedBound, SafetyBound, bound_name, checked_bound
+from confide.methods.ptr.safety import CertifiedBound, SafetyBound, bound_name, checked_bound
 
 __all__ = ["SafetyReport", "falsify_safety_bound"]
 

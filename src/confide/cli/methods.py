@@ -25,7 +25,7 @@ def methods(ctx: typer.Context, json: Json = False) -> None:
     from confide import registry
 
     with session.doing("loading the methods"):
-        found = registry.methods()
+        found = registry.list_methods()
     for place, method in enumerate(found):
         if place:
             session.say()

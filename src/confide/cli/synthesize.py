@@ -132,9 +132,9 @@ def synthesize(
         kept = stack.enter_context(reserve(release, force=force))
         outputs = [stack.enter_context(reserve(path, force=force)) for path in places]
         from confide import gate
+        from confide.faces.synthesis import build_files
+        from confide.methods.synthesis.build import Options
         from confide.synthesis import SyntheticTable
-        from confide.synthesis.build import Options
-        from confide.synthetic_data import build_files
 
         with session.doing("plan"):
             found = load_schema(schema)
@@ -179,13 +179,13 @@ def synthesize(
 
 def _places(output: Path, files: int) -> list[Path]:
     """Every table and its sidecar, one after the other."""
-    from confide.synthesis.sidecar import file_names, sidecar_path
+    from confide.methods.synthesis.sidecar import file_names, sidecar_path
 
     return [place for table in file_names(output, files) for place in (table, sidecar_path(table))]
 
 
 def _write(made: Any, places: list[Path], outputs: list[Output | None]) -> None:
-    from confide.synthesis.sidecar import table_bytes
+    from confide.methods.synthesis.sidecar import table_bytes
 
     for number, (table, text) in enumerate(made.texts()):
         for output, content in zip(

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
-from confide.classification.class_design import ClassDesign
 from confide.errors import PlanError, SchemaError
+from confide.methods.classification.class_design import ClassDesign
 from confide.schema import Categorical, Design, Numeric, Schema
 
 __all__ = [

@@ -93,7 +93,7 @@ def _plans_from_public_facts(case: Case) -> None:
         len(plan.summary()) > 0 and bool(plan.target) and bool(plan.covers),
         "the plan says neither what it estimates nor what intervals cover",
     )
-    if case.method.name in {info.name for info in registry.methods()}:
+    if case.method.name in {info.name for info in registry.list_methods()}:
         _expect(registry.remake(again, case.schema)[1] == plan, "the plan cannot be made anew from its file")
 
 

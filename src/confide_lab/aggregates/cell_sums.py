@@ -24,7 +24,7 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.rows import BOUND, CodedRows, Codes, round_within, scaled, steps
+from confide.aggregates.rows import BOUND, CodedRows, Codes, round_within, scaled, steps
 from confide.protocol.exact import digest
 from confide.schema import Design
 from confide_lab.aggregates.trees import Bins, Paths

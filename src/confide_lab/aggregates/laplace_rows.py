@@ -14,8 +14,8 @@ from math import floor, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.classification.class_design import ClassDesign
-from confide.mechanisms.rows import BITS, Codes, scaled
+from confide.aggregates.rows import BITS, Codes, scaled
+from confide.methods.classification.class_design import ClassDesign
 from confide.protocol.exact import digest, pack
 
 __all__ = ["ClassCounts", "ClassPowers", "LevelCounts"]

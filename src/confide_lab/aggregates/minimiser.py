@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.mechanisms.moments import WeightedRows
-from confide.mechanisms.rows import BOUND
+from confide.aggregates.moments import WeightedRows
+from confide.aggregates.rows import BOUND
 from confide.protocol import Gram
 
 __all__ = ["BallMinimiser"]

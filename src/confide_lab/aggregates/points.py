@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.methods.regression.linear import LinearEstimates, legend
+from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.scaling import coefficient_names, to_units
 from confide.protocol import Release
-from confide.regression.linear import LinearEstimates, legend
-from confide.regression.normal_equations import Line
-from confide.regression.scaling import coefficient_names, to_units
 from confide.results.levels import level_legend
 from confide.schema import Design
 

@@ -46,8 +46,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.mechanisms.bounded_rows import BoundedRows, moments
-from confide.mechanisms.rows import BITS, Codes, leverage, round_within, scaled
+from confide.aggregates.bounded_rows import BoundedRows, moments
+from confide.aggregates.rows import BITS, Codes, leverage, round_within, scaled
 from confide.protocol import Noise, Spend
 from confide.protocol.exact import digest, pack
 from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole

@@ -88,7 +88,7 @@ def _table(method: str, case: Case, generator: np.random.Generator) -> pd.DataFr
         return synthetic_literal(case, generator)
     seed = int(generator.integers(2**63))
     if method in _GAN:
-        made = import_module("confide.synthesis.smartnoise").smartnoise_table(
+        made = import_module("confide.methods.synthesis.smartnoise").smartnoise_table(
             case.frame, case.schema, case.formula, method, cf.ApproxDP(1.0, case.delta)
         )
         return pd.DataFrame(made.frame)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.regression.efficient_ptr_kernel import EfficientPTRKernel
-from confide.regression.kernel_curve import KernelCurve
+from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.methods.curves.kernel_curve import KernelCurve
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide_lab.experiments.measures import shared

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.regression.certified_reading import UNEQUAL
-from confide.regression.efficient_ptr import EfficientPTR
-from confide.regression.ssp import SSP
+from confide.methods.regression.certified.certified_reading import UNEQUAL
+from confide.methods.regression.certified.efficient_ptr import EfficientPTR
+from confide.methods.regression.moments.ssp import SSP
 from confide_lab.datasets import available, table
 from confide_lab.designs import case_of
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record

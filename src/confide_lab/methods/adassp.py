@@ -30,9 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.aggregates.bounded_rows import BoundedRows, Part, largest_length, moments
+from confide.aggregates.corners import corner_pairs
+from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
-from confide.mechanisms.bounded_rows import BoundedRows, Part, largest_length, moments
+from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.linear import LinearEstimates, kept
+from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.scaling import line_of
 from confide.protocol import (
     Allowance,
     Meter,
@@ -45,12 +51,6 @@ from confide.protocol import (
     Statistic,
     Together,
 )
-from confide.regression.corners import corner_pairs
-from confide.regression.level_counts import totals_of_gram, unseen_levels
-from confide.regression.linear import LinearEstimates, kept
-from confide.regression.normal_equations import Line
-from confide.regression.reference import least_squares
-from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice

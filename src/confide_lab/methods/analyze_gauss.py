@@ -23,16 +23,16 @@ from typing import Any, ClassVar
 
 from scipy import stats
 
+from confide.aggregates.bounded_rows import BoundedRows
+from confide.aggregates.corners import corner_pairs
+from confide.aggregates.reference import least_squares
+from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms.bounded_rows import BoundedRows
-from confide.mechanisms.rows import BITS
+from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.linear import LinearEstimates, kept
+from confide.methods.regression.scaling import line_of
 from confide.protocol import Allowance, Gram, Method, Plan, Question, Release
-from confide.regression.corners import corner_pairs
-from confide.regression.level_counts import totals_of_gram, unseen_levels
-from confide.regression.linear import LinearEstimates, kept
-from confide.regression.reference import least_squares
-from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice

@@ -31,9 +31,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.aggregates.moments import ClippedResponse
+from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms.moments import ClippedResponse
+from confide.methods.regression.level_counts import unseen_levels
+from confide.methods.regression.linear import LinearEstimates, legend
+from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.remarks import UNCHECKED, clipped_share
+from confide.methods.regression.scaling import coefficient_names, line_of, to_units
 from confide.protocol import (
     Allowance,
     Meter,
@@ -46,12 +52,6 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.regression.level_counts import unseen_levels
-from confide.regression.linear import LinearEstimates, legend
-from confide.regression.normal_equations import Line
-from confide.regression.reference import least_squares
-from confide.regression.remarks import UNCHECKED, clipped_share
-from confide.regression.scaling import coefficient_names, line_of, to_units
 from confide.results.levels import level_legend
 from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formula import parse_formula

@@ -30,11 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.aggregates.corners import corner_pairs
+from confide.aggregates.ranges import Present
+from confide.aggregates.reference import least_squares
+from confide.aggregates.scores.round_lines import restriction
+from confide.aggregates.scores.scores import default_clip, descend, plan_descent
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms.ranges import Present
-from confide.mechanisms.round_lines import restriction
-from confide.mechanisms.scores import default_clip, descend, plan_descent
+from confide.methods.regression.linear import LinearEstimates
 from confide.protocol import (
     Allowance,
     Meter,
@@ -47,9 +50,6 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.regression.corners import corner_pairs
-from confide.regression.linear import LinearEstimates
-from confide.regression.reference import least_squares
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice

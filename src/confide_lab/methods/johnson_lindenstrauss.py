@@ -37,13 +37,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from confide.aggregates import WeightedRows
+from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms import WeightedRows
+from confide.methods.regression.linear import LinearEstimates
+from confide.methods.regression.scaling import PRIOR, line_of
 from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
-from confide.regression.linear import LinearEstimates
-from confide.regression.reference import least_squares
-from confide.regression.scaling import PRIOR, line_of
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice

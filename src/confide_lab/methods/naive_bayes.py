@@ -24,11 +24,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.classification.class_design import ClassDesign
-from confide.classification.class_rows import class_pairs
-from confide.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
-from confide.classification.reference import class_truth
 from confide.guarantees import Guarantee
+from confide.methods.classification.class_design import ClassDesign
+from confide.methods.classification.class_rows import class_pairs
+from confide.methods.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
+from confide.methods.classification.reference import class_truth
 from confide.protocol import (
     Allowance,
     Method,

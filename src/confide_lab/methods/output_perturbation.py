@@ -29,10 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.aggregates import WeightedRows
+from confide.aggregates.corners import corner_pairs
+from confide.aggregates.ranges import Present
+from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.mechanisms import WeightedRows
-from confide.mechanisms.ranges import Present
+from confide.methods.regression.linear import LinearEstimates
+from confide.methods.regression.scaling import line_of
 from confide.protocol import (
     Allowance,
     Meter,
@@ -45,10 +49,6 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.regression.corners import corner_pairs
-from confide.regression.linear import LinearEstimates
-from confide.regression.reference import least_squares
-from confide.regression.scaling import line_of
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice

@@ -35,14 +35,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.bounded_rows import Part, moments
+from confide.aggregates.corners import corner_pairs
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.rounding import sqrt_down
-from confide.mechanisms.bounded_rows import Part, moments
+from confide.methods.regression.linear import LinearEstimates
+from confide.methods.regression.scaling import PRIOR, line_of, to_units
 from confide.protocol import Allowance, Event, Meter, Method, Noise, Opaque, Plan, Question, Release, Source, Statistic
-from confide.regression.corners import corner_pairs
-from confide.regression.linear import LinearEstimates
-from confide.regression.scaling import PRIOR, line_of, to_units
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates

@@ -34,12 +34,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.classification.class_design import ClassDesign
-from confide.classification.class_rows import ClassRows, class_pairs
-from confide.classification.reading import ClassStatistics, class_model
-from confide.classification.reference import class_truth
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
+from confide.methods.classification.class_design import ClassDesign
+from confide.methods.classification.class_rows import ClassRows, class_pairs
+from confide.methods.classification.reading import ClassStatistics, class_model
+from confide.methods.classification.reference import class_truth
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
 from confide.results.classes import ClassModel
 from confide.schema import Schema

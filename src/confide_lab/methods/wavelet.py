@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.cells.kernel_cells import Axis, KernelRows, KernelSums
+from confide.aggregates.corners import corner_pairs
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
-from confide.mechanisms.kernel_cells import Axis, KernelRows, KernelSums
+from confide.methods.curves.kernel_reading import Smooth, one_feature
 from confide.protocol import Allowance, Method, Plan, Question, Release
-from confide.regression.corners import corner_pairs
-from confide.regression.kernel_reading import Smooth, one_feature
 from confide.results.curve import Curve
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula

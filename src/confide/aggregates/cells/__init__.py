@@ -1,0 +1,1 @@
+"""Cells, levels and kernel points: sums by place."""

@@ -1,0 +1,404 @@
+"""Counts of levels and sums of a response in them: what least squares on factors needs, as exact integers.
+
+A record lies in one level of each block of a formula (`factor_levels`). It adds an integer U_b to the count of its level in block b, U_ab
+to the count of its pair of levels in blocks a and b, and W_b T to the sum of its level in block b, T = rint(2^20 t) in [-2^20, 2^20] the
+clipped response. Units are public, so that blocks with many levels get less noise.
+
+Sensitivity, squared, exactly. Add-remove: one record's row is sum U^2 + T^2 sum W^2 <= sum U^2 + 2^40 sum W^2. Substitute: of the
+blocks in which two records have the same level (the set s), counts stay and sums move by W_b (T - T'); in every other block two counts move
+by U_b and two sums by W_b T and W_b T'; a pair of levels is the same only where both blocks are in s. So a change is
+
+    sum_{b not in s} 2 U_b^2 + sum_{ab not both in s} 2 U_ab^2 + (T - T')^2 sum_{b in s} W_b^2 + (T^2 + T'^2) sum_{b not in s} W_b^2,
+
+at most with 4 2^40 and 2 2^40 for the last two, which opposite ends of the response attain at once; the bound is the largest over all sets
+s that contain the blocks of one level. A record may also give way to one that is dropped, which is the case of add-remove.
+One block with U = 2^20 W: 4 2^40 W^2 whether the level stays or changes, as the sums alone would need.
+
+Everything else is a function of residuals r = t - clip(sum_b fit_b, -1, 1) at fits of earlier noisy outputs, whose bounds hold for any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+from math import isqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.factor_levels import FactorLevels
+from confide.aggregates.rows import BITS, BOUND, Codes, round_within, steps
+from confide.protocol.exact import digest
+
+__all__ = ["LevelRows", "LevelScores", "LevelSquares", "LevelSums", "ResidualCells", "ResidualIndices", "SquaredRows"]
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Fits = tuple[tuple[float, ...], ...]
+
+_ONE = 1 << BITS
+# Rows that are added at once: 2^20 of entries up to 2^30 are exact in doubles.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class LevelRows:
+    """One record as units in the places of its levels, shape (width, records); zeros for a dropped record.
+
+    counts: U_b of each block; pairs: U_ab, in the order of `levels.pairs`; sums: W_b. The order of the entries: counts of the blocks,
+    counts of the pairs, sums of the blocks.
+    """
+
+    levels: FactorLevels
+    counts: tuple[int, ...]
+    pairs: tuple[int, ...]
+    sums: tuple[int, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.levels.columns
+
+    @property
+    def width(self) -> int:
+        return self.levels.cells + sum(self.levels.levels)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """What each entry is counted in: U, and W for a response in steps of 2^-20."""
+        sizes = self.levels.levels
+        parts = [*zip(self.counts, sizes, strict=True)]
+        parts += [(unit, sizes[a] * sizes[b]) for unit, (a, b) in zip(self.pairs, self.levels.pairs, strict=True)]
+        parts += [*zip(self.sums, sizes, strict=True)]
+        return tuple(unit for unit, size in parts for _ in range(size))
+
+    @property
+    def l1(self) -> int:
+        return sum(self.counts) + sum(self.pairs) + _ONE * sum(self.sums)
+
+    @property
+    def l2_squared(self) -> int:
+        return sum(u * u for u in (*self.counts, *self.pairs)) + BOUND * sum(w * w for w in self.sums)
+
+    @property
+    def digest(self) -> str:
+        return digest(["level rows", self.levels.digest, list(self.counts), list(self.pairs), list(self.sums)])
+
+    def entries(self, codes: Codes) -> tuple[list[tuple[int, int, Whole, Array | None]], Array]:
+        """(first entry, entries, place of each record, weight or None for 1) for each part, and T; a dropped record has the place
+        after the last entry of every part.
+        """
+        placed, t, keep = self.levels.placed(codes)
+        t *= float(_ONE)
+        np.rint(t, out=t)
+        sizes = self.levels.levels
+        numbers = [*placed, *(placed[a] * sizes[b] + placed[b] for a, b in self.levels.pairs)]
+        widths = [*sizes, *(sizes[a] * sizes[b] for a, b in self.levels.pairs)]
+        parts: list[tuple[int, int, Whole, Array | None]] = []
+        start = 0
+        for number, width in zip(numbers, widths, strict=True):
+            parts.append((start, width, np.where(keep, number, width), None))
+            start += width
+        for number, width in zip(placed, sizes, strict=True):
+            parts.append((start, width, np.where(keep, number, width), t))
+            start += width
+        return parts, t
+
+    def __call__(self, codes: Codes) -> Codes:
+        parts, _ = self.entries(codes)
+        out = np.zeros((self.width, codes.shape[1]))
+        units, records = self.units, np.arange(codes.shape[1])
+        for start, width, place, weight in parts:
+            own = np.zeros((width + 1, codes.shape[1]))
+            own[place, records] = float(units[start]) if weight is None else weight * float(units[start])
+            out[start : start + width] = own[:width]
+        return out
+
+
+class _Added:
+    """What sums by level share: int64 states that begin at zeros and merge by adding."""
+
+    norm: ClassVar[str] = "l2"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def zero(self) -> Whole:
+        return np.zeros(self.shape, dtype=np.int64)
+
+    def merge(self, a: Whole, b: Whole) -> Whole:
+        return a + b
+
+    def value(self, state: Whole) -> NDArray[Any]:
+        return state.copy()
+
+
+@dataclass(frozen=True)
+class LevelSums(_Added):
+    """The rows of all records added up, shape (width,), with the exact sensitivity of both relations."""
+
+    map: LevelRows
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.map.width,)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        alone = Fraction(self.map.l2_squared)
+        if relation != "substitute":
+            return alone
+        return max(alone, *(Fraction(self._moved(same)) for same in self._patterns()))
+
+    def _patterns(self) -> list[tuple[bool, ...]]:
+        """In which blocks two records may have the same level: a block of one level has no other."""
+        choices = [(True,) if size == 1 else (True, False) for size in self.map.levels.levels]
+        return list(product(*choices))
+
+    def _moved(self, same: tuple[bool, ...]) -> int:
+        rows = self.map
+        total = sum(2 * u * u for u, stays in zip(rows.counts, same, strict=True) if not stays)
+        total += sum(
+            2 * u * u for u, (a, b) in zip(rows.pairs, rows.levels.pairs, strict=True) if not (same[a] and same[b])
+        )
+        return total + BOUND * sum((4 if stays else 2) * w * w for w, stays in zip(rows.sums, same, strict=True))
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return Fraction(self.map.l1 * (2 if relation == "substitute" else 1))
+
+    def update(self, state: Whole, codes: Codes) -> Whole:
+        parts, _ = self.map.entries(codes)
+        for start, width, place, weight in parts:
+            state[start : start + width] += added(place, weight, width)
+        return state
+
+    def value(self, state: Whole) -> NDArray[Any]:
+        return np.asarray(state.astype(object) * np.array(self.map.units, dtype=object))
+
+
+def added(place: Whole, weight: Array | None, width: int) -> Whole:
+    """Sums of integer weights (1 when left out) by place, exactly; what lies in the place after the last is left out."""
+    if weight is None:
+        return np.asarray(np.bincount(place, minlength=width + 1)[:width], dtype=np.int64)
+    total = np.zeros(width, dtype=np.int64)
+    for start in range(0, len(place), _CHUNK):
+        stop = start + _CHUNK
+        sums = np.bincount(place[start:stop], weights=weight[start:stop], minlength=width + 1)
+        total += sums[:width].astype(np.int64)
+    return total
+
+
+# residuals ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Residuals:
+    """r = t - clip(sum_b fit_b, -1, 1) of each record; fits: what each level of each block adds, 0 when left out."""
+
+    levels: FactorLevels
+    fits: Fits = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.levels.columns
+
+    def residuals(self, codes: Codes) -> tuple[list[Whole], Array, NDArray[np.bool_]]:
+        """The level in each block, r, and which records count."""
+        placed, t, keep = self.levels.placed(codes)
+        fit = np.zeros_like(t)
+        for own, place in zip(self.fits, placed, strict=True) if self.fits else ():
+            fit += np.array(own, dtype=np.float64)[place]
+        t -= np.clip(np.nan_to_num(fit), -1.0, 1.0)
+        return placed, t, keep
+
+
+@dataclass(frozen=True)
+class ResidualIndices(_Residuals):
+    """The cell of |r| among eight public or noisy edges: 1 to 9, and 0 for a record that is dropped."""
+
+    edges: tuple[float, ...] = ()
+    width: int = field(default=1, init=False)
+    l1: int = field(default=9, init=False)
+    l2_squared: int = field(default=81, init=False)
+
+    def at(self, fits: Fits, edges: Array) -> ResidualIndices:
+        """The map at fits and edges of earlier noisy outputs, put in order: a search among others would depend on the batch."""
+        return replace(self, fits=fits, edges=tuple(float(edge) for edge in np.sort(edges[:8])))
+
+    @property
+    def digest(self) -> str:
+        # fits and edges are left out: the bound holds for any, and the plan does not know them yet
+        return digest(["cells of residuals", self.levels.digest])
+
+    def __call__(self, codes: Codes) -> Codes:
+        _, r, keep = self.residuals(codes)
+        cell = 1.0 + np.searchsorted(np.array(self.edges, dtype=np.float64), np.abs(r), side="left")
+        return np.asarray((cell * keep)[None, :])
+
+
+@dataclass(frozen=True)
+class ResidualCells(_Added):
+    """How many records lie in each of nine cells of |r|: one record moves one count by 1, a substitute two."""
+
+    map: ResidualIndices
+    norm: ClassVar[str] = "cells"
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (9,)
+
+    def at(self, fits: Fits, edges: Array) -> ResidualCells:
+        """The statistic at fits and edges of earlier noisy outputs."""
+        return ResidualCells(self.map.at(fits, edges))
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(2 if relation == "substitute" else 1)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return self.sensitivity_squared(relation)
+
+    def update(self, state: Whole, codes: Codes) -> Whole:
+        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=10)[1:10]
+        return state
+
+
+@dataclass(frozen=True)
+class SquaredRows(_Residuals):
+    """One record as rint(2^40 min(r^2/reach^2, 1)), for the residual sum of squares: a single number that is never negative."""
+
+    reach: float = 2.0
+    width: int = field(default=1, init=False)
+    l1: int = field(default=BOUND, init=False)
+    l2_squared: int = field(default=BOUND**2, init=False)
+    unit: ClassVar[int] = BOUND
+
+    def at(self, fits: Fits, reach: float) -> SquaredRows:
+        """The map at fits and a reach of earlier noisy outputs."""
+        return replace(self, fits=fits, reach=float(reach))
+
+    @property
+    def digest(self) -> str:
+        return digest(["squared residuals", self.levels.digest])
+
+    def __call__(self, codes: Codes) -> Codes:
+        _, r, keep = self.residuals(codes)
+        return np.asarray((share(r, self.reach) * float(self.unit)).round()[None, :] * keep)
+
+
+@dataclass(frozen=True)
+class _SquareRows(_Residuals):
+    """One record as rint(2^30 min(r^2/reach^2, 1)) in the place of its level of the one block."""
+
+    reach: float = 2.0
+    unit: ClassVar[int] = 1 << 30
+    l1: int = field(default=1 << 30, init=False)
+    l2_squared: int = field(default=1 << 60, init=False)
+
+    @property
+    def width(self) -> int:
+        return self.levels.levels[0]
+
+    @property
+    def digest(self) -> str:
+        return digest(["squared residuals by level", self.levels.digest])
+
+    def entries(self, codes: Codes) -> tuple[Whole, Array]:
+        placed, r, keep = self.residuals(codes)
+        return np.where(keep, placed[0], self.width), (share(r, self.reach) * float(self.unit)).round()
+
+    def __call__(self, codes: Codes) -> Codes:
+        place, weight = self.entries(codes)
+        out = np.zeros((self.width + 1, codes.shape[1]))
+        out[place, np.arange(codes.shape[1])] = weight
+        return out[:-1]
+
+
+@dataclass(frozen=True)
+class LevelSquares(_Added):
+    """Sums of min(r^2/reach^2, 1) by level of the one block, 2^30 steps each: never negative, so that a substitute moves two levels by
+    2^30 each or one by 2^30. States are Python integers: 2^33 records would fill 64 bits.
+    """
+
+    map: _SquareRows
+
+    @classmethod
+    def of(cls, levels: FactorLevels) -> LevelSquares:
+        return cls(_SquareRows(levels))
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.map.width,)
+
+    def at(self, fits: Fits, reach: float) -> LevelSquares:
+        """The statistic at fits and a reach of earlier noisy outputs."""
+        return LevelSquares(replace(self.map, fits=fits, reach=float(reach)))
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(self.map.l2_squared * (2 if relation == "substitute" and self.map.width > 1 else 1))
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return Fraction(self.map.l1 * (2 if relation == "substitute" and self.map.width > 1 else 1))
+
+    def zero(self) -> NDArray[Any]:
+        return np.zeros(self.shape, dtype=object)
+
+    def update(self, state: NDArray[Any], codes: Codes) -> NDArray[Any]:
+        state += added(*self.map.entries(codes), self.map.width).astype(object)
+        return state
+
+
+@dataclass(frozen=True)
+class LevelScores(_Residuals):
+    """One record as v clip(r/reach, -1, 1) in integer steps, v = sum_b axes_b' e_b with |v| <= 1: its Gram matrix is the meat of a robust
+    covariance of several factors. A row that is longer is cut, so that |m|^2 <= 2^40 whatever axes, fits and reach are.
+
+    axes: what each level of each block adds to v, shape (levels, p) for each block.
+    """
+
+    axes: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    reach: float = 2.0
+    l2_squared: int = field(default=BOUND, init=False)
+
+    def at(self, fits: Fits, reach: float) -> LevelScores:
+        """The map at fits and a reach of earlier noisy outputs."""
+        return replace(self, fits=fits, reach=float(reach))
+
+    @property
+    def width(self) -> int:
+        return self.levels.width
+
+    @property
+    def l1(self) -> int:
+        return isqrt(self.width * BOUND) + 1
+
+    @property
+    def steps(self) -> int:
+        """Integer steps in one unit of v r/reach."""
+        return steps(1.0, self.width)
+
+    @property
+    def digest(self) -> str:
+        return digest(["level scores", self.levels.digest])
+
+    def __call__(self, codes: Codes) -> Codes:
+        placed, r, keep = self.residuals(codes)
+        with np.errstate(all="ignore"):
+            r /= self.reach
+            np.clip(r, -1.0, 1.0, out=r)
+            r *= float(self.steps)
+            r *= keep
+            v = np.zeros((self.width, codes.shape[1]))
+            for own, place in zip(self.axes, placed, strict=True):
+                for row, values in zip(v, np.array(own, dtype=np.float64).T, strict=True):
+                    row += values[place]
+            v *= r
+            return round_within(v)
+
+
+def share(r: Array, reach: float) -> Array:
+    """min(r^2/reach^2, 1), 1 where it is no number."""
+    with np.errstate(all="ignore"):
+        part = r / reach
+        part *= part
+    return np.asarray(np.minimum(np.nan_to_num(part, nan=1.0, posinf=1.0), 1.0))

@@ -1,0 +1,1 @@
+"""Score rows: whitened records, their rounds and limits."""

@@ -1,0 +1,428 @@
+"""Records under a generalised linear model at a known line: score and information of one record in one exact integer statistic.
+
+A record has u = T'z, eta = z'theta and an outcome y, of which its family (`mechanisms.fisher_families`) makes a residual r, an information
+h and a bound m, |r| <= m for any outcome; of the logit r = y - p, h = p (1 - p), m = max(p, 1 - p), p = 1/(1 + exp(-eta)). With k
+coefficients and alpha = kappa/sqrt(k)
+
+    N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2,   w = min(1, D/N),   A = sum w h u u',   g = sum w r u.
+
+N depends on the features and on theta, never on y: weights do not bias the score where the model holds. T, theta, kappa and D come from
+earlier noisy outputs, and for ANY of them one record's part obeys
+
+    |alpha w h u u'|_F^2 + |w r u|^2 <= w^2 (alpha^2 h^2 |u|^4 + m^2 |u|^2) = w^2 N^2 <= D^2.
+
+Score and information are not extreme together (|r| = 1 only where h = 0, and |r| = 1/2 where h is largest), so that one joint bound costs
+less noise than two. In integers, with B = 2^20 and k coefficients,
+
+    a = rint(S sqrt(w h) u), S^2 = (B - sqrt(k)/2 - 1)^2 alpha/D,     b = rint(S' w r u), S' = (B - sqrt(k)/2 - 1)/D,
+    released: the symmetric matrix [[sum a a', c sum b], [c sum b', 0]],  c = 741455 <= 2^19.5.
+
+Sensitivity in the Frobenius norm: one record's square is |a|^4 + 2 c^2 |b|^2. Rows are cut, whatever the floats were, until
+(|a|^2/2^40)^2 + 2 c^2 |b|^2/2^80 <= 1 - 2^-40 in doubles. The squared lengths are sums of integers below 2^53 there, hence exact; the
+four roundings of the test err by less than 2^-50, so that the square is at most 2^80: sensitivity 2^40 under add-remove. Under substitute
+the triangle inequality gives 2^41, and no smaller factor holds: two records with opposite saturated scores and no information (|r| near 1,
+h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
+
+The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
+counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of other families, one number to which a record
+adds from 0 to 1: it moves by 1 under both relations.
+
+Float steps are elementwise, column by column; a record's integers must not depend on its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt, sqrt
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.rows import BITS, BOUND, aligned, pieces, round_within
+from confide.aggregates.scores.fisher_families import LOGIT, Family
+from confide.aggregates.scores.score_rows import InCoordinates, cell_among
+from confide.aggregates.whitened_rows import Frame
+from confide.errors import PlanError
+from confide.protocol import Gram, Total
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = [
+    "CROSS",
+    "INFORMATION_CELLS",
+    "Excess",
+    "FisherRows",
+    "FisherScores",
+    "FisherSum",
+    "InformationIndices",
+    "SumAndExcess",
+]
+
+Array = NDArray[np.float64]
+
+#: c: 2 c^2 <= 2^40.
+CROSS = 741_455
+#: Cells of the histogram of N^2, between edges k 2^(j/2) for j from -4 to 20.
+INFORMATION_CELLS = 26
+_EXPONENTS = range(-4, 21)
+# What a joint square may be at most, in units of its bound.
+_WITHIN = 1 - 2.0**-40
+
+
+class _Parts(NamedTuple):
+    """u (k, records); h, r, N (records,); which records count (None: all); m (records,)."""
+
+    u: Array
+    information: Array
+    residual: Array
+    size: Array
+    keep: NDArray[np.bool_] | None
+    most: Array
+
+
+@dataclass(frozen=True)
+class _AtLine(InCoordinates):
+    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record."""
+
+    design: Design
+    frame: Frame | None = None
+    alpha: float = 1.0
+    bound: float = 1.0
+    family: Family = LOGIT
+
+    def at(self, frame: Frame, alpha: float, bound: float) -> Self:
+        """The map in the coordinates and at the line of a frame."""
+        return replace(self, frame=frame, alpha=float(alpha), bound=float(bound))
+
+    @property
+    def width(self) -> int:
+        return self.features
+
+    @property
+    def digest(self) -> str:
+        # the frame, D and a cut are left out: the bounds hold for any, and the plan does not know them yet
+        own = [] if self.family == LOGIT else [self.family.name]
+        return digest([type(self).__name__, self.design.to_dict(), *own])
+
+    @property
+    def reach(self) -> float:
+        """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
+        return (1 << BITS) - sqrt(self.features) / 2 - 1
+
+    def parts(self, codes: Array, out: Array | None = None) -> _Parts:
+        """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
+        terms, keep = self.design.codes(codes)
+        steps = self.design.response.steps - 1
+        rows = self.coordinates(terms, out)
+        u = rows[:-1]
+        # the last row of the coordinates is t - z'theta, t = 2 c/steps - 1
+        eta = terms[-1] * (2.0 / steps)
+        eta -= 1.0
+        eta -= rows[-1]
+        h, r, most = self.family.parts(eta, terms[-1], steps)
+        square = np.zeros(len(h))
+        product = np.empty(len(h))
+        for row in u:
+            np.multiply(row, row, out=product)
+            square += product
+        size = h * square
+        size *= self.alpha
+        size *= size
+        np.multiply(most, most, out=product)
+        product *= square
+        size += product
+        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most)
+
+    def weights(self, size: Array) -> Array:
+        """w = min(1, D/N)."""
+        return np.asarray(self.bound / np.maximum(size, self.bound))
+
+
+@dataclass(frozen=True)
+class FisherRows(_AtLine):
+    """One record as (a, b), 2 k rows of integers, with |a|^4 + 2 c^2 |b|^2 <= 2^80."""
+
+    #: |a|^2 + |b|^2 <= 2^40 (x + 1 - x^2) (1 + 2^-20) with x = |a|^2/2^40, at most 5/4 of 2^40.
+    l2_squared: int = field(default=BOUND + BOUND // 4 + (BOUND >> 19), init=False)
+
+    @property
+    def width(self) -> int:
+        return 2 * self.features
+
+    @property
+    def l1(self) -> int:
+        return isqrt(self.width * self.l2_squared) + 1
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """(S^2, S'): steps in one unit of A and of g."""
+        return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
+
+    def __call__(self, codes: Array) -> Array:
+        whole = np.empty((self.width, codes.shape[1]))
+        with np.errstate(all="ignore"):
+            for piece, rows, _ in self.by_piece(codes):
+                whole[:, piece] = rows
+        return whole
+
+    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
+        """Rows and parts of some records after the other, few enough to stay near the processor.
+
+        Each is overwritten by the next, and u and h of the parts are used up.
+        """
+        k, (gram, cross) = self.features, self.steps
+        room = aligned(2 * k + 1)
+        for piece in pieces(codes.shape[1]):
+            own = room[:, : piece.stop - piece.start]
+            parts = self.parts(codes[:, piece], own[k:])
+            u, h, r, size, keep, _ = parts
+            w = self.weights(size)
+            h *= w
+            h *= gram
+            np.sqrt(h, out=h)
+            w *= r
+            w *= cross
+            if keep is not None:
+                h *= keep
+                w *= keep
+            np.multiply(u, h, out=own[:k])
+            np.multiply(u, w, out=own[k:-1])
+            yield piece, _jointly_within(own[:-1]), parts
+
+
+def _jointly_within(rows: Array) -> Array:
+    """Round (a, b) to integers in place and enforce the joint bound for every column, whatever the entries are."""
+    np.rint(rows, out=rows)
+    # "not <=" rather than ">": a NaN must count as out of bounds
+    bad = ~(_joint_square(rows) <= _WITHIN)
+    if bad.any():
+        most = 2.0 ** (BITS + 1)
+        cut = np.clip(np.nan_to_num(rows[:, bad], nan=0.0, posinf=most, neginf=-most), -most, most)
+        while (over := _joint_square(cut) > _WITHIN).any():
+            cut[:, over] = np.trunc(cut[:, over] * (1 - 2.0**-10))
+        rows[:, bad] = cut
+    return rows
+
+
+def _joint_square(rows: Array) -> Array:
+    """(|a|^2/2^40)^2 + 2 c^2 |b|^2/2^80 of each column."""
+    k = len(rows) // 2
+    a = np.einsum("ij,ij->j", rows[:k], rows[:k])
+    a *= 1.0 / BOUND
+    a *= a
+    b = np.einsum("ij,ij->j", rows[k:], rows[k:])
+    b *= 2.0 * CROSS**2 / BOUND**2
+    a += b
+    return np.asarray(a)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Rows that are integers already: what the sums below add up."""
+
+    width: int
+    columns: tuple[str, ...] = ()
+    l1: int = 0
+    l2_squared: int = 2 * BOUND
+    digest: str = ""
+
+    def __call__(self, rows: Array) -> Array:
+        return rows
+
+
+@dataclass(frozen=True)
+class FisherSum:
+    """[[sum a a', c sum b], [c sum b', 0]], shape (k + 1, k + 1), symmetric: sensitivity 2^40, under substitute 2^41."""
+
+    map: FisherRows
+    norm: str = field(default="frobenius", init=False)
+
+    @property
+    def _k(self) -> int:
+        return self.map.features
+
+    @cached_property
+    def _sums(self) -> tuple[Gram, Total]:
+        return Gram(_Given(self._k), entry_bits=BITS), Total(_Given(self._k))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self._k + 1, self._k + 1)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(BOUND) ** 2 * (4 if relation == "substitute" else 1)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        # |M|_1 <= (k + 1) |M|_F
+        return (self._k + 1) * Fraction(BOUND) * (2 if relation == "substitute" else 1)
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """Squared changes in the Frobenius norm when the record with the row `own` gives way to each of `rows`."""
+        k, own = self._k, own[:, None]
+        inner = (own[:k] * rows[:k]).sum(axis=0)
+        gram = (rows[:k] * rows[:k]).sum(axis=0) ** 2 + (own[:k] * own[:k]).sum(axis=0) ** 2 - 2 * inner**2
+        return gram + 2 * CROSS**2 * ((rows[k:] - own[k:]) ** 2).sum(axis=0)
+
+    def zero(self) -> Any:
+        gram, cross = self._sums
+        return gram.zero(), cross.zero()
+
+    def update(self, state: Any, codes: Array) -> Any:
+        with np.errstate(all="ignore"):
+            for _, rows, _ in self.map.by_piece(codes):
+                state = self.added(state, rows)
+        return state
+
+    def added(self, state: Any, rows: Array) -> Any:
+        """The state with rows of the map added."""
+        gram, cross = self._sums
+        return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
+
+    def merge(self, a: Any, b: Any) -> Any:
+        gram, cross = self._sums
+        return gram.merge(a[0], b[0]), cross.merge(a[1], b[1])
+
+    def value(self, state: Any) -> NDArray[Any]:
+        gram, cross = self._sums
+        whole = np.zeros(self.shape, dtype=object)
+        whole[:-1, :-1] = gram.value(state[0])
+        whole[:-1, -1] = whole[-1, :-1] = CROSS * cross.value(state[1])
+        return whole
+
+
+@dataclass(frozen=True)
+class FisherScores(_AtLine):
+    """One record as rint(S' w r u), |b|^2 <= 2^40: its Gram matrix is the meat of a robust covariance."""
+
+    l2_squared: int = field(default=BOUND, init=False)
+
+    @property
+    def steps(self) -> float:
+        """S': integer steps in one unit of w r u."""
+        return self.reach / self.bound
+
+    def __call__(self, codes: Array) -> Array:
+        k = self.features
+        whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
+        with np.errstate(all="ignore"):
+            for piece in pieces(codes.shape[1]):
+                u, _, r, size, keep, _ = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                r *= self.weights(size)
+                r *= self.steps
+                if keep is not None:
+                    r *= keep
+                np.multiply(u, r, out=whole[:, piece])
+                round_within(whole[:, piece])
+        return whole
+
+
+@dataclass(frozen=True)
+class InformationIndices(_AtLine):
+    """The cell of N^2 among public edges k 2^(j/2), j = -4..20, from 1 on, and 0 for a record that is dropped."""
+
+    width: int = field(default=1, init=False)
+    cells: int = field(default=INFORMATION_CELLS, init=False)
+    l1: int = field(default=INFORMATION_CELLS, init=False)
+    l2_squared: int = field(default=INFORMATION_CELLS**2, init=False)
+
+    @property
+    def edges(self) -> Array:
+        """Of N^2, (25,)."""
+        return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
+
+    def __call__(self, codes: Array) -> Array:
+        with np.errstate(all="ignore"):
+            size, keep = self.parts(codes)[3:5]
+            size *= size
+        cell = cell_among(self.edges.tolist(), size)
+        if keep is not None:
+            cell *= keep
+        return np.asarray(cell[None, :])
+
+
+@dataclass(frozen=True)
+class Excess(_AtLine):
+    """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
+    logit, |r|/m of other families (`mechanisms.fisher_families`).
+
+    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
+    is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
+    """
+
+    width: int = field(default=1, init=False)
+    l1: int = field(default=BOUND, init=False)
+    l2_squared: int = field(default=BOUND**2, init=False)
+
+    def __call__(self, codes: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.beyond(self.parts(codes))
+
+    def beyond(self, parts: _Parts) -> Array:
+        """The same from the parts, whose r and N are used up."""
+        size, keep = parts.size, parts.keep
+        size /= self.bound
+        size -= 1.0
+        # fmin: what is no number counts as far out
+        np.fmin(size, 1.0, out=size)
+        np.maximum(size, 0.0, out=size)
+        size *= self.family.missed(parts.residual, parts.most)
+        np.fmin(size, 1.0, out=size)
+        size *= float(BOUND)
+        np.rint(size, out=size)
+        if keep is not None:
+            size *= keep
+        return size[None, :]
+
+
+@dataclass(frozen=True)
+class SumAndExcess:
+    """`FisherSum` and the total of an `Excess` at the same line, from one look at each record; `split` gives the two, to the bit.
+
+    For the pass alone: what is planned and drawn are the two statistics, each with its own sensitivity.
+    """
+
+    sums: FisherSum
+    excess: Excess
+    norm: str = field(default="none", init=False)
+
+    @property
+    def map(self) -> FisherRows:
+        return self.sums.map
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.sums.shape[0] ** 2 + 1,)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        raise PlanError("a joint sum has no sensitivity of its own; draw its two parts as they were planned")
+
+    sensitivity_l1 = sensitivity_squared
+
+    @cached_property
+    def _total(self) -> Total:
+        return Total(_Given(1, l2_squared=self.excess.l2_squared), nonnegative=True)
+
+    def zero(self) -> Any:
+        return self.sums.zero(), self._total.zero()
+
+    def update(self, state: Any, codes: Array) -> Any:
+        sums, total = state
+        with np.errstate(all="ignore"):
+            for _, rows, parts in self.map.by_piece(codes):
+                sums = self.sums.added(sums, rows)
+                total = self._total.update(total, self.excess.beyond(parts))
+        return sums, total
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return self.sums.merge(a[0], b[0]), self._total.merge(a[1], b[1])
+
+    def value(self, state: Any) -> NDArray[Any]:
+        return np.append(self.sums.value(state[0]).ravel(), self._total.value(state[1]))
+
+    def split(self, value: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What the two statistics would have given."""
+        return value[:-1].reshape(self.sums.shape), value[-1:]

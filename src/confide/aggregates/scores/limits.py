@@ -1,0 +1,346 @@
+"""Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
+
+A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
+excess, sum (|v r| - R)^+, is .3 of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
+least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
+
+Few records far out decide the bias. k of them at size S are cut by k (S - R) and add sqrt(k) S to b's own sd, so that five to ten already
+shift an interval by its length; and a noisy count sees k above k_0 only, some sds of its noise. One cell has the least noise: a sum of m
+cells has sqrt(m) times as much. So the histogram has fine cells up to the least limit R_0, which only measure, and beyond it cells three
+times as wide, where what counts is whether anybody is there. Records in such a cell are believed from an error of 5 % on: where there are
+none that costs width in one release of twenty, up to noise as large as b's own sd. More is asked before a limit may cost more. The
+squares that the meat's limit cuts off there are added to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.rows import Box
+from confide.aggregates.scores.metric import Layout
+from confide.aggregates.whitened_rows import Frame
+from confide.schema import Design
+
+__all__ = [
+    "CERTAIN",
+    "LEVERAGE_EDGES",
+    "OUTER",
+    "USUAL_INDEX",
+    "Levels",
+    "Limits",
+    "Maxima",
+    "Sizes",
+    "Tail",
+    "public_maxima",
+    "score_edges",
+]
+
+Array = NDArray[np.float64]
+
+#: Edges of the histogram of |v|, in sqrt(F2).
+LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)
+# Edges of the histogram of |v r| in typical sizes, sigma sqrt(F2): fine ones, and beyond the least limit so many, each three times as far.
+_FINE = tuple(2.0 ** (k / 2) for k in range(-4, 17))
+_WIDER = 3.0
+#: How many edges of the histogram of |v r| are wide ones.
+OUTER = 4
+
+# How fast tails are taken to fall beyond the last edge that can be counted; for the meat, whose square weighs them more, slower.
+USUAL_INDEX, _MEAT_INDEX = 3.5, 3.0
+#: Records are taken to lie beyond an edge where their noisy count is above this many sds of its noise; beyond the third of the outer
+#: edges, where one record weighs most, above the second.
+CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
+# Of scores: a lump far out that is missed costs the interval, one that is not there only width. So less is asked where the limit costs
+# no more noise on b than so many sds of its sampling, and more where it costs more. The first is an error of 5 % where nobody is.
+# The fine edges are many, and little is lost beyond them: there the second is the least.
+_LIKELY, _SEEN = 1.6, 2.25
+_STEPS = ((_LIKELY, 1.0), (_SEEN, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
+# The least limit: noise of b in its own sds, and in typical sizes. (This and _BIAS: widths on the designs of benchmarks/least_squares.py.)
+_LEAST_NOISE, _LEAST_SIZE = 0.4, 3.0
+# Nor do the outer edges begin before so many typical sizes: few scores of ordinary skewed errors are beyond, and what they lose is little.
+_OUTER_SIZE = 5.0
+# The rounds overstate sigma where their noise is large, up to twice.
+_TRUSTED = 0.5
+# Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
+_BIAS, _UNLIMITED = 0.3, 1.1
+# Public combinations of levels and corners of numeric features that are gone through one by one.
+_COMBINATIONS, _CORNERS = 3_000, 6
+
+
+@dataclass(frozen=True)
+class Maxima:
+    """What no record of the public box exceeds: |v|^2, |v| |r| and |r|."""
+
+    leverage: float
+    score: float
+    residual: float
+
+
+def public_maxima(design: Design, layout: Layout, frame: Frame) -> Maxima:
+    """`Maxima` of the frame's coordinates and line.
+
+    |v|^2 and |r| are largest at corners of the box; the levels of a factor exclude each other. Where the corners are too many each
+    coordinate of v is bounded by itself.
+    """
+    public_middle, public_half = Box.of(design).arrays
+    middle, half = frame.box.arrays
+    centre = np.concatenate([[1.0], (public_middle - middle) / half])
+    radius = np.concatenate([[0.0], public_half / half])
+    starts, rest = _level_rows(layout, centre, radius)
+    coordinates = np.column_stack([frame.matrix, frame.line])
+    signs = np.array(list(product((-1.0, 1.0), repeat=len(rest)))) if len(rest) <= _CORNERS else None
+    longest, far = np.zeros(len(starts)), np.zeros(len(starts))
+    numeric = [1 + j for j in rest]
+    if signs is None:
+        at = starts @ coordinates
+        reach = radius[numeric] @ np.abs(coordinates[numeric])
+        longest = ((np.abs(at) + reach)[:, :-1] ** 2).sum(axis=1)
+        far = np.abs(at[:, -1]) + reach[-1]
+    else:
+        moves = (signs * radius[numeric]) @ coordinates[numeric]
+        for i, start in enumerate(starts @ coordinates):
+            corners = start + moves
+            longest[i] = (corners[:, :-1] ** 2).sum(axis=1).max()
+            far[i] = np.abs(corners[:, -1]).max()
+    # a hair more, for the floats and the grid
+    hair = 1 + 1e-6
+    residual = (1 + far) * hair
+    return Maxima(
+        float(longest.max() * hair**2),
+        float((np.sqrt(longest) * hair * residual).max()),
+        float(residual.max()),
+    )
+
+
+def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tuple[int, ...]]:
+    """z at every combination of levels with all other features at the middle of their box; the terms that are still free."""
+    places = [(-1, *range(len(factor))) for factor in layout.factors]
+    if np.prod([float(len(place)) for place in places]) > _COMBINATIONS:
+        return centre[None, :], tuple(range(layout.terms))
+    rows = np.tile(centre, (int(np.prod([len(place) for place in places])), 1))
+    for row, chosen in zip(rows, product(*places), strict=True):
+        for factor, level in zip(layout.factors, chosen, strict=True):
+            for k, j in enumerate(factor):
+                row[1 + j] += radius[1 + j] * (1.0 if k == level else -1.0)
+    return rows, layout.numeric
+
+
+def score_edges(typical: float, count: float, coordinates: int, mu: float) -> tuple[float, ...]:
+    """Edges of the histogram of |v r|, the last `OUTER` of them from about the least limit on.
+
+    typical: sigma sqrt(F2); count: of records; coordinates p; mu: of b for one record.
+
+    >>> [round(edge, 2) for edge in score_edges(1.0, 2_000.0, 3, 0.5)[-5:]]
+    [4.0, 5.16, 15.49, 46.48, 139.43]
+    """
+    first = max(_OUTER_SIZE, _LEAST_NOISE * min(mu, 1.0) * sqrt(count / coordinates))
+    return tuple(
+        typical * edge for edge in (*(e for e in _FINE if e < first), *(first * _WIDER**k for k in range(OUTER)))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """A noisy histogram of sizes: counts (k + 1,), edges (k,), the sd of a count's noise, from how many sds on records are believed, and
+    how many of the last edges are outer ones, beyond which one cell alone is asked.
+    """
+
+    counts: Array
+    edges: Array
+    sd: float
+    believed: float = CERTAIN
+    outer: int = 0
+
+    @property
+    def beyond(self) -> Array:
+        """The noisy count of records beyond each edge, (k,)."""
+        return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
+
+    @property
+    def noise(self) -> Array:
+        """The sd of `beyond`, (k,)."""
+        return np.asarray(np.sqrt(np.arange(len(self.edges), 0, -1)) * self.sd)
+
+    @property
+    def first(self) -> int:
+        """The place of the first outer edge."""
+        return len(self.edges) - self.outer
+
+    @property
+    def reliable(self) -> Array:
+        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too.
+
+        Far out, records may fill one cell alone.
+        """
+        seen = self.beyond / self.noise
+        seen[self.first :] = np.maximum(seen[self.first :], self.counts[self.first + 1 :] / self.sd)
+        own = seen >= self.believed
+        if self.outer:
+            own[: self.first] &= seen[: self.first] >= _SEEN
+            own[self.first + 2 :] &= seen[self.first + 2 :] >= _BEYOND_DOUBT
+        return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
+
+    def unfinished(self, size: float) -> bool:
+        """Whether records are certain beyond the edge next to `size`, so that more may lie farther out."""
+        place = int(np.argmin(np.abs(np.log(self.edges / size))))
+        return bool(replace(self, believed=CERTAIN).reliable[place])
+
+    def excess(self, limit: float, power: float, index: float, top: float) -> float:
+        """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
+        total = 0.0
+        last = -1
+        for k, (edge, reliable) in enumerate(zip(self.edges, self.reliable, strict=True)):
+            if not reliable:
+                break
+            if edge <= limit:
+                last = k
+            else:
+                # the middle of the cell; of the last one that of a cell like the one before
+                wide = self.edges[k + 1] / edge if k + 1 < len(self.edges) else edge / self.edges[k - 1]
+                size = max(((1 + wide) / 2 * edge) ** power - limit**power, 0.0)
+                total += max(float(self.counts[k + 1]), 0.0) * size
+        if last >= 0:
+            edge = float(self.edges[last])
+            reach = max(top**power - limit**power, 0.0)
+            if index > power:
+                reach = min(reach, edge**power * power / (index - power) * (edge / limit) ** (index - power))
+            total += max(self._beyond(last), 0.0) * reach
+        return total
+
+    def _beyond(self, place: int) -> float:
+        """How many records lie beyond an edge: beyond an outer one at least those of the next cell, which alone may have shown them."""
+        return float(max(self.beyond[place], self.counts[place + 1] if place >= self.first else self.beyond[place]))
+
+    def root_mean_square(self, count: float, top: float) -> float:
+        """Of the sizes, from the cells above their noise; at most `top`."""
+        middles = np.concatenate(
+            [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [1.2 * self.edges[-1]]]
+        )
+        # a noisy cell far out weighs much: only those before which records are certain
+        certain = np.concatenate([[True], replace(self, believed=CERTAIN).reliable])
+        seen = np.where(certain & (self.counts > 2 * self.sd), self.counts, 0.0)
+        return min(sqrt(float(seen @ middles**2) / count), top)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """mu of each part for one record, as its noise is: the bound of a record's part over the sd."""
+
+    gram: float
+    cross: float
+    square: float
+    meat: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """R, R_A, R_M and the reach of q, with what they rest on.
+
+    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise; cut: about
+    what R_M takes from each coordinate of the meat.
+    """
+
+    score: float
+    leverage: float
+    meat: float
+    square: float
+    kappa: float
+    sampling: float
+    scale: float
+    cut: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima."""
+
+    weights: Array
+    sigma: float
+    count: float
+    tail: Tail
+    leverage: Tail | None
+    maxima: Maxima
+    levels: Levels
+
+    def limits(self, rare: float | None = None, *, unlimited: bool = False) -> Limits:
+        """The limits. rare: the noisy number of records with the rarer of two public values of the response, None for other responses;
+        unlimited: nothing is limited but what the meat and q measure.
+        """
+        size = float(self.weights.sum())
+        typical = self.sigma * sqrt(size)
+        # the histogram measures what the rounds only guess
+        seen = max(self.tail.root_mean_square(self.count, self.maxima.score), _TRUSTED * typical)
+        typical, scale = min(typical, seen), seen / sqrt(size)
+        sampling = scale * sqrt(size / len(self.weights)) * sqrt(self.count)
+        leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
+        score = self._score(typical, sampling)
+        if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:
+            score = max(score, min(self.maxima.score, self.maxima.residual * sqrt(leverage)))
+        score = self.maxima.score if unlimited else self._or_none(score, sampling)
+        square = min(scale * sqrt(max(36.0, 0.1 * self.levels.square * self.count)), self.maxima.residual)
+        if score >= self.maxima.score:
+            square = self.maxima.residual
+        meat = self._meat(typical, sampling, score)
+        return Limits(score, leverage, meat, square, kappa, sampling, scale, self._cut_squares(meat))
+
+    def _cut_squares(self, meat: float) -> float:
+        """Of the squares of scores, those beyond the meat's limit, by coordinate, where an outer cell is likely not empty.
+
+        A tail that ends before is drawn too far by any power, and the meat holds most of it.
+        """
+        likely = replace(self.tail, believed=_LIKELY)
+        if not likely.reliable[likely.first :].any():
+            return 0.0
+        return likely.excess(meat, 2.0, USUAL_INDEX, self.maxima.score) / len(self.weights)
+
+    def _or_none(self, score: float, sampling: float) -> float:
+        """The largest score of the public box in place of the limit, where that is cheap."""
+        top, mu = self.maxima.score, self.levels.cross
+        cheap = sqrt((top / mu) ** 2 + sampling**2) <= _UNLIMITED * sqrt((score / mu) ** 2 + sampling**2)
+        return top if cheap else min(score, top)
+
+    def _score(self, typical: float, sampling: float) -> float:
+        """R: what is believed counts up to a width that is afforded, what is certain at any."""
+        mu = self.levels.cross
+        limit = max(_LEAST_SIZE * typical, _LEAST_NOISE * min(mu, 1.0) * sampling)
+        for believed, afforded in reversed(_STEPS):
+            wanted = self._enough(limit, sampling, replace(self.tail, believed=believed))
+            limit = max(limit, min(wanted, afforded * mu * sampling))
+        return limit
+
+    def _enough(self, limit: float, sampling: float, tail: Tail) -> float:
+        """The smallest limit from here on whose excess is a small part of the sd of b."""
+        mu, top = self.levels.cross, self.maxima.score
+        while limit < top and tail.excess(limit, 1.0, USUAL_INDEX, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
+            limit *= 2**0.25
+        return min(limit, top)
+
+    def _leverage(self, size: float) -> tuple[float, float]:
+        """(R_A, kappa)."""
+        top = self.maxima.leverage
+        gram = float((1 / self.weights).max() * (1 / self.weights).sum())
+        most = min(max(2 * size, 0.35 * self.count * self.levels.gram / sqrt(2 * gram)), top)
+        cap = min(2 * size, most)
+        while cap < most and self._cut(cap) > 0.05 * self.count * size:
+            cap = min(cap * 2**0.5, most)
+        if cap >= top:
+            return top, 0.0
+        return cap, self._cut(cap) / (self.count * size)
+
+    def _cut(self, cap: float) -> float:
+        assert self.leverage is not None
+        return self.leverage.excess(sqrt(cap), 2.0, USUAL_INDEX, sqrt(self.maxima.leverage))
+
+    def _meat(self, typical: float, sampling: float, score: float) -> float:
+        variance = sampling**2 + (score / self.levels.cross) ** 2
+        most = min(max(2.5 * typical, sqrt(0.25 * self.levels.meat * variance)), score)
+        limit = min(2.5 * typical, most)
+        aim = 0.02 * len(self.weights) * variance
+        while limit < most and self.tail.excess(limit, 2.0, _MEAT_INDEX, self.maxima.score) > aim:
+            limit = min(limit * 2**0.25, most)
+        return limit

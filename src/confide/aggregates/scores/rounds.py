@@ -1,0 +1,155 @@
+"""One round of noisy residual moments: its numbers in its own units, and its plain and its shrunken solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.blocks import BlockGram, multipliers
+from confide.aggregates.rows import Box
+from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
+from confide.aggregates.whitened_rows import Frame, WhitenedRows
+from confide.protocol import Noisy
+from confide.schema import Design
+
+__all__ = ["Round", "first_round", "first_variance", "last_round", "round_names", "shrunken", "split_of"]
+
+Array = NDArray[np.float64]
+
+# How a round splits between Gram matrix, cross products and square; one proved split for substitute, where cross products cost more.
+_EARLY = (Fraction(45, 100), Fraction(45, 100), Fraction(10, 100))
+_LAST = (Fraction(25, 100), Fraction(70, 100), Fraction(5, 100))
+_SUBSTITUTE = (Fraction(15, 100), Fraction(247, 1000), Fraction(5, 100))
+
+
+def split_of(relation: str, *, last: bool) -> tuple[Fraction, Fraction, Fraction]:
+    """The shares of a round's budget for A, b and q."""
+    if relation == "substitute":
+        return _SUBSTITUTE
+    return _LAST if last else _EARLY
+
+
+def round_names(rounds: int) -> tuple[str, ...]:
+    """The names of the rounds: "round 1" to "round 3" of the long branch, "short round 1" and "short round 2" of the other."""
+    return tuple(f"{'short ' if rounds == 2 else ''}round {k + 1}" for k in range(rounds))
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a round released, in its own units: A (p, p), b (p,), q, their noise sds, and the frame and cap it was taken in."""
+
+    gram: Array
+    cross: Array
+    square: float
+    sd_gram: float
+    sd_cross: float
+    sd_square: float
+    frame: Frame
+    cap: float
+
+    @classmethod
+    def decoded(cls, noisy: Noisy, statistic: BlockGram, frame: Frame, cap: float) -> Round:
+        """From integers in steps."""
+        rows = statistic.map
+        assert isinstance(rows, WhitenedRows)
+        u, r = float(rows.at(frame, cap).steps), float(rows.response_steps)
+        a, b, c = (float(x) for x in statistic.blocks)
+        values, sd = noisy.decode(), sqrt(noisy.variance)
+        return cls(
+            gram=values[:-1, :-1] / (a * u * u),
+            cross=values[:-1, -1] / (b * u * r),
+            square=float(values[-1, -1] / (c * r * r)),
+            sd_gram=sd / (a * u * u),
+            sd_cross=sd / (sqrt(2) * b * u * r),
+            sd_square=sd / (c * r * r),
+            frame=frame,
+            cap=cap,
+        )
+
+    @property
+    def axis(self) -> Array:
+        """e with e'u = 1 for every record, T^{-1} e_0, shape (p,)."""
+        p = len(self.cross)
+        return np.asarray(np.linalg.solve(self.frame.matrix, np.eye(p)[0]))
+
+    @property
+    def count(self) -> float:
+        """The noisy weighted count of records, at least 1."""
+        return max(float(self.axis @ self.gram @ self.axis), 1.0)
+
+    @property
+    def largest(self) -> float:
+        """What no residual variance exceeds, in units of rho^2: half the response's range squared, and 1 at least."""
+        return max(1.0, 1 / self.frame.rho**2)
+
+    @property
+    def gram_noise(self) -> float:
+        """About the operator norm of the noise of A."""
+        return self.sd_gram * sqrt(2 * len(self.cross))
+
+    def residual_variance(self, delta: Array) -> float:
+        """An upper guess of the residual variance at delta, in units of rho^2: the residual sum of squares plus one noise sd."""
+        rss = self.square - 2 * float(delta @ self.cross) + float(delta @ self.gram @ delta)
+        size = float(delta @ delta)
+        noise = sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + self.sd_gram**2 * size**2)
+        return float(np.clip((max(rss, 0.0) + noise) / self.count, 1e-4, self.largest))
+
+    def system(self, s2: float, *, free: bool) -> NoisySystem:
+        """The noisy normal equations of the correction delta."""
+        return NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2, free)
+
+
+def shrunken(
+    system: NoisySystem, round_: Round, generator: np.random.Generator, offset: Array | None = None, basis: Any = None
+) -> tuple[Array, float]:
+    """(delta, s2): the shrunken correction of a round and its residual variance; the noisy system may be a reduced one.
+
+    offset, basis: delta = offset + basis psi when `system` is in psi, with orthonormal columns of the basis.
+    """
+    solution = np.zeros(len(system.cross))
+    delta = np.zeros(len(round_.cross))
+    for _ in range(1 if len(round_.cross) > 40 else 2):
+        solution, _ = wiener(system, choose_prior(system, generator))
+        delta = solution if basis is None else (0.0 if offset is None else offset) + basis @ solution
+        system = replace(system, s2=round_.residual_variance(delta))
+    return delta, system.s2
+
+
+def first_variance(round_: Round) -> float:
+    """The residual variance to begin with, in units of rho^2."""
+    count = round_.count
+    return float(np.clip(max(round_.square, 0.02 * count) / count, 1e-4, 1.0))
+
+
+def first_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
+    """The first round of a release: moments of (z, t) themselves, whose residuals are clipped by the response's bounds alone."""
+    long = round_names(3)
+    names = long if long[0] in statistics else round_names(2)
+    box = np.asarray(public["box"], dtype=np.float64)
+    frame = Frame.start(Box(tuple(map(float, box[0])), tuple(map(float, box[1]))))
+    planned = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=False)))
+    return Round.decoded(statistics[names[0]], planned, frame, float(np.asarray(public["cap"])[0]))
+
+
+def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
+    """The round that an interval is read from: of a release's statistics and public numbers.
+
+    Raises `KeyError` when the release ended with a descent, which has no rounds.
+    """
+    long = round_names(3)[-1]
+    name = long if long in statistics else round_names(2)[-1]
+    box = np.asarray(public["box"], dtype=np.float64)
+    frame = Frame.of(
+        Box(tuple(map(float, box[0])), tuple(map(float, box[1]))),
+        np.asarray(public["transform"])[-1],
+        np.asarray(public["theta"])[-1],
+        float(np.asarray(public["rho"])[-1]),
+    )
+    planned = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=True)))
+    return Round.decoded(statistics[name], planned, frame, float(np.asarray(public["cap"])[-1]))

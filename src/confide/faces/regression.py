@@ -1,0 +1,130 @@
+"""The three steps in one call, for a steward who is also the analyst."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from confide import gate
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.methods.regression.likelihood.logistic import Logistic
+from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
+from confide.methods.regression.likelihood.poisson import Poisson
+from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
+from confide.protocol import Noise, Source
+from confide.protocol.allowance import checked_privacy
+from confide.regression import SSP2, LinearEstimates
+from confide.schema.schema import near_match
+
+__all__ = ["linear_regression", "logistic_regression", "poisson_regression"]
+
+_OWN = ("privacy", "ledger", "noise", "n")
+_LEFT_OUT: Any = object()  # None means: charge no ledger
+
+
+def linear_regression(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = _LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+    **settings: Any,
+) -> LinearEstimates:
+    """Plan, release and infer a linear regression; `settings` are those of `confide.regression.SSP2`.
+
+    privacy and ledger have no default: whoever wants no ledger writes ledger=None. The release itself is not kept: to
+    publish it, call `confide.release` and `confide.infer`. Errors are theirs.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = cf.linear_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)
+    >>> result.status
+    'ok'
+    """
+    _check("linear_regression", SSP2, privacy, ledger, settings)
+    result: LinearEstimates = _answer(SSP2(formula, **settings), data, privacy, ledger, noise, n)
+    return result
+
+
+def logistic_regression(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = _LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+    **settings: Any,
+) -> LogisticEstimates:
+    """Plan, release and infer a logistic regression; `settings` are those of `confide.regression.Logistic`.
+
+    The outcome is a categorical column of two levels or one between 0 and 1. privacy: any request, or what another mechanism takes.
+    privacy and ledger have no default: whoever wants no ledger writes ledger=None. Errors are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Categorical(["no", "yes"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = logistic_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)
+    >>> result.status, result.levels
+    ('ok', ('no', 'yes'))
+    """
+    _check("logistic_regression", Logistic, privacy, ledger, settings)
+    result: LogisticEstimates = _answer(Logistic(formula, **settings), data, privacy, ledger, noise, n)
+    return result
+
+
+def poisson_regression(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = _LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+    **settings: Any,
+) -> PoissonEstimates:
+    """Plan, release and infer a Poisson regression; `settings` are those of `confide.regression.Poisson`.
+
+    The outcome is a count, declared as Integer(0, most). privacy and ledger have no default: whoever wants no ledger writes ledger=None.
+    Errors are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 6)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = poisson_regression("visits ~ x", data, privacy=cf.GDP(1.0), ledger=None)
+    >>> result.status, list(result.rate_ratios().columns)
+    ('ok', ['rate_ratio', 'low', 'high'])
+    """
+    _check("poisson_regression", Poisson, privacy, ledger, settings)
+    result: PoissonEstimates = _answer(Poisson(formula, **settings), data, privacy, ledger, noise, n)
+    return result
+
+
+def _answer(
+    method: Any, data: Source, privacy: Guarantee | None, ledger: Ledger | None, noise: Noise | None, n: int | None
+) -> Any:
+    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+
+
+def _check(
+    verb: str, method: type[Any], privacy: Guarantee | None, ledger: Ledger | None, settings: dict[str, Any]
+) -> None:
+    """Refuse a call without privacy or ledger, and options that the method does not have."""
+    checked_privacy(privacy)
+    if ledger is _LEFT_OUT:
+        raise PlanError(
+            "ledger was left out: say which ledger is charged, or that none is; write "
+            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
+    known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")
+    for name in settings:
+        if name not in known:
+            raise PlanError(
+                f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
+                f'{", ".join((*_OWN, *known))}; write {verb}("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)'
+            )

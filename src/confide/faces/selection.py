@@ -1,0 +1,54 @@
+"""Private selection: the best of several candidates, in one call. `Select` is the method behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.methods.selection.candidates import register_loss
+from confide.methods.selection.method import Select
+from confide.protocol import Noise, Source
+from confide.results import Estimates
+
+__all__ = ["Select", "register_loss", "select"]
+
+_LEFT_OUT: Any = object()  # None means: charge no ledger
+
+
+def select(
+    candidates: Sequence[Any],
+    score: Any,
+    data: Source,
+    *,
+    privacy: Guarantee,
+    ledger: Ledger | None = _LEFT_OUT,
+    runs: Any = None,
+    clip: float | None = None,
+    holdout: float = 0.25,
+    n: int | None = None,
+    noise: Noise | None = None,
+) -> Estimates:
+    """Plan, release and infer `Select(candidates, score, ...)` in one call; privacy and ledger have no default.
+
+    The release itself is not kept: to publish it call `confide.release(Select(...), ...)`. Errors are those of both.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> tried = [cf.regression.SSP("y ~ x", leverage_cap=cap) for cap in (1.2, 1.4, 1.6, 2.0)]
+    >>> best = select(tried, "squared_error", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None)
+    >>> best.flags
+    ('no_interval', 'selected')
+    """
+    from confide import gate  # here, because the gate is slow to load and a plan does without it
+
+    if ledger is _LEFT_OUT:
+        raise PlanError(
+            "ledger was left out: say which ledger is charged, or that none is; write "
+            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
+    method = Select(candidates, score, runs, clip, holdout)
+    return method.infer(gate.release(method, data, privacy, ledger=ledger, n=n, noise=noise))

@@ -1,0 +1,1 @@
+"""The methods, one folder a family; families never import each other."""

@@ -1,0 +1,1 @@
+"""Classes: means by class and the classifiers that read them."""

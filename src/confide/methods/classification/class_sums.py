@@ -1,0 +1,169 @@
+"""Class sums: means and shares of classes with intervals, and the classifier that they make, from one Gaussian release.
+
+Estimates the share of each class and the mean of each feature within it, for records moved into the public bounds and, in half-widths
+from their middle, into the ball |u| <= R. A Gaussian classifier follows: log share - |x - mean|^2/(2 variance).
+
+Guarantee: mu-GDP, add-remove or substitute. A record adds (u, t) to the sums of its own class and to its count. Under substitute with
+t = R the squared distance is |u - u'|^2 <= 4 R^2 within a class and |u|^2 + |u'|^2 + 2 t^2 <= 4 R^2 across two: 2 R, and the counts ride
+for free. Under add-remove it is |u|^2 + t^2 = 1.25 R^2 at t = R/2. Unless variance="identity", a fifth of mu^2 pays for sums of
+u_j^2 by class: sum u_j^4 <= (R min(1, R))^2, sqrt(2) times that under substitute because squares are not negative. Gaussian mechanisms
+on exact integers (`class_rows`) with rounded Gaussian noise; mu^2 adds (Dong, Roth, Su 2022).
+
+Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k noisy; share q_k +- z sqrt(q (1 - q)/n + noise). Covers the
+shares and class means of the population for records moved as above. v_k is 1 in the data's units for variance="identity", which is an
+assumption then, else the released variance with an allowance for its own noise.
+Source: the class statistics of Shen, Tong, Wang 2026, section 3, without their test: docs/methods/class_sums.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from confide.aggregates.rows import BITS
+from confide.guarantees import Guarantee
+from confide.methods.classification.class_design import ClassDesign
+from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows, class_pairs
+from confide.methods.classification.reading import (
+    ClassStatistics,
+    checked_radius,
+    checked_variance,
+    class_model,
+    forecast,
+)
+from confide.methods.classification.reference import class_truth
+from confide.protocol import (
+    Allowance,
+    Method,
+    Plan,
+    Question,
+    Release,
+    Statistic,
+    Together,
+    Total,
+)
+from confide.results.classes import ClassModel
+from confide.schema import Practice, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["ClassSums"]
+
+_SQUARES = Fraction(1, 5)
+
+
+@dataclass(frozen=True)
+class ClassSums(Method):
+    """Class means, shares and a Gaussian classifier from noisy class sums. The default method of classification.
+
+    formula: "kind ~ a + b", kind a categorical column (or an integer one of few values); variance: "per_feature" (default, one for each
+    feature), "per_class" (also by class), "shared" (one for all, in half-widths) or "identity" (1 in the data's units, not estimated);
+    radius: R in half-widths of the bounds, default sqrt(features), which no record exceeds; a smaller one costs less noise and
+    moves records that are further out; term_bounds: public bounds of derived terms. One pass.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8), "y": cf.Numeric(-8, 8)})
+    >>> method = ClassSums("kind ~ x + y", variance="identity", radius=1.0)
+    >>> plan = method.plan(schema, cf.GDP(1.0, relation="substitute"), n=5_000)
+    >>> round(plan.event.parts[0].noise_sd / 2**20, 3)  # 2 R/mu, in units of R = 8
+    2.0
+    """
+
+    formula: str
+    variance: str = "per_feature"
+    radius: float | None = None
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "class_sums"
+    family: ClassVar[str] = "classification"
+    source: ClassVar[str] = "noisy class sums and counts in one Gaussian release (Dong, Roth, Su 2022)"
+    intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"
+
+    def __post_init__(self) -> None:
+        checked_variance(self.variance)
+        checked_radius(self.radius, 1)
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """Sums and counts, and squares where variances are estimated. Raises `PlanError` for a formula or setting that cannot work."""
+        own = self._own(schema)
+        allowance = Allowance.of(privacy, self, schema)
+        radius = self._radius(own)
+        rows = self._rows(own, allowance.relation)
+        statistics: dict[str, Statistic] = {"sums": ClassTotal(rows)}
+        shares = {"sums": Fraction(1)}
+        if self.variance != "identity":
+            statistics["squares"] = Total(SquareRows(own, radius), nonnegative=True)
+            shares = {"sums": 1 - _SQUARES, "squares": _SQUARES}
+        spends = tuple(allowance.spend(name, statistics[name], share) for name, share in shares.items())
+        sd = spends[0].noise_sd
+        assert sd is not None
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            Together(spends),
+            statistics,
+            n=n,
+            constants={"radius": radius},
+            target=self._target(own),
+            covers=self._covers(),
+            forecast=forecast(own, sd / rows.per_count, sd / rows.steps, n),
+            warnings=parse_formula(own.design.formula, own.design.schema).notes,
+        )
+
+    def _own(self, schema: Any) -> ClassDesign:
+        return ClassDesign.of(self.formula, schema, term_bounds=self.term_bounds)
+
+    def _radius(self, own: ClassDesign) -> float:
+        return checked_radius(self.radius, len(own.features))
+
+    def _rows(self, own: ClassDesign, relation: str) -> ClassRows:
+        return ClassRows(own, self._radius(own), 1 << (BITS if relation == "substitute" else BITS - 1))
+
+    def _target(self, own: ClassDesign) -> str:
+        return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
+
+    def _covers(self) -> str:
+        variances = "variances of 1 assumed" if self.variance == "identity" else "variances released"
+        return (
+            "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
+            f"sampling of records and privacy noise, {variances}, independent records"
+        )
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> ClassModel:
+        """The table of shares and means, which also predicts. A question has nothing to ask: `PlanError`."""
+        (question or Question()).only()
+        own = self._own(release.plan.schema)
+        rows, noisy = self._rows(own, release.plan.relation), release["sums"]
+        counts, sums = rows.decode(noisy.decode())
+        sizes, sd = np.maximum(counts, 1.0)[:, None], sqrt(noisy.variance)
+        means = sums / sizes
+        error = (sd / rows.steps) ** 2 + (means * sd / rows.per_count) ** 2
+        squares = square_noise = None
+        if self.variance != "identity":
+            squared, drawn = SquareRows(own, self._radius(own)), release["squares"]
+            squares = squared.decode(drawn.decode()) / sizes
+            square_noise = np.broadcast_to(drawn.variance / squared.steps**2 / sizes**2, means.shape)
+        found = ClassStatistics(counts, sd / rows.per_count, means, error / sizes**2, squares, square_noise)
+        return class_model(
+            self, release, own, found, self._radius(own), target=self._target(own), covers=self._covers()
+        )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Shares and class means of records moved as those of a release are."""
+        own = self._own(Practice.checked(frame).schema)
+        return class_truth(frame, own, self._radius(own))
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Opposite corners in one class and in two, which attain the sensitivity of both relations. None with derived terms."""
+        return () if schema is None else class_pairs(self._own(schema), schema)

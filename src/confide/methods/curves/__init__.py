@@ -1,0 +1,1 @@
+"""Curves: kernel regression on public points."""

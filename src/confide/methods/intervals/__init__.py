@@ -1,0 +1,1 @@
+"""One parameter at a time: quantiles."""

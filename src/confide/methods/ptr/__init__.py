@@ -1,0 +1,1 @@
+"""Propose-test-release: classic, generalised, and by safety bounds."""

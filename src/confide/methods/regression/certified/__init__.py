@@ -1,0 +1,1 @@
+"""A line by propose-test-release with a certified bound."""

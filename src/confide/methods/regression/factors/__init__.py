@@ -1,0 +1,1 @@
+"""Lines of factors alone, from exact class sums."""

@@ -1,0 +1,1 @@
+"""The Huber-type line: residuals limited, by name only."""

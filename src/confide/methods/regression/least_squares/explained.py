@@ -1,0 +1,82 @@
+"""R squared and the residual standard deviation of a least-squares line, each with an interval or a dash and the reason.
+
+With theta known ESS + RSS is the response's sum of squares about its mean. Both are released with noise; their intervals add sampling,
+whose fourth powers are bounded by what no record exceeds: sum r^4 <= reach^2 sum r^2. Where squares of residuals were cut there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.methods.regression.sandwich import Sandwich
+from confide.results.table import DASH
+
+if TYPE_CHECKING:
+    from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
+
+__all__ = ["Explained"]
+
+Array = NDArray[np.float64]
+
+_Z = 1.959963984540054
+# Wider than this an interval says nothing about R squared.
+_WIDEST = 0.2
+
+
+@dataclass(frozen=True)
+class Explained:
+    """R squared, its 95 % interval (NaN where it has none), and the facts that a table prints."""
+
+    share: float
+    interval: tuple[float, float]
+    facts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def nothing(cls, why: str) -> Explained:
+        """A dash for both, with the reason."""
+        return cls(nan, (nan, nan), (("R-squared", f"{DASH} ({why})"), ("Residual sd", f"{DASH} ({why})")))
+
+    @classmethod
+    def of(cls, reading: LeastSquaresReading) -> Explained:
+        """From a release whose A is positive definite."""
+        s = reading.sandwich
+        reach, largest = reading._number("square_limit"), float(reading._public("largest")[2])
+        line = np.linalg.solve(reading._public("metric").T, reading._public("line")) + s.delta
+        rss, bread = s.residual_sum
+        rss += bread + float(np.trace(s.bread @ s.meat))
+        error = sqrt(s.sd_square**2 + reach**2 * max(s.square, 0.0))
+        residual = max(rss - _Z * error, 0.0), rss + _Z * error
+        unit = float(reading.design.response.high - reading.design.response.low) / 2
+        if reach < largest or rss <= 0:
+            return cls.nothing("squares of far residuals were cut" if reach < largest else "noise hides it")
+        sds = tuple(unit * sqrt(end / s.count) for end in (rss, *residual))
+        sd = ("Residual sd", f"{sds[0]:.4g} [{sds[1]:.4g}, {sds[2]:.4g}]")
+        explained, spread = _line_part(s, line)
+        low = max(explained - _Z * spread, 0.0)
+        interval = low / max(low + residual[1], 1e-300), _ratio(explained + _Z * spread, residual[0])
+        if interval[1] - interval[0] > _WIDEST:
+            return cls(nan, (nan, nan), (("R-squared", f"{DASH} (not known to ± .1)"), sd))
+        share = _ratio(explained, rss)
+        return cls(share, interval, (("R-squared", f"{share:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"), sd))
+
+
+def _ratio(explained: float, residual: float) -> float:
+    explained = max(explained, 0.0)
+    return explained / max(explained + residual, 1e-300) if explained + residual > 0 else 1.0
+
+
+def _line_part(s: Sandwich, line: Array) -> tuple[float, float]:
+    """(ESS, its sd): the sum of squares of v'line about its mean, corrected for what the line took from its own noise."""
+    centred = line - s.axis * float(s.axis @ s.gram @ line) / s.count
+    spread = s.bread @ (s.noise(s.delta) + s.meat) @ s.bread
+    slope, moved = s.gram @ centred, s.gram @ spread
+    explained = float(centred @ slope) - float(np.trace(moved))
+    # records differ in (v'line)^2: as in a normal distribution at least
+    sampling = 2 * max(explained, 0.0) ** 2 / s.count
+    variance = 4 * float(slope @ spread @ slope) + 2 * float(np.trace(moved @ moved)) + sampling
+    return explained, sqrt(max(variance, 0.0))

@@ -1,0 +1,1 @@
+"""Lines of a mean by maximum likelihood: logistic, probit, Poisson."""

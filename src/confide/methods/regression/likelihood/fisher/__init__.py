@@ -1,0 +1,1 @@
+"""Fisher scoring in rounds, for every family of the likelihood."""

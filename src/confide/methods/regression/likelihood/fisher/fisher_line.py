@@ -1,0 +1,126 @@
+"""The way to a line of a generalised linear model by Fisher scoring in private coordinates: the default of `Logistic`, and `Poisson`.
+
+Estimates the population's plain maximum-likelihood coefficients, whether or not the model holds; of counts those of the mean's logarithm,
+whatever their variance. Private ranges and a noisy linear fit
+give coordinates and a start; each step releases the information A and the score g of records at the line so far, which one record moves
+by at most D together (`mechanisms.fisher_rows`), and the last one is solved without shrinkage. Nothing is assumed of a solver, and there is
+no ridge.
+
+Guarantee: mu-GDP, add-remove or substitute (`regression.fisher_rounds`).
+
+Interval: Student t with a sandwich covariance of sampling and privacy noise. Records with far-out features count less; the bias that they
+may cause is bounded by a paid count and is in the intervals, or the coefficient is not answered. The weighted line (`target="weighted"`),
+whose records count less by design, is another one where the model does not hold, and carries that in its title: no bias is asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confide.aggregates.scores.fisher_families import LOGIT, Family
+from confide.errors import PlanError
+from confide.methods.regression.forecast import Forecast
+from confide.methods.regression.likelihood.fisher.fisher_forecast import FisherForecast
+from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES, FisherRounds
+from confide.methods.regression.likelihood.model_results import ModelEstimates
+from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast
+from confide.methods.regression.scaling import to_units
+from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Statistic
+from confide.schema import Design, Schema
+
+__all__ = ["FisherLine", "checked_target", "no_weighted_reference"]
+
+_TARGETS = ("mle", "weighted")
+
+
+def checked_target(method: str, target: Any) -> None:
+    """Refuse what is no target."""
+    if target not in _TARGETS:
+        raise PlanError(
+            f"target must be 'mle' or 'weighted', got {target!r}; write {method}(formula), whose target is the population's plain "
+            "maximum-likelihood line"
+        )
+
+
+def no_weighted_reference(target: str) -> None:
+    """Refuse a reference of the weighted line, whose weights follow from a release."""
+    if target == "weighted":
+        raise PlanError(
+            'the weights of target="weighted" follow from a release, so there is no line of it without privacy; write target="mle"'
+        )
+
+
+# Of practice records that a forecast runs the rounds on, for one number of records and for three.
+_SHAPES, _SHAPES_OF_THREE = 32, 24
+
+
+@dataclass(frozen=True)
+class FisherLine:
+    """The way of one design over a schema. levels: of an outcome of two values, the base first; None of counts; weighted: the target is
+    the line of records as they count. share: of the second level, where
+    the schema states it, for forecasts alone.
+    """
+
+    schema: Schema
+    design: Design
+    levels: tuple[str, str] | None
+    family: Family = LOGIT
+    weighted: bool = False
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.design.intercept:
+            instead = ', or mechanism="objective", which needs none' if self.family == LOGIT else ""
+            raise PlanError(f"{self.design.formula!r} has no intercept; write the formula with it{instead}")
+        to_units(self.design, [])  # refuses bounds in whose units no variance can be computed
+
+    def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
+        """The spends of all branches, as keywords of `Plan.of`."""
+        event, statistics = FisherRounds(self.design, self.family).plan(allowance)
+        return {
+            "event": event,
+            "statistics": statistics,
+            "passes": PASSES,
+            "target": f"{'weighted line of ' if self.weighted else ''}{self._model}, maximum likelihood",
+            "covers": self._covers,
+            "forecast": self._forecast(event, statistics, n),
+        }
+
+    def _forecast(self, event: Event, statistics: Mapping[str, Statistic], n: int | None) -> Forecast:
+        """Of the logit from simulated rounds, of the others by a formula."""
+        if self.family != LOGIT:
+            told = self.schema[self.design.response.columns[0]].typical is not None
+            rule = FisherForecast.of(self.design, event, self.family, told=told)
+            return Forecast(self.design, self.schema, n, rule.expect, bare=rule.bare)
+        own = OutcomeForecast.of(self.design, self.schema, event, statistics, self.share)
+        most = _SHAPES if n else _SHAPES_OF_THREE
+        return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most)
+
+    @property
+    def _model(self) -> str:
+        response, names = self.design.response.name, ", ".join(self.design.names)
+        if self.levels is None:
+            return f"Poisson regression of {response} on {names}"
+        kind = "logistic" if self.family == LOGIT else "probit"
+        return f"{kind} regression of {response} = {self.levels[1]} on {names}"
+
+    @property
+    def _covers(self) -> str:
+        rest = "sampling of records and privacy noise, independent records"
+        if self.weighted:
+            return (
+                "the line at which the score of the records vanishes, each with weight min(1, D/N), where N grows with features far out "
+                f"and D was found privately: the population's maximum-likelihood line where the model holds, another elsewhere; {rest}"
+            )
+        return f"the population's plain maximum-likelihood coefficients, whether or not the model holds; {rest}"
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Noisy sums in the order of the plan; the noisy count chooses the branch."""
+        return FisherRounds(self.design, self.family).draw(source, plan, meter)
+
+    def table(self, release: Release, question: Question) -> ModelEstimates:
+        """The table of coefficients."""
+        return FisherReading(release, question, self.design, self.levels, self.family, self.weighted).table()

@@ -1,0 +1,392 @@
+"""The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
+
+Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
+(`mechanisms.fisher_rows`), the histograms of N^2 and of counts (`mechanisms.count_cells`), the excess and the meat are Gaussian
+mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
+Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
+step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D. Sources:
+Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.blocks import BlockGram, multipliers
+from confide.aggregates.cells.count_cells import CountIndices
+from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
+from confide.aggregates.scores.fisher_rows import (
+    CROSS,
+    Excess,
+    FisherRows,
+    FisherScores,
+    FisherSum,
+    InformationIndices,
+    SumAndExcess,
+)
+from confide.aggregates.scores.metric import floored_moments
+from confide.aggregates.scores.rounds import Round
+from confide.aggregates.scores.score_rows import SizeCells
+from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
+from confide.aggregates.whitened_rows import Frame, WhitenedRows
+from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
+from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
+from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
+from confide.methods.regression.likelihood.fisher.fisher_settled import settled
+from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
+from confide.noise import keyed_generator
+from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
+
+Array = NDArray[np.float64]
+_Map = TypeVar("_Map", FisherRows, FisherScores, InformationIndices, Excess)
+
+#: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
+PASSES = 9
+# Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
+_COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
+# Of counts, for the histogram that says where they are cut; ranges and rounds give it up in proportion.
+_COUNTS = {"counts": 2}
+_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
+# From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
+_ENOUGH = {4: 300, 3: 100, 2: 30}
+# How the linear round splits between moments, products and square; its residual variance, of an outcome of -1 or 1.
+_SPLIT = (Fraction(40, 100), Fraction(59, 100), Fraction(1, 100))
+_RESIDUAL = 0.8
+# kappa and D^2/k of the steps before the histogram.
+_KAPPA, _ROOM = 3.0, 2.0
+# Steps are shrunken towards 0 and no longer than this, in coordinates where a record's features have variance 1.
+_PRIORS = tuple(4.0**j for j in range(-8, 5))
+_LONGEST = 1.5
+# Eigenvalues of the moments are floored at this part of their noise; records count at least this much in them.
+_FLOORED, _LEAST_COUNT = 0.5, 0.2
+# A line of log-odds beyond this is useless.
+_FAR = 1e6
+
+
+def steps_of(statistics: Mapping[str, Any]) -> int:
+    """K: how many steps a release took before the last."""
+    return next((k for k in _ENOUGH if f"step 1 of {k}" in statistics), 1)
+
+
+def _cap(design: Design) -> float:
+    """R2: what |z|^2 counts up to in the linear round."""
+    return 1 + len(design.terms) / 3
+
+
+@dataclass(frozen=True, eq=False)
+class FisherRound:
+    """One step's sums in units of u: A (k, k), g (k,), their noise sds (A's on the diagonal)."""
+
+    gram: Array
+    cross: Array
+    sd_gram: float
+    sd_cross: float
+
+    @classmethod
+    def decoded(cls, noisy: Noisy, rows: FisherRows) -> Self:
+        """From integers in steps."""
+        (a, b), values, sd = rows.steps, noisy.decode(), sqrt(noisy.variance)
+        return cls(values[:-1, :-1] / a, values[:-1, -1] / (CROSS * b), sd / a, sd / (sqrt(2) * CROSS * b))
+
+    @property
+    def norm(self) -> float:
+        """e: about the operator norm of the noise of A."""
+        return self.sd_gram * sqrt(2 * len(self.cross))
+
+    def within(self, basis: Array) -> Self:
+        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
+        return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
+
+    def shrunken(self, generator: np.random.Generator, scale: float = 1.0) -> Array:
+        """The correction with the noise filtered out. scale: R, of the family."""
+        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0 / scale)
+        delta, _ = wiener(system, choose_prior(system, generator, _PRIORS))
+        size = float(np.linalg.norm(delta))
+        return np.asarray(delta * min(1.0, _LONGEST / size) if size > 0 else delta)
+
+    @property
+    def solved(self) -> Array:
+        """A^-1 g, zeros where A has no inverse or the correction is useless."""
+        try:
+            delta = np.linalg.solve(self.gram, self.cross)
+        except np.linalg.LinAlgError:
+            return np.zeros(len(self.cross))
+        return np.asarray(delta) if (np.abs(delta) <= _FAR).all() else np.zeros(len(delta))
+
+
+def scored(design: Design, release: Any) -> FisherRound:
+    """The last round of a release."""
+    rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
+    name = "last" if "last" in release.statistics else "short last"
+    return FisherRound.decoded(release[name], rows)
+
+
+def linear_round(design: Design, release: Any, box: Box) -> Round:
+    """The linear round of a release, with features measured from `box`."""
+    name = "linear" if "linear" in release.statistics else "short linear"
+    return Round.decoded(release[name], _linear(design), Frame.start(box), _cap(design))
+
+
+def _linear(design: Design) -> BlockGram:
+    return BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
+
+
+@dataclass(frozen=True)
+class FisherRounds:
+    """The plan and the draws of a design with an intercept and an outcome of two values, or of counts."""
+
+    design: Design
+    family: Family = LOGIT
+
+    @property
+    def _common(self) -> Mapping[str, int]:
+        return _COMMON | _COUNTS if isinstance(self.family, Counts) else _COMMON
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
+        """The events and statistics, whose shares are exact in all branches."""
+        statistics = self._statistics()
+        rest = Fraction(100 - sum(self._common.values()), 100)
+        found = Fraction(_RANGES, 100) if "ranges" in statistics else Fraction(0)
+        rounds = Fraction(_LINEAR + _STEPS + _LAST, 100)
+
+        def spent(scale: Fraction, shares: Mapping[str, Fraction | int]) -> tuple[Event, ...]:
+            return tuple(
+                allowance.spend(name, statistics[name], scale * Fraction(part) / 100) for name, part in shares.items()
+            )
+
+        short = spent(rest / rounds, {"short linear": _LINEAR, "short step": _STEPS, "short last": _LAST})
+        scale = (rest - found) / rounds
+        long = spent(scale, {"linear": _LINEAR, "last": _LAST})
+        steps = tuple(
+            Together(spent(scale, {f"step {j + 1} of {k}": Fraction(_STEPS, k) for j in range(k)})) for k in _ENOUGH
+        )
+        ranges = spent(Fraction(1), {"ranges": _RANGES} if found else {})
+        common = spent(Fraction(1), self._common)
+        return Together((*common, Either((Together((*ranges, *long, Either(steps))), Together(short))))), statistics
+
+    def _statistics(self) -> dict[str, Statistic]:
+        design, family = self.design, self.family
+        made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
+        if isinstance(self.family, Counts):
+            made["counts"] = SizeCells(CountIndices(design))
+        if ranged(design):
+            made["ranges"] = RangeCells(CellIndices(design))
+        made |= dict.fromkeys(("linear", "short linear"), _linear(design))
+        steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
+        made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
+        made["leverage"] = SizeCells(InformationIndices(design, family=family))
+        made["excess"] = Total(Excess(design, family=family), nonnegative=True)
+        made["meat"] = Gram(FisherScores(design, family=family))
+        return made
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
+        """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
+        return _Draw(self.design, self.family, source, plan, meter).run()
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """One run through a branch. family: of counts with the declared bound for a cut, until the draws say where it is."""
+
+    design: Design
+    family: Family
+    source: Source
+    plan: Plan
+    meter: Meter
+
+    @property
+    def _k(self) -> int:
+        return len(self.design.terms) + 1
+
+    def run(self) -> dict[str, NDArray[Any]]:
+        first = [name for name in ("count", "counts", "ranges") if name in self.plan.statistics]
+        sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
+        records = max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
+        enough = records / sqrt(_COMMON["count"] / 100) / self._sd("count") / self._k
+        steps = next((k for k, least in _ENOUGH.items() if enough >= least), 1)
+        short, box = "short " if steps == 1 else "", Box.of(self.design)
+        if not short and "ranges" in sums:
+            ranges = self.meter.draw("ranges", sums["ranges"])
+            box = private_box(self.design, ranges.decode(), sqrt(ranges.variance))
+        own = self if "counts" not in sums else replace(self, family=self._cut(sums["counts"], short + "last", records))
+        begun = own._begun(short + "linear", box, records)
+        names = ["short step"] if short else [f"step {j + 1} of {steps}" for j in range(steps)]
+        return own._scored(begun, names, short + "last", records)
+
+    def _cut(self, counts: Any, last: str, records: float) -> Counts:
+        """The family of counts, cut where none is seen beyond."""
+        assert isinstance(self.family, Counts)
+        noisy = self.meter.draw("counts", counts).decode()
+        found = CountCut(
+            noisy, self._sd("counts"), self.family.high, records, self._k, BOUND / self._sd(last), spacing(self.design)
+        )
+        return replace(self.family, cut=found.cut)
+
+    def _sd(self, name: str) -> float:
+        found = self.plan.spend(name).noise_sd
+        assert found is not None
+        return found
+
+    def _begun(self, name: str, box: Box, records: float) -> _Begun:
+        """The linear fit, the coordinates that whiten its moments, and the line to start from."""
+        planned = self.plan.statistic(name)
+        assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
+        frame, cap = self._first(box), _cap(self.design)
+        (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
+        noisy = self.meter.draw(name, total)
+        done = Round.decoded(noisy, planned, frame, cap)
+        generator = keyed_generator("logistic start", digest(noisy.to_dict()))
+        system = done.system(_RESIDUAL, free=True)
+        line, _ = wiener(system, choose_prior(system, generator))
+        # records of long rows count less here; the weighted count puts the scale right
+        count = max(done.count, _LEAST_COUNT * records)
+        values, vectors = np.linalg.eigh((done.gram + done.gram.T) / 2 / count)
+        floor = _FLOORED * done.gram_noise / count
+        transform = vectors / np.sqrt(np.maximum(values, floor))
+        moments = floored_moments(done.gram, np.eye(self._k), count, floor)
+        share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
+        points = made_points(self.design, box, moments, generator)
+        theta = started(points, np.clip(line, -_FAR, _FAR), share, self.family)
+        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family)
+
+    def _first(self, box: Box) -> Frame:
+        """Where the linear fit stands: its residuals are 2 y - 1 of an outcome of 0 or 1, 2 min(y, c)/c - 1 of a count."""
+        frame = Frame.start(box)
+        if not isinstance(self.family, Counts):
+            return frame
+        rho = self.family.cut / self.family.high
+        return replace(frame, theta=(rho - 1.0, *frame.theta[1:]), rho=rho)
+
+    def _scored(self, begun: _Begun, steps: list[str], last: str, records: float) -> dict[str, NDArray[Any]]:
+        """The steps, how far out records count, the last step and the meat."""
+        k, frame = self._k, begun.frame
+        alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
+        gram = begun.information(records)
+        less = 0.0
+        # the last steps and the round after them have one bound, and so one line to settle at
+        first_wide = steps[max(len(steps) - 2, min(1, len(steps) - 1))]
+        for name in steps:
+            if name == first_wide:
+                mu = BOUND / self._sd(last)
+                alpha = chosen_kappa(gram, mu) / sqrt(k)
+                found = self._bound(frame, alpha, gram, mu, records)
+                bound, less = found.value, found.less
+            done, noisy = self._round(name, frame, alpha, bound)
+            gram = done.gram
+            delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())), self.family.scale)
+            frame = _moved(frame, delta)
+        done, _ = self._round(last, frame, alpha, bound, excess=True)
+        # along levels that noise hides there is no step
+        levels = levels_of(self.design, self.plan.schema, frame.box)
+        held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
+        delta, change = self._settled(begun, frame, done, held.basis, records)
+        final = _moved(frame, delta)
+        meat = self.plan.statistic("meat")
+        assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
+        # N, w and r are those of the new line: only so are its rows no longer than D
+        (total,) = self.source.aggregate(Gram(self._at(meat.map, final, alpha, bound)))
+        self.meter.draw("meat", total)
+        mean = begun.moments[0, 1:]
+        return {
+            "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
+            "transform": frame.matrix,
+            "start": begun.frame.line,
+            "line": frame.line,
+            "meat_line": final.line,
+            "moments": begun.moments,
+            "feature_mean": mean,
+            "feature_sd": np.sqrt(np.maximum(np.diag(begun.moments)[1:] - mean**2, 1e-12)),
+            "alpha": np.array([alpha]),
+            "bound": np.array([bound]),
+            "less": np.array([less]),
+            "change": change,
+            **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
+        }
+
+    def _settled(
+        self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, records: float
+    ) -> tuple[Array, NDArray[Any]]:
+        """The last step (k,), in the space of `basis`, and the change of A on its way (k, k).
+
+        Of the logit, too: where a level's outcome is rare the line before lags, and a step in first order with the information there is
+        short and looks surer than it is.
+        """
+        own = done.within(basis)
+        u = begun.points @ frame.matrix @ basis
+        eta = begun.points @ frame.line
+        delta, change = settled(own.gram, own.cross, own.solved, u, eta, records, self.family)
+        return basis @ delta, basis @ change @ basis.T
+
+    def _at(self, rows: _Map, frame: Frame, alpha: float, bound: float) -> _Map:
+        """The map at a line, of the family as it is cut by then."""
+        return replace(rows, family=self.family).at(frame, alpha, bound)
+
+    def _bound(self, frame: Frame, alpha: float, gram: Array, mu: float, records: float) -> Bound:
+        planned = self.plan.statistic("leverage")
+        assert isinstance(planned, SizeCells) and isinstance(planned.map, InformationIndices)
+        (cells,) = self.source.aggregate(replace(planned, map=self._at(planned.map, frame, alpha, 1.0)))
+        counts = self.meter.draw("leverage", cells).decode()
+        # means of counts grow so fast that far records miss them where the model is wrong: fewer count less, at up to 1.4 times the width
+        near = 2.0 if isinstance(self.family, Counts) else 1.1
+        return Sizes(
+            counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records, self.family.scale, near
+        ).bound()
+
+    def _round(
+        self, name: str, frame: Frame, alpha: float, bound: float, *, excess: bool = False
+    ) -> tuple[FisherRound, Noisy]:
+        """One step's sums, and in the same pass the excess."""
+        planned = self.plan.statistic(name)
+        assert isinstance(planned, FisherSum)
+        sums = FisherSum(self._at(planned.map, frame, alpha, bound))
+        if excess:
+            beyond = self.plan.statistic("excess")
+            assert isinstance(beyond, Total) and isinstance(beyond.map, Excess)
+            both = SumAndExcess(sums, self._at(beyond.map, frame, alpha, bound))
+            (joint,) = self.source.aggregate(both)
+            total, far = both.split(joint)
+            noisy = self.meter.draw(name, total)
+            self.meter.draw("excess", far)
+        else:
+            (total,) = self.source.aggregate(sums)
+            noisy = self.meter.draw(name, total)
+        return FisherRound.decoded(noisy, sums.map), noisy
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """The frame to start from, second moments of z per record (k, k), and made records (points, k)."""
+
+    frame: Frame
+    moments: Array
+    points: Array
+    family: Family
+
+    def information(self, records: float) -> Array:
+        """What A is expected to be at the start, from the made records."""
+        u = self.points @ self.frame.matrix
+        h = self.family.information(self.points @ self.frame.line)
+        return np.asarray((u.T * h) @ u * (records / len(u)))
+
+
+def _moved(frame: Frame, delta: Array) -> Frame:
+    """The frame at theta + T delta; as it was where that is beyond use."""
+    theta = frame.line + frame.matrix @ delta
+    return replace(frame, theta=tuple(map(float, theta))) if (np.abs(theta) <= _FAR).all() else frame

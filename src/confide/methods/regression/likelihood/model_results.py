@@ -1,0 +1,127 @@
+"""What a line of a generalised linear model gives its user beyond its coefficients: predicted means and average marginal effects."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from confide.errors import NoResult
+from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope
+from confide.results import Estimates, check_alpha, student
+from confide.results.words import WITHOUT_NUMBERS
+from confide.schema import Design
+
+__all__ = ["ModelEstimates"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelEstimates(Estimates):
+    """Coefficients of eta = intercept + sum of coefficient x term, in the units of the data, of which the outcome's mean is a function."""
+
+    design: Design | None = None
+    mean_slope: MeanSlope | None = None
+
+    @abstractmethod
+    def _mean(self, eta: Array) -> Array:
+        """The outcome's mean."""
+
+    @abstractmethod
+    def _slope(self, eta: Array) -> Array:
+        """Its derivative."""
+
+    @property
+    def _no_mean_slope(self) -> str:
+        return "this release has no information of the kind that they are made of"
+
+    def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
+        """Mean outcome (of two levels: the second one's probability), standard error and interval at the rows of a public frame: columns as
+        in statsmodels.
+
+        mean, mean_se, mean_ci_lower, mean_ci_upper; the ends are those of eta, carried over. The interval covers the mean that the
+        population's line gives there. Without intervals all but the mean is NaN.
+        """
+        alpha, rows = check_alpha(alpha), self._rows(frame)
+        eta = student.weighted(rows, self.estimates)
+        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
+        error = np.where(np.isnan(eta), np.nan, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)))
+        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
+        if self.bias is not None:
+            half = half + student.weighted(np.abs(rows), self.bias)
+        mean = self._mean(eta)
+        return pd.DataFrame(
+            {
+                "mean": mean,
+                "mean_se": self._slope(eta) * error,
+                "mean_ci_lower": self._mean(eta - half),
+                "mean_ci_upper": self._mean(eta + half),
+            }
+        )
+
+    def average_marginal_effects(self, alpha: float = 0.05) -> pd.DataFrame:
+        """The mean over the records of d(mean outcome)/d(column), by name: dy/dx, se, low, high; per unit of the column.
+
+        It is the DERIVATIVE of the mean, of columns of 0 and 1 and of levels, too: the difference between 1 and 0 would need the features
+        of the records once more. A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is
+        NaN; beside coefficients that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of
+        the coefficients and of the mean slope (`regression.fisher_effects`).
+
+        Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (mechanisms other than "glm",
+        the probit).
+        """
+        alpha = check_alpha(alpha)
+        if self.design is None or self.mean_slope is None:
+            reason = f"the status is {self.status!r}: {self.reason}" if self.reason else self._no_mean_slope
+            raise NoResult(f"there are no average marginal effects: {reason}")
+        own, k = self.mean_slope, len(self.names)
+        held = Counter(column for term in self.design.terms for column in set(term.columns))
+        # what is withheld moves the mean slope by nobody knows how much
+        withheld = bool(np.isnan(np.diag(self.covariance)).any())
+        kept, rows = np.nan_to_num(self.covariance), []
+        bias = np.zeros(k) if self.bias is None else np.nan_to_num(self.bias)
+        for j, name in enumerate(self.names):
+            place = self.design.names.index(name) - 1
+            if place < 0:
+                continue
+            beta, term = self.estimates[j], self.design.terms[place]
+            if np.isnan(beta) or not self._alone(term, held):
+                rows.append((name, *(np.nan,) * 4))
+                continue
+            if withheld:
+                rows.append((name, beta * own.value, *(np.nan,) * 3))
+                continue
+            # d(beta_j s) = s d beta_j + beta_j ds
+            way = beta * own.gradient
+            way[j] += own.value
+            se = sqrt(max(float(way @ kept @ way), 0.0) + beta**2 * own.variance)
+            free = self.df if np.ndim(self.df) == 0 else np.asarray(self.df)[j]
+            half = float(student.quantile(alpha / 2, free)) * se + abs(beta) * own.bias + abs(own.value) * bias[j]
+            rows.append((name, beta * own.value, se, beta * own.value - half, beta * own.value + half))
+        return pd.DataFrame(rows, columns=["name", "dy/dx", "se", "low", "high"]).set_index("name")
+
+    def _alone(self, term: Any, held: Counter[str]) -> bool:
+        """Whether a term is a column, or a level of one that stands in no other kind of term."""
+        levels = [one for one in self.design.terms if one.columns == term.columns] if self.design else []
+        simple = term.plain is not None or (term.binary and len(term.parts) == 1)
+        return (
+            simple
+            and len(term.columns) == 1
+            and held[term.columns[0]] == len(levels)
+            and (len(levels) == 1 or all(one.binary for one in levels))
+        )
+
+    def _rows(self, frame: Any) -> Array:
+        if self.design is None or self.status == "no_reply":
+            raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
+        if self.status in WITHOUT_NUMBERS:
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
+        matrix = self.design.matrix(frame)
+        return matrix[:, [self.design.names.index(name) for name in self.names]]

@@ -1,0 +1,134 @@
+"""What a linear regression gives its user beyond a table of coefficients: R squared with its interval, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.errors import NoResult, PlanError
+from confide.methods.regression.bias_aware import BiasAware
+from confide.methods.regression.scaling import factor_name
+from confide.protocol import Question
+from confide.results import Estimates, check_alpha, student
+from confide.results.words import WITHOUT_NUMBERS, missing_words
+from confide.schema import Design, Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["LinearEstimates", "kept", "legend"]
+
+stats = later("scipy.stats")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearEstimates(Estimates):
+    """Coefficients of a line in the units of the data, with predictions and R squared.
+
+    `nobs` is the noisy weighted count of records, `rsquared` the share of the response's variance on the line (about zero
+    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "ok". `bias_aware` holds the intervals of a
+    "weak" fit, which are not of the form estimate +- quantile x error; `within`: predictions are moved into these bounds.
+    """
+
+    design: Design | None = None
+    nobs: float = nan
+    rsquared: float = nan
+    rsquared_interval: tuple[float, float] = (nan, nan)
+    bias_aware: BiasAware | None = None
+    within: tuple[float, float] | None = None
+
+    _per: ClassVar[str] = " per unit of the column"
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """`Estimates.to_dict` with the noisy count and R squared; what is not finite is None."""
+        low, high = self.rsquared_interval
+        numbers = {"nobs_noisy": self.nobs, "rsquared": self.rsquared, "rsquared_low": low, "rsquared_high": high}
+        return {
+            **super().to_dict(alpha),
+            **{name: value if isfinite(value) else None for name, value in numbers.items()},
+        }
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether `conf_int` gives numbers."""
+        return self.bias_aware is not None or super().has_intervals
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha: columns 0 (low) and 1 (high); at status "weak" the bias-aware ones, where there are any."""
+        if self.bias_aware is None:
+            return super().conf_int(alpha)
+        quantile = float(stats.t.ppf(1 - check_alpha(alpha) / 2, self.bias_aware.df))
+        low, high = self.bias_aware.limits(quantile, self.estimates)
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def predict(self, frame: Any) -> pd.Series[float]:
+        """The line at the rows of a public frame (pandas, or a mapping of arrays), in the response's units.
+
+        Where the fit was made for prediction (`within`), values are moved into the response's declared bounds.
+        At status "weak" it is the line of the rough estimates; at "partial" a row that an unanswered coefficient counts in gives NaN.
+        Raises `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
+        """
+        values = student.weighted(self._rows(frame), self.estimates)
+        return pd.Series(values if self.within is None else np.clip(values, *self.within), name=self.response)
+
+    def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
+        """Mean, standard error and interval of the line at the rows of a public frame: columns as in statsmodels.
+
+        mean, mean_se, mean_ci_lower, mean_ci_upper; the interval covers the line at that point, not a new response.
+        """
+        alpha = check_alpha(alpha)
+        rows = self._rows(frame)
+        mean = student.weighted(rows, self.estimates)
+        answered = ~np.isnan(mean)
+        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
+        error = np.where(answered, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)), np.nan)
+        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
+        if self.bias is not None:
+            half = half + student.weighted(np.abs(rows), self.bias)
+        return pd.DataFrame(
+            {"mean": mean, "mean_se": error, "mean_ci_lower": mean - half, "mean_ci_upper": mean + half}
+        )
+
+    def _rows(self, frame: Any) -> NDArray[np.float64]:
+        if self.design is None or self.status == "no_reply":
+            raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
+        if self.status in WITHOUT_NUMBERS:
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
+        matrix = self.design.matrix(frame)
+        return matrix[:, [self.design.names.index(name) for name in self.names]]
+
+
+def kept(design: Design, question: Question) -> list[int]:
+    """Indices of the terms that a question keeps."""
+    if question.subset is None:
+        return list(range(len(design.terms)))
+    names = [term.name for term in design.terms]
+    factors = [factor_name(term) for term in design.terms]
+    unknown = [name for name in question.subset if name not in (*names, *factors, "Intercept")]
+    if unknown:
+        whole = dict.fromkeys(name for name in factors if name not in names)
+        raise PlanError(
+            f"subset names {', '.join(map(repr, unknown))}, which the release does not hold; it holds: {', '.join(names)}"
+            + (f"; all levels of a factor at once: {', '.join(whole)}" if whole else "")
+        )
+    return [j for j, name in enumerate(names) if name in question.subset or factors[j] in question.subset]
+
+
+def legend(design: Design, schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
+    return (
+        (
+            "Weighted count",
+            "the sum of the leverage weights of the complete records, each at most 1, with privacy noise; it is not "
+            "the number of records",
+        ),
+        ("Missing", missing_words(Schema.from_dict(schema).columns, design)),
+    )

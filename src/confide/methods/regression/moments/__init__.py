@@ -1,0 +1,1 @@
+"""The line from second moments: SSP."""

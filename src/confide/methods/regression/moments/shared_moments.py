@@ -1,0 +1,350 @@
+"""What a shared release consists of: its statistics, their shares of the budget, and the way back from integers to moments."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates import ClippedResponse, ResidualRows, WeightedRows
+from confide.aggregates.outcome_rows import (
+    BlockRows,
+    ClippedOutcome,
+    JoinedRows,
+    OutcomeGram,
+    OutcomeResiduals,
+    block_numbers,
+    together,
+)
+from confide.aggregates.ranges import CellIndices, Present, RangeCells, ranged
+from confide.aggregates.rows import Box
+from confide.aggregates.whitened_rows import LeverageCells
+from confide.errors import PlanError
+from confide.methods.regression.moments.leverage import BoxLeverage
+from confide.methods.regression.normal_equations import Meat, NoisyMoments
+from confide.methods.regression.scaling import PRIOR
+from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
+from confide.schema import Design, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
+
+Array = NDArray[np.float64]
+
+# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of
+# what remains for the moments a robust covariance takes 15 %.
+_COUNT_SHARE = Fraction(1, 100)
+_CLIPPING_SHARE = Fraction(1, 100)
+_RANGES_SHARE = Fraction(10, 100)
+_LEVERAGE_SHARE = Fraction(4, 100)
+_MEAT_SHARE = Fraction(15, 100)
+#: What the names of the spends of the re-centred branch begin with.
+FAR_BRANCH = "re-centred "
+
+
+def responses_of(formula: str) -> tuple[str, ...]:
+    """The formulas of the single responses of "y1 + y2 ~ a + b"; a sum with a constant is one response.
+
+    >>> responses_of("y1 + log(y2) ~ a"), responses_of("y + 1 ~ a"), responses_of("I(y1 + y2) ~ a")
+    (('y1 ~ a', 'log(y2) ~ a'), ('y + 1 ~ a',), ('I(y1 + y2) ~ a',))
+    """
+    if not isinstance(formula, str):
+        return (formula,)
+    where = [match.start() for match in re.finditer("`[^`]*`|~", formula) if match.group() == "~"]
+    if len(where) != 1:
+        return (formula,)
+    left, right = formula[: where[0]].strip(), formula[where[0] :]
+    parts = _summands(left)
+    return (formula,) if len(parts) < 2 else tuple(f"{part} {right}" for part in parts)
+
+
+def _summands(left: str) -> list[str]:
+    """The text between the plus signs of a sum, when every summand holds a name; else the whole."""
+    hidden = re.sub("`[^`]*`", lambda match: "q" * len(match.group()), left)
+    try:
+        tree = ast.parse(hidden, mode="eval").body
+    except SyntaxError:
+        return [left]
+    found: list[tuple[int, int]] = []
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
+        found.append((tree.right.col_offset, tree.right.end_col_offset or 0))
+        tree = tree.left
+    found.append((tree.col_offset, tree.end_col_offset or 0))
+    # brackets around a summand belong to no node, so the summands run from sign to sign
+    calls = [left[start:stop] for start, stop in reversed(found)]
+    named = all(_named(hidden[start:stop]) for start, stop in found)
+    return calls if named and hidden.isascii() else [left]
+
+
+def _named(text: str) -> bool:
+    tree = ast.parse(text, mode="eval")
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return any(isinstance(node, ast.Name) and id(node) not in functions for node in ast.walk(tree))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Moments of each response with the noise that they share, and between responses (m, m) where the products were released."""
+
+    each: tuple[NoisyMoments, ...]
+    products: Array | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The statistics of one shared release and their shares, from public facts."""
+
+    designs: tuple[Design, ...]
+    whole: Design
+    cap: float
+    robust: bool
+    clipping: bool
+    recentring: bool
+    products: bool
+    edges: tuple[bool, ...]
+    chosen: bool = False
+    counting: bool = True
+    adaptive: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        formula: str,
+        schema: Schema,
+        *,
+        term_bounds: Mapping[str, tuple[float, float]] | None,
+        cap: float | None,
+        robust: bool,
+        clipping: bool,
+        recenter: Any,
+        products: bool,
+    ) -> Layout:
+        """cap: a number; or inf for weights of 1; or None for weights of 1 in the public box and in a re-centred one a cap by noisy counts.
+
+        Raises `PlanError` for a formula that cannot be planned, or a response that is written twice.
+        """
+        texts = responses_of(formula)
+        given = dict(term_bounds or {})
+        names = [parse_formula(text, schema).response.name for text in texts] if len(texts) > 1 else [""]
+        if len(set(names)) < len(names):
+            raise PlanError(f"the formula {formula!r} has a response twice; write each once, as in 'y1 + y2 ~ a'")
+        designs = tuple(
+            Design.of(
+                text,
+                schema,
+                term_bounds={k: v for k, v in given.items() if k == own or k not in names} or None,
+            )
+            for text, own in zip(texts, names, strict=True)
+        )
+        first = designs[0]
+        most = 1.0 + len(first.terms)
+        return cls(
+            designs=designs,
+            whole=first if len(designs) == 1 else together(designs, formula),
+            cap=most if cap is None or cap == inf else float(cap),
+            robust=robust,
+            clipping=clipping,
+            recentring=recenter == "auto" and bool(ranged(first)),
+            products=products and len(designs) > 1,
+            edges=tuple(design.response.name in given for design in designs),
+            chosen=cap is not None and cap < inf,
+            counting=cap is None,
+        )
+
+    def far(self, cap: float | None = None) -> Layout:
+        """The layout of the re-centred branch, where a cap that was not given follows from a noisy histogram of leverages."""
+        return self if self.chosen else replace(self, adaptive=True, cap=self.cap if cap is None else float(cap))
+
+    @property
+    def design(self) -> Design:
+        """The design of the first response; terms are the same in all."""
+        return self.designs[0]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the line is that of a cap of the user's own, below the largest |z|^2 of the public box."""
+        return self.chosen and (self.recentring or self.cap < 1.0 + len(self.design.terms))
+
+    def title(self, responses: str, names: Sequence[str]) -> str:
+        """What is estimated."""
+        line = "linear regression"
+        if self.weighted:
+            line = f"leverage-weighted line (weights min(1, {self.cap:.4g}/|z|^2)), not the least-squares line,"
+        return f"{line} of {responses} on {', '.join(names)}"
+
+    @property
+    def outcomes(self) -> int:
+        return len(self.designs)
+
+    @property
+    def plain(self) -> bool:
+        """One response, and the public box alone."""
+        return self.outcomes == 1 and not self.recentring
+
+    @cached_property
+    def g2(self) -> float:
+        """The squared scale of a response against z that minimises the noise of a coefficient, S^2 (1/g2 + c).
+
+        S is R2 + m g2 with the products of responses, else sqrt(R2^2 + 2 m g2 R2 + m g2^2); both are the same for m = 1.
+        """
+        m, cap = self.outcomes, self.cap
+        if m == 1:
+            return (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR)
+        if self.products:
+            # the derivative of (R2 + m g)^2 (1/g + c) is 0 where 2 m c g^2 + m g = R2
+            return (sqrt(m * m + 8 * m * PRIOR * cap) - m) / (4 * m * PRIOR)
+        low, high = 0.0, cap + 1.0
+        for _ in range(200):  # -R2^2/g^2 + m + 2 m c R2 + 2 m c g = 0, increasing in g
+            middle = (low + high) / 2
+            slope = m + 2 * m * PRIOR * (cap + middle) - (cap / middle) ** 2
+            low, high = (middle, high) if slope < 0 else (low, middle)
+        return (low + high) / 2
+
+    # statistics -------------------------------------------------------------------------------------------------------
+
+    def names(self, kind: str, *, far: bool = False) -> tuple[str, ...]:
+        """Spends of a kind ("meat", "clipping"), one for each response; "moments" has one for all."""
+        before = FAR_BRANCH if far else ""
+        if self.outcomes == 1 or kind == "moments":
+            return (f"{before}{kind}",)
+        return tuple(f"{before}{kind} {k + 1}" for k in range(self.outcomes))
+
+    @property
+    def moments(self) -> Gram | OutcomeGram:
+        """The statistic of the moments, in the public box."""
+        if self.plain:
+            return Gram(WeightedRows(self.design, self.cap, self.g2))
+        if self.outcomes == 1 or self.products:
+            return Gram(JoinedRows(self.whole, self.outcomes, self.cap, self.g2, adaptive=self.adaptive))
+        # one sensitivity for whatever cap: the integers between the blocks are those of the public box
+        planned = replace(self, cap=1.0 + len(self.design.terms)) if self.adaptive else self
+        rows = BlockRows(self.whole, self.outcomes, self.cap, adaptive=self.adaptive)
+        return OutcomeGram(rows, block_numbers(planned.cap, planned.g2))
+
+    def moments_in(self, box: Box | None) -> Gram | OutcomeGram:
+        """The statistic of the moments in a box that is computed from earlier noisy outputs."""
+        statistic = self.moments
+        if box is None:
+            return statistic
+        rows = statistic.map
+        assert isinstance(rows, (JoinedRows, BlockRows))
+        if isinstance(statistic, OutcomeGram):
+            assert isinstance(rows, BlockRows)
+            return OutcomeGram(rows.at(box), statistic.blocks)
+        return Gram(rows.at(box))
+
+    def meat(self, k: int, theta: Array | None = None, box: Box | None = None, limit: float = 1.0) -> Gram:
+        """The statistic of the meat of response k at a line in a box, residuals limited at so many half-ranges."""
+        if self.plain:
+            rows = ResidualRows(self.design, self.cap)
+            return Gram(rows if theta is None else rows.at(theta, limit))
+        own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k, adaptive=self.adaptive)
+        return Gram(own if theta is None else own.at(theta, box, limit))
+
+    def clipped(self, k: int) -> Total:
+        """The statistic of clipped values of response k: weighted like the moments, or of records where their number is released."""
+        if self.plain:
+            return Total(ClippedResponse(self.design, self.cap, edges=self.edges[0]), nonnegative=True)
+        cap = 1.0 + len(self.design.terms) if self.recentring else self.cap
+        return Total(ClippedOutcome(self.whole, self.outcomes, cap, outcome=k, edges=self.edges[k]), nonnegative=True)
+
+    # plan -------------------------------------------------------------------------------------------------------------
+
+    def spends(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
+        """The events, whose shares add up to 1 in each branch, and their statistics."""
+        m = self.outcomes
+        clipping: dict[str, Statistic] = {}
+        shares: dict[str, Fraction] = {}
+        rest = Fraction(1)
+        if self.clipping:
+            clipping = {name: self.clipped(k) for k, name in enumerate(self.names("clipping"))}
+            shares |= dict.fromkeys(clipping, _CLIPPING_SHARE / m)
+            rest -= _CLIPPING_SHARE
+        if not self.recentring:
+            near, own = self._branch(rest, far=False)
+            # the moments come first: both are drawn in one pass over the records
+            statistics = {"moments": near["moments"], **clipping, **{k: v for k, v in near.items() if k != "moments"}}
+            shares |= own
+            return Together(tuple(allowance.spend(k, s, shares[k]) for k, s in statistics.items())), statistics
+        first: dict[str, Statistic] = {"count": Total(Present(self.whole), nonnegative=True), **clipping}
+        shares["count"] = _COUNT_SHARE
+        rest -= _COUNT_SHARE
+        near, own_near = self._branch(rest, far=False)
+        before: dict[str, Statistic] = {"ranges": RangeCells(CellIndices(self._features))}
+        shares["ranges"] = _RANGES_SHARE
+        if self.counting:
+            before["leverage"] = self.leverage
+            shares["leverage"] = _LEVERAGE_SHARE
+        far, own_far = self.far()._branch(rest - sum(shares[name] for name in before), far=True)
+        far = {**before, **far}
+        shares |= own_near | own_far
+
+        def paid(part: Mapping[str, Statistic]) -> tuple[Event, ...]:
+            return tuple(allowance.spend(name, statistic, shares[name]) for name, statistic in part.items())
+
+        return Together((*paid(first), Either((Together(paid(far)), Together(paid(near)))))), {**first, **far, **near}
+
+    @property
+    def leverage(self) -> LeverageCells:
+        """The histogram of |z|^2 that a cap is chosen by."""
+        return LeverageCells(BoxLeverage(self._features))
+
+    @property
+    def _features(self) -> Design:
+        """The design that the ranges are taken of: a record counts if it does in the moments, but responses have no range."""
+        return self.design
+
+    def _branch(self, rest: Fraction, *, far: bool) -> tuple[dict[str, Statistic], dict[str, Fraction]]:
+        (moments,) = self.names("moments", far=far)
+        statistics: dict[str, Statistic] = {moments: self.moments}
+        shares: dict[str, Fraction] = {}
+        if self.robust:
+            meats = self.names("meat", far=far)
+            statistics |= {name: self.meat(k) for k, name in enumerate(meats)}
+            shares |= dict.fromkeys(meats, rest * _MEAT_SHARE / self.outcomes)
+            rest *= 1 - _MEAT_SHARE
+        return statistics, {moments: rest, **shares}
+
+    # back to moments --------------------------------------------------------------------------------------------------
+
+    def decoded(self, values: Array, sd: float) -> Moments:
+        """From integers in steps, and the sd of their noise on the diagonal, to A, b_k and q_k in scaled units."""
+        p = len(self.design.terms) + 1
+        statistic = self.moments
+        rows = statistic.map
+        if isinstance(statistic, OutcomeGram):
+            assert isinstance(rows, BlockRows)
+            a, b, c = (float(x) for x in statistic.blocks)
+            u, r = float(rows.steps), float(rows.response_steps)
+            units = (a * u * u, b * u * r, c * r * r)
+        else:
+            assert isinstance(rows, (WeightedRows, JoinedRows))
+            unit = float(rows.steps) ** 2
+            units = (unit, unit * sqrt(self.g2), unit * self.g2)
+        each = tuple(
+            NoisyMoments(
+                gram=values[:p, :p] / units[0],
+                cross=values[:p, p + k] / units[1],
+                square=float(values[p + k, p + k] / units[2]),
+                sd_gram=sd / units[0],
+                sd_cross=sd / sqrt(2) / units[1],
+                sd_square=sd / units[2],
+            )
+            for k in range(self.outcomes)
+        )
+        return Moments(each, values[p:, p:] / units[2] if self.products else None)
+
+    def decoded_meat(self, values: Array, sd: float, limit: float = 1.0) -> Meat:
+        """From integers in steps to a meat in scaled units."""
+        rows = self.meat(0).map
+        assert isinstance(rows, (ResidualRows, OutcomeResiduals))
+        unit = float(rows.steps) ** 2 / limit**2
+        return Meat(values / unit, sd / unit)

@@ -1,0 +1,314 @@
+"""SSP: linear regression from sufficient statistics, with noise-aware intervals.
+
+Estimates the population's least-squares line of one or several responses on d terms. z = (1, x~), x~ scaled by the public bounds or by
+noisy ranges; rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is weighed. In a
+re-centred box, whose corners lie far out, R2 follows from a noisy histogram of |z|^2, beyond all records that can be counted
+(`leverage.chosen_cap`). With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
+
+Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
+v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
+For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`mechanisms.outcome_rows`). The
+meat sum w^2 r^2 z z' of a response has |.|_F <= R2, the count of clipped values moves by 1, and so does the count of records; a record
+lies in one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1, and rows are coded
+for the R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded
+Gaussian noise; they compose adaptively by adding mu^2, and the branches cost the same. Sources: Dwork, Talwar, Thakurta, Zhang 2014
+(noisy Gram matrix); Dong, Roth, Su 2022, Theorem 2 and Corollary 2 (Gaussian mechanism, composition).
+
+Interval: Student t, from a covariance that contains the sampling of records and the privacy noise; covers the coefficients of the
+population's least-squares line for responses clipped to the declared bounds, whether or not the relation is linear. cov="robust" (default)
+allows unequal residual variances, "classical" assumes equal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.ranges import private_box
+from confide.aggregates.reference import least_squares
+from confide.aggregates.rows import Box
+from confide.aggregates.whitened_rows import Frame
+from confide.errors import PlanError
+from confide.guarantees import GDP, Guarantee
+from confide.methods.regression.forecast import Forecast
+from confide.methods.regression.moments.leverage import REACH, chosen_cap, largest, margin, residual_limit
+from confide.methods.regression.moments.shared_moments import Layout
+from confide.methods.regression.moments.shared_reading import read
+from confide.methods.regression.moments.ssp_forecast import expected
+from confide.methods.regression.normal_equations import NoisyMoments, fit
+from confide.methods.regression.scaling import extent, line_of, to_units
+from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
+from confide.protocol.events import leaves
+from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["SSP"]
+
+Array = NDArray[np.float64]
+
+# A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
+_FAR = 1e6
+# Fewer records than this many noise units for each coefficient: no budget to spare for ranges.
+_ENOUGH = 30
+
+
+@dataclass(frozen=True)
+class SSP(Method):
+    """Linear regression by noisy weighted sufficient statistics: one release answers many questions.
+
+    formula: "y ~ a + b", or "y1 + y2 ~ a + b" for several responses on the same features; cov: "robust" or "classical"; leverage_cap:
+    R2 >= 1 of the user's own, which cuts the noise and names the line "leverage-weighted"; math.inf: nothing is weighed, whatever the box;
+    clipping_check: pay 1 % of mu^2 for a noisy count of responses outside their bounds; term_bounds:
+    public bounds of derived terms that have none; recenter: False measures features from their public bounds, "auto" from noisy ranges
+    where a noisy count says that there are records enough; products: also release the products of responses, which makes tests across
+    responses sharp (without them these use an upper bound of the variance).
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> plan = SSP("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.relation
+    (1.0, 'add-remove')
+    """
+
+    formula: str
+    cov: str = "robust"
+    leverage_cap: float | None = None
+    clipping_check: bool = True
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+    recenter: str | bool = "auto"
+    products: bool = False
+
+    name: ClassVar[str] = "ssp"
+    version: ClassVar[str] = "2"
+    family: ClassVar[str] = "regression"
+    source: ClassVar[str] = "noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    intervals: ClassVar[str] = (
+        "coefficients of the population's least-squares line; sampling, privacy noise, unequal variances"
+    )
+
+    def __post_init__(self) -> None:
+        if self.cov not in ("robust", "classical"):
+            raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
+        cap = self.leverage_cap
+        if cap is not None and not (isinstance(cap, (int, float)) and not isinstance(cap, bool) and cap >= 1):
+            raise PlanError(
+                f"leverage_cap must be a number of at least 1, got {cap!r}; leave it out for the least-squares line"
+            )
+        for name in ("clipping_check", "products"):
+            if not isinstance(getattr(self, name), bool):
+                raise PlanError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.recenter is not False and self.recenter != "auto":
+            raise PlanError(
+                f'recenter must be "auto" or False, got {self.recenter!r}; write SSP(formula, recenter="auto")'
+            )
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The spends, the guarantee and predicted standard errors (of the first response), from public facts.
+
+        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
+        """
+        layout = self._layout(schema)
+        design = layout.design
+        allowance = Allowance.of(privacy, self, schema)
+        event, statistics = layout.spends(allowance)
+        level = allowance.level
+        assert isinstance(level, GDP)
+        responses = " and ".join(own.response.name for own in layout.designs)
+        constants: dict[str, Any] = {"leverage_cap": layout.cap, "g2": layout.g2}
+        if layout.recentring:
+            constants["recentred above"] = _ENOUGH * (len(design.terms) + 1)
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            event,
+            statistics,
+            n=n,
+            passes=1 + int(self.cov == "robust") + (2 + int(layout.counting)) * int(layout.recentring),
+            constants=constants,
+            target=layout.title(responses, design.names),
+            covers=self._covers(layout),
+            forecast=Forecast(design, schema, n, expected(layout, event, level.mu, _ENOUGH)),
+            warnings=(
+                *parse_formula(design.formula, schema).notes,
+                *(
+                    ()
+                    if self.clipping_check
+                    else ("responses outside their bounds are clipped and not counted: clipping_check=False",)
+                ),
+            ),
+        )
+
+    def _layout(self, schema: Any) -> Layout:
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return Layout.of(
+            self.formula,
+            whole,
+            term_bounds=self.term_bounds,
+            cap=self.leverage_cap,
+            robust=self.cov == "robust",
+            clipping=self.clipping_check,
+            recenter=self.recenter,
+            products=self.products,
+        )
+
+    def _design(self, schema: Any) -> Design:
+        """The design of the first response."""
+        return self._layout(schema).design
+
+    def _covers(self, layout: Layout) -> str:
+        variances = "unequal residual variances allowed" if self.cov == "robust" else "equal residual variances assumed"
+        names = " and ".join(design.response.name for design in layout.designs)
+        bounds = "its declared bounds" if layout.outcomes == 1 else "their declared bounds"
+        line = "leverage-weighted line" if layout.weighted else "least-squares line"
+        counted = (
+            "; assumed: records too few to be counted lie hardly further out than those that can be (leverage_cap=math.inf assumes nothing)"
+            if layout.recentring and layout.counting
+            else ""
+        )
+        return (
+            f"coefficients of the population's {line} for {names} clipped to {bounds}, whether or not the relation is linear; "
+            f"sampling of records and privacy noise, {variances}, independent records{counted}"
+        )
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Noisy moments in one pass, for a robust covariance one at the noisy lines; before them count, ranges and leverages, if
+        planned.
+        """
+        layout = self._layout(source.schema)
+        public: dict[str, Array] = {}
+        box, far = None, False
+        if layout.recentring:
+            first = ["count", *(layout.names("clipping") if layout.clipping else ())]
+            self._draw(first, plan, source, meter)
+            far = self._enough(meter, plan, layout)
+            if far:
+                self._draw(["ranges"], plan, source, meter)
+                cells = meter.drawn("ranges")
+                box = private_box(layout.design, cells.decode(), sqrt(cells.variance))
+                public["box"] = np.array([box.middle, box.half])
+                public |= self._cap(layout, box, source, meter)
+                layout = layout if "cap" not in public else layout.far(float(public["cap"][0]))
+            (name,) = layout.names("moments", far=far)
+            (total,) = source.aggregate(layout.moments_in(box))
+            meter.draw(name, total)
+        else:
+            (name,) = layout.names("moments")
+            self._draw([name, *(layout.names("clipping") if layout.clipping else ())], plan, source, meter)
+        if layout.robust:
+            drawn = meter.drawn(name)
+            each = layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
+            paid = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend)}
+            noise = float(paid[layout.names("meat", far=far)[0]].noise_sd or nan)
+            starts = [self._start(layout, moments, box, noise) for moments in each]
+            lines, limits = [line for line, _ in starts], [limit for _, limit in starts]
+            public["limits"] = np.array(limits)
+            meats = [layout.meat(k, theta, box, limits[k]) for k, theta in enumerate(lines)]
+            for name, total in zip(layout.names("meat", far=far), source.aggregate(*meats), strict=True):
+                meter.draw(name, total)
+            public["theta"] = lines[0] if layout.outcomes == 1 else np.array(lines)
+        return public
+
+    @staticmethod
+    def _cap(layout: Layout, box: Box, source: Source, meter: Meter) -> dict[str, Array]:
+        """R2 in a re-centred box: the user's own stays; else from a noisy histogram, or without one the largest |z|^2 of the public
+        bounds.
+        """
+        if layout.chosen:
+            return {}
+        cap = largest(layout.design, box)
+        if layout.counting:
+            (found,) = source.aggregate(layout.leverage.at(Frame.start(box)))
+            meter.draw("leverage", found)
+            counts = meter.drawn("leverage")
+            # the corner of a feature that is not answered is no place to pay for
+            cap, wide = largest(layout.design, box, REACH), margin(layout.design, box)
+            cap = chosen_cap(layout.leverage.map.edges, counts.decode(), sqrt(counts.variance), cap, wide)
+        return {"cap": np.array([cap])}
+
+    @staticmethod
+    def _draw(names: list[str], plan: Plan, source: Source, meter: Meter) -> None:
+        """Draw planned statistics that need nothing from before, in one pass."""
+        for name, total in zip(names, source.aggregate(*map(plan.statistic, names)), strict=True):
+            meter.draw(name, total)
+
+    @staticmethod
+    def _enough(meter: Meter, plan: Plan, layout: Layout) -> bool:
+        """Whether the noisy count allows to pay for ranges: mu n >= 30 p."""
+        level = plan.guarantee
+        assert isinstance(level, GDP)
+        return level.mu * float(meter.drawn("count").decode()[0]) >= _ENOUGH * (len(layout.design.terms) + 1)
+
+    @staticmethod
+    def _start(layout: Layout, moments: NoisyMoments, box: Box | None, noise: float) -> tuple[Array, float]:
+        """The noisy line and a limit of the residuals about it; 0 and 1 where the line is singular, not finite or absurd: the residuals
+        must stay numbers. noise: the sd of the meat's noise in integer steps.
+        """
+        design = layout.design
+        with suppress(np.linalg.LinAlgError):
+            fitted = fit(moments, line_of(design, box=box))
+            if (np.abs(fitted.theta) <= _FAR).all():
+                if layout.chosen:
+                    return fitted.theta, 1.0
+                matrix, _ = to_units(design, list(range(len(design.terms))), box)
+                sd = layout.decoded_meat(np.zeros((0, 0)), noise).sd
+                return fitted.theta, residual_limit(fitted, matrix, extent(design, box), layout.cap, sd)
+        return np.zeros(len(moments.cross)), 1.0
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> SharedEstimates:
+        """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
+
+        For several responses the table holds all coefficients, named "y1: age", with tests across responses, and `result["y1"]` is the
+        table of one. A subset's covariance assumes equal residual variances in the smaller model, whatever `cov` is: the released meat
+        belongs to the full one. Raises `PlanError` for a name that is no coefficient.
+        """
+        question = question or Question()
+        question.only("subset")
+        return read(self, self._layout(release.plan.schema), release, question)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The least-squares line of each clipped response; the coefficients of several are named as in the table, "y1: age"."""
+        designs = self._layout(Practice.checked(frame).schema).designs
+        if len(designs) == 1:
+            return least_squares(frame, designs[0])
+        lines = {design.response.name: least_squares(frame, design) for design in designs}
+        return {f"{own}: {name}": value for own, line in lines.items() for name, value in line.items()}
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Two records that attain the moments' sensitivity: |z|^2 = R2 (no weight below 1) and every |t| = 1.
+
+        Every other feature is mirrored in the second, which makes their rows v nearly orthogonal: the worst under substitute. None
+        without a schema or with derived terms.
+        """
+        layout = None if schema is None else self._layout(schema)
+        if layout is None or schema is None:
+            return
+        terms = layout.design.terms
+        responses = [design.response for design in layout.designs]
+        names = [term.plain for term in (*terms, *responses)]
+        if None in names:
+            return
+        reach = min(sqrt((min(layout.cap, 1.0 + len(terms)) - 1) / max(len(terms), 1)), 1.0)
+        pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for j, name in enumerate(names):
+            column = schema[str(name)]
+            assert not isinstance(column, Categorical)
+            for record, sign in zip(pair, (1, -1), strict=True):
+                place = sign if j >= len(terms) else reach * sign ** (j + 1)
+                record[str(name)] = (column.low + column.high) / 2 + place * (column.high - column.low) / 2
+        yield pair

@@ -1,0 +1,1 @@
+"""Selection among candidates that are themselves private."""

@@ -1,0 +1,312 @@
+"""What private selection does with records: a split into two parts, runs of other methods on one, clipped losses on the other.
+
+Split. Records are taken by content: the codes of the columns in use. With h a keyed hash, the c-th copy of a record r goes to validation
+where h(r, c) is small. For any fixed h, whatever it is, one record more in the data is one record more in exactly one part: if r is there c
+times, only the (c+1)-th copy is new, and all others stay where they were. So what protects against one record of either part protects
+against one record, for each h; h is drawn without the records, and hockey-stick divergences are jointly convex, so that it protects over h.
+No order of the records enters. As h is drawn anew for each release, copies of one record fall independently, up to the hash. (Without the
+copy's number all copies would fall together, which is as private but makes a poor test for records of few kinds; coins by the place in the
+file would make the release depend on the order.)
+
+Scores. The score of a run is minus the sum, over the validation records, of the loss cut to [0, clip] in 2^20 integer steps, plus rounded
+Gaussian noise; one record moves the sum by at most 2^20 steps. It is never divided by the number of records, which is private under
+add-remove. All float steps are elementwise, and a log-loss is looked up in a table, so that a record's loss never depends on the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.collected import Collected
+from confide.errors import PlanError
+from confide.protocol import Noise, Statistic, Total
+from confide.protocol.exact import digest, pack, round_up
+from confide.schema import Categorical, Design, Schema
+
+__all__ = [
+    "LOSSES",
+    "STEPS",
+    "CodedRecords",
+    "LineLoss",
+    "Part",
+    "RecordLoss",
+    "key",
+    "losses_of",
+    "score_noise",
+    "split",
+    "uniform",
+]
+
+Array = NDArray[np.float64]
+
+#: Integer steps of one clip.
+STEPS = 1 << 20
+LOSSES = ("squared_error", "absolute_error", "log_loss")
+# Log-odds are looked up in steps of 2^-10 within +-32.
+_ODDS, _FAR = 1 << 10, 32
+_BLOCK = 1 << 14
+# The key of a split: normal integers of sd 2^40, hashed.
+_KEY = (Fraction(1 << 80), 8)
+
+
+# draws that do not depend on records ---------------------------------------------------------------------------------
+
+
+def uniform(noise: Noise, weights: Sequence[int]) -> int:
+    """A number j with probability weights[j] over their sum, exactly: a private choice among equal scores."""
+    equal = np.zeros(len(weights), dtype=np.int64)
+    lengths = np.array(weights, dtype=object)
+    return int(noise.exponential_mechanism(equal, Fraction(1), Fraction(1), lengths))
+
+
+def key(noise: Noise) -> bytes:
+    """A fresh key for a split."""
+    drawn = ",".join(str(int(v)) for v in noise.grid_gaussian(*_KEY))
+    return hashlib.sha256(f"confide/split/{drawn}".encode()).digest()
+
+
+# records -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CodedRecords:
+    """One record as the codes of chosen rows: schema columns (-1 where missing under "drop") and `outside(NAME)`."""
+
+    schema: Schema
+    columns: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+    @property
+    def _largest(self) -> list[int]:
+        names = self.schema.names
+        return [max(self.schema[name].steps - 1, 1) if name in names else 1 for name in self.columns]
+
+    @property
+    def l1(self) -> int:
+        return sum(self._largest)
+
+    @property
+    def l2_squared(self) -> int:
+        return sum(v * v for v in self._largest)
+
+    @property
+    def digest(self) -> str:
+        return digest(["coded records", self.schema.without_typical.to_dict(), list(self.columns)])
+
+    def __call__(self, codes: Array) -> Array:
+        return np.array(codes, dtype=np.float64)
+
+
+def split(rows: Array, share: float, secret: bytes) -> tuple[Array, Array]:
+    """(training, validation): rows (columns, n) in canonical order, as `Collected` gives them; each copy by its own keyed hash."""
+    n = rows.shape[1]
+    if n == 0:
+        return rows, rows
+    first = np.ones(n, dtype=bool)
+    first[1:] = (rows[:, 1:] != rows[:, :-1]).any(axis=0)
+    starts = np.maximum.accumulate(np.where(first, np.arange(n), 0))
+    copy = (np.arange(n) - starts).astype(np.uint64)
+    keys = np.frombuffer(secret, dtype=np.uint64)
+    mixed = np.full(n, keys[0])
+    for row in (*rows.astype(np.int64).view(np.uint64), copy):
+        mixed = _stir(mixed ^ row) + keys[1]
+    mixed = _stir(_stir(mixed ^ keys[2]) ^ keys[3])
+    held = mixed < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    return np.ascontiguousarray(rows[:, ~held]), np.ascontiguousarray(rows[:, held])
+
+
+def _stir(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64, elementwise."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))
+
+
+class Part:
+    """Records of one part as a source of their own, for releases inside a release. It hands records to nobody."""
+
+    dataset: str | None = None
+    rereadable = True
+
+    def __init__(self, schema: Schema, columns: tuple[str, ...], rows: Array) -> None:
+        self.schema, self._columns, self._rows = schema, columns, rows
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """Exact sums, as `RecordSource.aggregate`."""
+        return tuple(self._sum(statistic) for statistic in statistics)
+
+    def _sum(self, statistic: Statistic) -> NDArray[Any]:
+        self.check(statistic.map.columns)
+        pick = [self._columns.index(name) for name in statistic.map.columns]
+        state = statistic.zero()
+        with np.errstate(all="ignore"):
+            for start in range(0, self._rows.shape[1], _BLOCK):
+                state = statistic.update(state, self._rows[pick, start : start + _BLOCK])
+        return statistic.value(state)
+
+    def count(self) -> int:
+        """Refused: the size of a part is private."""
+        raise PlanError("the number of records of a part is private; a candidate must not need it")
+
+    def check(self, columns: Sequence[str]) -> None:
+        """`PlanError` for a row that no candidate's plan named."""
+        missing = [name for name in columns if name not in self._columns]
+        if missing:
+            raise PlanError(
+                f"a candidate reads {missing[0]!r}, which its plan does not name; name it in a statistic of the plan"
+            )
+
+
+# losses --------------------------------------------------------------------------------------------------------------
+
+
+class RecordLoss(Protocol):
+    """A user's loss of one record: a frozen dataclass with numbers and texts as fields, registered by
+    `confide.faces.selection.register_loss`.
+
+    name: under which it is registered; clip: public, above 0; columns: what it reads; __call__(result, record): the loss, a number; record:
+    column -> array of one value, in the columns' units. It is called for one record at a time, so that it can look at no other.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def clip(self) -> float: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    def __call__(self, result: Any, record: Mapping[str, NDArray[Any]], /) -> float: ...
+
+
+@dataclass(frozen=True)
+class LineLoss:
+    """The clipped losses of K lines at one record, in 2^20 steps of the clip, shape (K,): from 0 to 2^20 each.
+
+    lines: (intercept, slope of each term), in the units of the data; kind: one of `LOSSES`; a record that the design drops has loss 0, a
+    loss that is no number counts as the clip.
+    """
+
+    design: Design
+    kind: str
+    clip: float
+    lines: tuple[tuple[float, ...], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def width(self) -> int:
+        return len(self.lines)
+
+    @property
+    def l1(self) -> int:
+        return STEPS * self.width
+
+    @property
+    def l2_squared(self) -> int:
+        return STEPS**2 * self.width
+
+    @property
+    def digest(self) -> str:
+        # the lines are left out: the bound holds for any, and the plan does not know them yet
+        return digest(["line losses", self.design.to_dict(), self.kind, pack(self.clip), self.width])
+
+    def __call__(self, codes: Array) -> Array:
+        rows, keep = self.design.codes(codes)
+        whole = (*self.design.terms, self.design.response)
+        values = [
+            float(term.low) + row * ((float(term.high) - float(term.low)) / (term.steps - 1))
+            for term, row in zip(whole, rows, strict=True)
+        ]
+        out = np.empty((self.width, codes.shape[1]))
+        with np.errstate(all="ignore"):
+            for own, (intercept, *slopes) in zip(out, self.lines, strict=True):
+                own[:] = intercept
+                for slope, value in zip(slopes, values[:-1], strict=True):
+                    own += slope * value
+                own[:] = self._steps(own, values[-1])
+            if keep is not None:
+                out *= keep
+        return out
+
+    def _steps(self, predicted: Array, y: Array) -> Array:
+        if self.kind == "log_loss":
+            odds = np.where(y >= 0.5, predicted, -predicted) * _ODDS
+            place = np.rint(np.clip(np.nan_to_num(odds, nan=-np.inf), -_FAR * _ODDS, _FAR * _ODDS)).astype(np.int64)
+            return np.asarray(_log_losses(self.clip)[place + _FAR * _ODDS])
+        gap = np.abs(y - predicted)
+        if self.kind == "squared_error":
+            gap *= gap
+        return np.asarray(np.rint(np.fmin(gap / self.clip, 1.0) * STEPS))
+
+
+@lru_cache(maxsize=8)
+def _log_losses(clip: float) -> Array:
+    """log(1 + e^-odds) over the clip, at most 1, in integer steps, by odds from -32 to 32."""
+    odds = np.arange(-_FAR * _ODDS, _FAR * _ODDS + 1) / _ODDS
+    return np.asarray(np.rint(np.minimum(np.logaddexp(0.0, -odds) / clip, 1.0) * STEPS))
+
+
+def losses_of(part: Part, results: Sequence[Any], kind: str | RecordLoss, clip: float) -> list[int]:
+    """The sums of clipped losses of the runs' results over a part, in steps: one pass for all lines of one design."""
+    if not isinstance(kind, str):
+        loss = kind
+        codes = CodedRecords(part.schema, tuple(loss.columns))
+        rows = part.aggregate(Collected(codes))[0]
+        return [sum(_one_by_one(loss, result, part.schema, codes, rows)) for result in results]
+    found: list[int] = [0] * len(results)
+    groups: dict[str, list[int]] = {}
+    for i, result in enumerate(results):
+        groups.setdefault(digest(result.design.to_dict()), []).append(i)
+    for members in groups.values():
+        design: Design = results[members[0]].design
+        lines = tuple(_line(design, results[i]) for i in members)
+        (total,) = part.aggregate(Total(LineLoss(design, kind, clip, lines), nonnegative=True))
+        for i, value in zip(members, total, strict=True):
+            found[i] = int(value)
+    return found
+
+
+def _line(design: Design, result: Any) -> tuple[float, ...]:
+    """(intercept, slopes) of a result; terms that it left out have slope 0."""
+    own = dict(zip(result.names, map(float, result.estimates), strict=True))
+    return (own.get("Intercept", 0.0), *(own.get(term.name, 0.0) for term in design.terms))
+
+
+def _one_by_one(loss: RecordLoss, result: Any, schema: Schema, codes: CodedRecords, rows: Array) -> list[int]:
+    readers = [_reader(schema, name) for name in codes.columns]
+    steps = []
+    for column in rows.T:
+        record = {name: read(code) for name, read, code in zip(codes.columns, readers, column, strict=True)}
+        value = 0.0
+        if (column >= 0).all():
+            try:
+                value = min(max(float(loss(result, record)) / loss.clip, 0.0), 1.0)
+            except Exception:  # data never raise
+                value = 1.0
+            value = 1.0 if value != value else value
+        steps.append(round(value * STEPS))
+    return steps
+
+
+def _reader(schema: Schema, name: str) -> Callable[[float], NDArray[Any]]:
+    column = schema[name]
+    if isinstance(column, Categorical):
+        return lambda code: np.array([column.levels[int(code)]], dtype=object)
+    return lambda code: np.asarray(column.decode(np.array([code])))
+
+
+def score_noise(mu: float) -> Fraction:
+    """The variance of a score's noise, in steps^2: one record moves it by 2^20 steps."""
+    return round_up(Fraction(STEPS) ** 2 / Fraction(mu) ** 2)

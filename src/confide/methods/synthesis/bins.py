@@ -1,0 +1,344 @@
+"""The noisy table of bins: counts of the levels of a tree, then the noisy count and centred sums of every leaf.
+
+Guarantee: each level of the tree is a histogram over disjoint bins, in which one record moves one count by 1 (sqrt(2) under substitute).
+Whether a bin is cut follows from earlier noisy counts and public facts alone. For the leaves one record gives (C, o_1, .., o_c, l), C = the
+integer S ceil(sqrt(width)), |o_j| <= S its places within the bin and |l| <= S that of the response between its bounds (when asked for), in
+squares at most C^2 + (width - 1) S^2 = B. Under substitute two records in different bins give at most 2 B, and two in one bin the square of
+their difference, in which C cancels: at most 4 (width - 1) S^2 <= 2 B, as (width - 1) S^2 <= C^2. Gaussian noise throughout; mu^2 adds up
+over levels and leaves (Dong, Roth, Su 2022, Corollary 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.methods.synthesis.tree import Bins, Tree, grown, level_sizes
+from confide.protocol import Allowance, Event, Meter, Plan, Release, Source, Spend, Statistic, Together, leaves
+from confide.protocol.exact import digest
+from confide.schema import Design
+
+__all__ = ["NoisyBins", "draw_bins", "feature_columns", "plan_bins", "read_bins"]
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# Half-steps of a bin that a place within it is measured in.
+_STEPS = 1 << 12
+# Part of the bins' share that pays for the counts which say where to cut.
+_TREE_SHARE = Fraction(1, 4)
+# A bin is cut when its noisy count is above this many sds of its own noise,
+_ABOVE = 2.0
+# and promises each part this many sds of a leaf's count.
+_PROMISE = 3.0
+# and more of them where rows are bin means, whose noise falls with the size of the bin.
+_PROMISE_MEANS = 20.0
+
+
+def feature_columns(design: Design) -> tuple[str, ...]:
+    """The schema's columns behind the terms, in the schema's order."""
+    used = {column for term in design.terms for column in term.columns}
+    return tuple(name for name in design.schema.names if name in used)
+
+
+# the statistics ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InBins:
+    """1 for every record that the design uses, 0 for one that is dropped; and in which bin it lies."""
+
+    design: Design
+    bins: Bins | None = field(default=None, compare=False)
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def l1(self) -> int:
+        return 1
+
+    @property
+    def l2_squared(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def digest(self) -> str:
+        # the bins are left out: the bounds hold for any, and the plan does not know them yet
+        return digest(["in bins", self.design.to_dict()])
+
+    @property
+    def found(self) -> Bins:
+        """The bins, the whole space before there are any."""
+        return self.bins or Tree(self.design.schema, feature_columns(self.design)).bins([0])
+
+    def features(self, codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
+        """The codes of the feature columns, shape (columns, records), and which records count (None: all)."""
+        _, keep = self.design.codes(codes)
+        own = codes[[self.columns.index(name) for name in feature_columns(self.design)]]
+        # a record that is dropped may have no code at all; it is located like any other and left out afterwards
+        return np.maximum(own, 0.0), keep
+
+    def numbers(self, codes: Array) -> Whole:
+        """The bin of each record, -1 for one that is dropped or in none of them."""
+        own, keep = self.features(codes)
+        number = self.found.locate(own)
+        return number if keep is None else np.where(keep, number, -1)
+
+    def __call__(self, codes: Array) -> Array:
+        return (self.numbers(codes) >= 0).astype(np.float64)[None, :]
+
+
+@dataclass(frozen=True)
+class Places(InBins):
+    """One record as (C, its places within its bin, the response's between its bounds), integers; zeros for a dropped one."""
+
+    label: bool = False
+
+    @property
+    def width(self) -> int:
+        return 1 + len(feature_columns(self.design)) + int(self.label)
+
+    @property
+    def unit(self) -> int:
+        """C, what a record adds to the count."""
+        return _unit(self.width)
+
+    @property
+    def l2_squared(self) -> int:
+        return self.unit**2 + (self.width - 1) * _STEPS**2
+
+    @property
+    def l1(self) -> int:
+        return self.unit + (self.width - 1) * _STEPS
+
+    @property
+    def digest(self) -> str:
+        return digest(["places in bins", self.design.to_dict(), self.label])
+
+    def __call__(self, codes: Array) -> Array:
+        own, _ = self.features(codes)
+        number = self.numbers(codes)
+        known = number >= 0
+        at = np.where(known, number, 0)
+        lows, highs = self.found.low.astype(np.float64), self.found.high.astype(np.float64)
+        rows = np.zeros((self.width, codes.shape[1]))
+        rows[0] = self.unit
+        for j, codes_ in enumerate(own):
+            low, high = lows[at, j], highs[at, j]
+            rows[1 + j] = (codes_ - (low + high - 1.0) / 2.0) / np.maximum((high - low - 1.0) / 2.0, 0.5)
+            rows[1 + j] *= _STEPS
+        if self.label:
+            terms, _ = self.design.codes(codes)
+            rows[-1] = (terms[-1] * (2.0 / (self.design.response.steps - 1)) - 1.0) * _STEPS
+        np.rint(rows, out=rows)
+        np.clip(rows[1:], -_STEPS, _STEPS, out=rows[1:])
+        return np.where(known, np.nan_to_num(rows), 0.0)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many records lie in each bin of one level, shape (size,): one record moves one count by 1."""
+
+    map: InBins
+    size: int
+    norm: str = field(default="l2", init=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def at(self, bins: Bins) -> Counts:
+        """The statistic over the bins that are there by now."""
+        return replace(self, map=replace(self.map, bins=bins))
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(2 if relation == "substitute" else 1)
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """The two records in different bins, which is the worst."""
+        return (rows * rows).sum(axis=0) + (own * own).sum()
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return self.sensitivity_squared(relation)
+
+    def zero(self) -> Whole:
+        return np.zeros(self.size + 1, dtype=np.int64)
+
+    def update(self, state: Whole, codes: Array) -> Whole:
+        # what is nowhere is counted last and left out
+        state += np.bincount(self.map.numbers(codes) % (self.size + 1), minlength=self.size + 1)
+        return state
+
+    def merge(self, a: Whole, b: Whole) -> Whole:
+        return a + b
+
+    def value(self, state: Whole) -> NDArray[Any]:
+        return state[:-1].copy()
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Counts, centred sums and (when asked for) sums of the response of all leaves, shape (size, width)."""
+
+    map: Places
+    size: int
+    norm: str = field(default="l2", init=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.size, self.map.width)
+
+    def at(self, bins: Bins) -> Leaves:
+        """The statistic over the leaves."""
+        return replace(self, map=replace(self.map, bins=bins))
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(self.map.l2_squared * (2 if relation == "substitute" else 1))
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """The two records in one bin or in different ones, whichever is worse."""
+        apart = (rows * rows).sum(axis=0) + (own * own).sum()
+        return np.maximum(apart, ((rows - own[:, None]) ** 2).sum(axis=0))
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return Fraction(self.map.l1 * (2 if relation == "substitute" else 1))
+
+    def zero(self) -> Whole:
+        return np.zeros((self.size + 1, self.map.width), dtype=np.int64)
+
+    def update(self, state: Whole, codes: Array) -> Whole:
+        np.add.at(state, self.map.numbers(codes) % (self.size + 1), self.map(codes).T.astype(np.int64))
+        return state
+
+    def merge(self, a: Whole, b: Whole) -> Whole:
+        return a + b
+
+    def value(self, state: Whole) -> NDArray[Any]:
+        return state[:-1].copy()
+
+
+# plan, draw, read -------------------------------------------------------------------------------------------------------
+
+
+def plan_bins(
+    design: Design, allowance: Allowance, share: Fraction, *, cells: int, label: bool = False
+) -> tuple[Event, dict[str, Statistic]]:
+    """The spends of the bins: "bins 1", "bins 2", .. for the levels of the tree, "leaves" for the rest.
+
+    cells: at most so many leaves; label: sums of the response as well.
+    """
+    shapes = level_sizes(Tree(design.schema, feature_columns(design)), cells)
+    statistics: dict[str, Statistic] = {
+        f"bins {i}": Counts(InBins(design), size) for i, size in enumerate(shapes, start=1)
+    }
+    tree = share * _TREE_SHARE if shapes else Fraction(0)
+    statistics["leaves"] = Leaves(Places(design, label=label), cells if feature_columns(design) else 1)
+    spends = [
+        allowance.spend(name, statistic, share - tree if name == "leaves" else tree / len(shapes))
+        for name, statistic in statistics.items()
+    ]
+    return Together(tuple(spends)), statistics
+
+
+def draw_bins(meter: Meter, source: Source, plan: Plan) -> None:
+    """Level after level, then the leaves: one pass each."""
+    levels = _levels(plan.statistics)
+    last = plan.statistic("leaves")
+    assert isinstance(last, Leaves)
+
+    def count(level: int, bins: Bins) -> Array:
+        name = levels[level]
+        statistic = plan.statistic(name)
+        assert isinstance(statistic, Counts)
+        (exact,) = source.aggregate(statistic.at(bins))
+        return meter.draw(name, exact).decode()[: len(bins)]
+
+    bins = _leaves(last.map.design, plan, last.size, count)
+    (exact,) = source.aggregate(last.at(bins))
+    meter.draw("leaves", exact)
+
+
+def _leaves(design: Design, plan: Plan, cells: int, count: Callable[[int, Bins], Array]) -> Bins:
+    columns = feature_columns(design)
+    return grown(Tree(design.schema, columns), cells, _rules(plan, len(columns)), count)
+
+
+def _rules(plan: Plan, columns: int) -> tuple[tuple[float, float], ...]:
+    """(least count, least count per part) of each level, from the public noise."""
+    noise = {spend.name: spend.noise_sd or 0.0 for spend in leaves(plan.event) if isinstance(spend, Spend)}
+    width = plan.spend("leaves").shape[1]
+    promise = _PROMISE_MEANS if width > 1 + columns else _PROMISE
+    own = noise["leaves"] / _unit(width)
+    return tuple((_ABOVE * noise[name], promise * own) for name in _levels(noise))
+
+
+def _levels(names: Iterable[str]) -> list[str]:
+    """The levels' names in order."""
+    return sorted((name for name in names if name.startswith("bins ")), key=lambda name: int(name[5:]))
+
+
+def _unit(width: int) -> int:
+    return _STEPS * ceil(sqrt(width))
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyBins:
+    """What a release says of its bins.
+
+    bins: the leaves; counts (K,) and their sd; means-to-be: sums (K, columns) of places in [-1, 1] within each bin, and label sums
+    (K,) of the response between its bounds (None when not released), both with the noise sd `sd_sums`; total: the noisy number of
+    records and its sd, of the first level and the leaves together.
+    """
+
+    bins: Bins
+    counts: Array
+    sd_counts: float
+    sums: Array
+    labels: Array | None
+    sd_sums: float
+    total: float
+    sd_total: float
+
+
+def read_bins(release: Release, design: Design, *, label: bool = False) -> NoisyBins:
+    """The leaves, their noisy counts and sums, from a release alone: the tree is grown again from its noisy counts."""
+    names = _levels(release.statistics)
+    noisy = release["leaves"]
+    bins = _leaves(
+        design, release.plan, noisy.shape[0], lambda level, found: release[names[level]].decode()[: len(found)]
+    )
+    values = noisy.decode()[: len(bins)]
+    unit = _unit(noisy.shape[1])
+    sd = sqrt(noisy.variance)
+    counts = values[:, 0] / unit
+    total, variance = float(counts.sum()), len(bins) * (sd / unit) ** 2
+    if names:
+        # the first level is counted whatever the records are, so that its counts are not selected
+        first = release[names[0]]
+        tree = Tree(design.schema, feature_columns(design))
+        size = len(tree.cut(0, tree.widest(0)))
+        other, own = float(first.decode()[:size].sum()), size * first.variance
+        total = (total / variance + other / own) / (1 / variance + 1 / own)
+        variance = 1 / (1 / variance + 1 / own)
+    return NoisyBins(
+        bins=bins,
+        counts=counts,
+        sd_counts=sd / unit,
+        sums=values[:, 1 : 1 + len(feature_columns(design))] / _STEPS,
+        labels=values[:, -1] / _STEPS if label else None,
+        sd_sums=sd / _STEPS,
+        total=total,
+        sd_total=sqrt(variance),
+    )

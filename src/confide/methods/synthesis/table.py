@@ -1,0 +1,223 @@
+"""A synthetic table: a file of synthetic records on which plain OLS returns a private line, with the release that it was made from.
+
+Estimates: the line of a formula, and how many records lie in which part of the columns' ranges. A file of rows is made from both: features
+from noisy bins, and a response whose residuals are exactly orthogonal to the model matrix of the file, so that ordinary least squares on
+the rows returns the released coefficients and the released residual sd. The rows are no records and carry no interval of their own: the
+release beside them does.
+
+Guarantee: mu-GDP, add-remove or substitute. Half of mu^2 pays for the line (`mechanisms.residual_rounds`), half for the bins
+(`synthesis.bins`); both are Gaussian mechanisms on exact integers with sensitivities proved there, and mu^2 adds up (Dong, Roth, Su 2022,
+Corollary 2). With generator="binagg" the bins get everything, sums of the response among them. Rows, their number and everything in the
+file follow from the release and public facts.
+
+Interval: none from the rows. The release holds the statistics of a line under their own names, so that the regression method which reads
+them gives its intervals (`confide.refit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from confide.aggregates.scores.residual_rounds import draw_line, plan_line
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.synthesis.bins import draw_bins, plan_bins
+from confide.methods.synthesis.build import Options, build_rows, literal_rows
+from confide.methods.synthesis.data import SyntheticData
+from confide.methods.synthesis.line import line_of_release
+from confide.methods.synthesis.response import Line
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.schema import Categorical, Design, Schema
+from confide.schema.formula import parse_formula
+
+__all__ = ["SyntheticTable"]
+
+_MOST_CELLS = 4096
+_LARGE = 1e60
+
+
+@dataclass(frozen=True)
+class SyntheticTable(Method):
+    """Synthetic records on a private line, from one release.
+
+    formula: "y ~ a + b", the response a column of the schema; generator: "calibrated" (OLS on the file returns the released line) or
+    "binagg" (noisy bin means, no line); cells: at most so many bins; term_bounds: public bounds of derived terms that have none.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> plan = SyntheticTable("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.relation
+    (1.0, 'add-remove')
+    """
+
+    formula: str
+    generator: str = "calibrated"
+    cells: int = 256
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "synthetic_table"
+    version: ClassVar[str] = "2"
+    family: ClassVar[str] = "synthesis"
+    source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
+    intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"
+
+    def __post_init__(self) -> None:
+        if self.generator not in ("calibrated", "binagg"):
+            raise PlanError(
+                f'generator must be "calibrated" or "binagg", got {self.generator!r}; write '
+                'SyntheticTable(formula, generator="calibrated")'
+            )
+        whole = isinstance(self.cells, int) and not isinstance(self.cells, bool)
+        if not whole or not 2 <= self.cells <= _MOST_CELLS:
+            raise PlanError(
+                f"cells must be a whole number from 2 to {_MOST_CELLS}, got {self.cells!r}; leave it out for 256"
+            )
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The spends and the guarantee, from public facts.
+
+        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
+        """
+        design = self.design_of(schema)
+        allowance = Allowance.of(privacy, self, schema)
+        calibrated = self.generator == "calibrated"
+        share = Fraction(1, 2) if calibrated else Fraction(1)
+        bins, statistics = plan_bins(design, allowance, share, cells=self.cells, label=not calibrated)
+        event: Together = Together((bins,))
+        if calibrated:
+            line, own = plan_line(design, allowance, "inference", share)
+            event, statistics = Together((line, bins)), {**own, **statistics}
+        response = design.response.name
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            event,
+            statistics,
+            n=n,
+            # the count, at most four rounds with their histogram, the meat; then every level of the tree and its leaves
+            passes=(6 if calibrated else 0)
+            + sum(1 for name in statistics if name == "leaves" or name.startswith("bins ")),
+            constants={"cells": self.cells},
+            target=f"a synthetic table for {response} on {', '.join(design.names)}",
+            covers=self._covers(design),
+            warnings=parse_formula(self.formula, schema).notes,
+        )
+
+    def design_of(self, schema: Any) -> Design:
+        """The design of the formula over a schema; `PlanError` when the response is no column."""
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        if design.response.plain is None:
+            raise PlanError(
+                f"a file has columns of the schema, and the response {design.response.name!r} is none; "
+                "declare it as a column of its own in the schema and put it on the left of ~"
+            )
+        for term in (*design.terms, design.response):
+            if max(abs(term.low), abs(term.high)) > _LARGE or term.high - term.low < 1 / _LARGE:
+                raise PlanError(
+                    f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}; a variance in these units cannot be computed; "
+                    "declare the column in other units, with a size and a width between 1e-60 and 1e60"
+                )
+        return design
+
+    def _covers(self, design: Design) -> str:
+        if self.generator == "binagg":
+            return "no interval: rows are noisy bin means, and values may leave their bounds"
+        return (
+            f"coefficients of a Huber-type line for {design.response.name} clipped to its declared bounds, not of the least-squares line: "
+            "records count with the released leverage weights, and residuals beyond the released scale count at that scale; sampling of "
+            "records and privacy noise, unequal residual variances allowed, independent records. From the release (confide.refit), never "
+            "from the rows, which are made up: what treats them as records is too sure"
+        )
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The line in rounds, then the bins, level by level."""
+        public = {}
+        if self.generator == "calibrated":
+            public = draw_line(self.design_of(source.schema), meter, source, plan)
+        draw_bins(meter, source, plan)
+        return public
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> SyntheticData:
+        """One file with as many rows as the noisy number of records. There is no question to ask: `PlanError` for one."""
+        (question or Question()).only()
+        return self.build(release)
+
+    def line(self, release: Release) -> Line:
+        """The released line, coefficients in the order of the design's names, without covariance."""
+        return line_of_release(release, self.design_of(release.plan.schema))[0]
+
+    def build(
+        self,
+        release: Release,
+        *,
+        rows: int | None = None,
+        files: int = 1,
+        bounded: bool = False,
+        line: Line | None = None,
+    ) -> SyntheticData:
+        """The rows that a release stands for; the same ones each time.
+
+        rows: their number (None: the noisy number of records); files: how many files, each on a line of its own, drawn from the normal
+        law of the released one when its covariance is given; bounded: keep the response within its bounds, and whole in an integer
+        column, at the price of the identity with the released coefficients. line: what the rows are put on, the released line unless given.
+        Raises `PlanError` for options that cannot work.
+        """
+        design = self.design_of(release.plan.schema)
+        options = Options(rows, bounded)
+        options.check(design)
+        if isinstance(files, bool) or not isinstance(files, (int, np.integer)) or not 1 <= files <= 1_000:
+            raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}; write files=5")
+        if self.generator == "binagg":
+            made = [literal_rows(release, design, options, file) for file in range(1, files + 1)]
+            return SyntheticData.of(self, release, design, made, status="ok")
+        own, status = line_of_release(release, design)
+        own = own if line is None else line
+        made = []
+        for file in range(1, files + 1):
+            drawn = own.drawn(keyed_line(release, file)) if files > 1 else own
+            done = build_rows(release, design, drawn, options, file)
+            facts = {
+                **done.facts,
+                "coefficients": dict(zip(design.names, drawn.coefficients.tolist(), strict=True)),
+                "residual_sd": drawn.sigma,
+                "drawn_line": files > 1 and own.covariance is not None,
+            }
+            made.append(replace(done, facts=facts))
+        return SyntheticData.of(self, release, design, made, status=status)
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Two records at opposite ends of every column. None without a schema."""
+        if schema is None:
+            return
+        design = self.design_of(schema)
+        pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for name in design.columns:
+            column = schema[name]
+            ends = (
+                (column.levels[0], column.levels[-1]) if isinstance(column, Categorical) else (column.low, column.high)
+            )
+            for record, end in zip(pair, ends, strict=True):
+                record[name] = end
+        yield pair
+
+
+def keyed_line(release: Release, file: int) -> np.random.Generator:
+    """The generator that draws the line of one of several files."""
+    from confide.noise import keyed_generator
+
+    return keyed_generator(release.sha256, "line", str(file))

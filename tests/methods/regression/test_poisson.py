@@ -1,0 +1,407 @@
+"""Poisson and probit regression: sensitivity, shares, exactness without noise, the cut of counts, effects, what is said, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from tests.methods.regression.test_log_odds import paths
+
+import confide as cf
+from confide.aggregates.cells.count_cells import CountIndices, count_edges
+from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
+from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
+from confide.aggregates.whitened_rows import Frame
+from confide.errors import NoResult, PlanError
+from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, counts_words, cut_assumption
+from confide.noise import SimulatedNoise
+from confide.protocol import Gram, seal
+from confide.regression import Logistic, Poisson
+from confide.schema import Design, Practice
+from confide.testing import check_method
+from confide.testing.practice import ZeroNoise
+
+FORMULA = "y ~ a + b + c"
+COLUMNS = {"a": cf.Numeric(-3, 3), "b": cf.Numeric(0, 10), "c": cf.Categorical(["u", "v"])}
+COUNT = cf.Schema({**COLUMNS, "y": cf.Integer(0, 30)}, dataset="survey")
+BINARY = cf.Schema({**COLUMNS, "y": cf.Categorical(["no", "yes"])}, dataset="survey")
+FAMILIES = {"probit": (PROBIT, BINARY), "counts": (Counts(30.0, 9.0), COUNT), "uncut": (Counts(30.0, 30.0), COUNT)}
+
+
+def records(n: int, seed: int, kind: str = "counts") -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"a": g.normal(0, 1, n).clip(-3, 3), "b": g.uniform(0, 10, n), "c": g.choice(["u", "v"], n, p=[0.7, 0.3])}
+    )
+    eta = 0.2 + 0.3 * frame.a + 0.05 * frame.b - 0.2 * (frame.c == "v")
+    if kind == "probit":
+        frame["y"] = np.where(g.random(n) < norm.cdf(eta - 0.5), "yes", "no")
+    else:
+        rate = np.exp(eta)
+        frame["y"] = g.poisson(rate * g.gamma(2.0, 0.5, n) if kind == "spread" else rate)
+    return frame
+
+
+def released(method, frame, mu=1.0, seed=1, relation="add-remove", noise=None):
+    schema = BINARY if isinstance(method, Logistic) else COUNT
+    plan = cf.plan(method, schema, cf.GDP(mu, relation=relation), n=len(frame) if relation == "substitute" else None)
+    release = seal(method, cf.read(frame, schema), plan, noise or SimulatedNoise(seed))
+    return method.infer(release), release
+
+
+METHODS = [Poisson(FORMULA), Logistic(FORMULA, link="probit")]
+
+
+def kind_of(method) -> str:
+    return "probit" if isinstance(method, Logistic) else "counts"
+
+
+def name_of(method) -> str:
+    return kind_of(method)
+
+
+# guarantee -----------------------------------------------------------------------------------------------------------
+
+
+def _design(schema: cf.Schema) -> Design:
+    numbers = cf.Schema({**schema.columns, "y": cf.Integer(0, 1)}) if schema is BINARY else schema
+    return Design.of(FORMULA, numbers)
+
+
+def _hostile(design: Design, g: np.random.Generator, many: int) -> np.ndarray:
+    """Codes at the ends of the columns and between."""
+    sizes = [design.schema[name].steps for name in design.columns]
+    return np.array([g.choice([0, size - 1, size // 3], many) for size in sizes], dtype=np.float64)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_no_record_moves_the_sums_by_more_than_is_said(kind: str) -> None:
+    """Add, remove and replace, at random lines, coordinates and bounds, on the integers; the bound is nearly met."""
+    family, schema = FAMILIES[kind]
+    design, g, most = _design(schema), np.random.default_rng(5), [0.0, 0.0]
+    p = len(design.terms) + 1
+    for _ in range(40):
+        frame = Frame.of(
+            Box.of(design),
+            g.normal(size=(p, p)) * 10.0 ** g.uniform(-2, 2),
+            g.normal(size=p) * 10.0 ** g.uniform(-1, 1.5),
+            1.0,
+        )
+        rows = replace(FisherRows(design), family=family).at(frame, 10.0 ** g.uniform(-1, 1), 10.0 ** g.uniform(-3, 1))
+        made = rows(_hostile(design, g, 40)).astype(np.int64).astype(object)
+        total = FisherSum(rows)
+        own = np.zeros(len(made), dtype=object)
+        most[0] = max(most[0], max(total.moved_squared(own, made)) / total.sensitivity_squared("add-remove"))
+        for j in range(0, 40, 7):
+            worst = max(total.moved_squared(made[:, j], made)) / total.sensitivity_squared("substitute")
+            most[1] = max(most[1], worst)
+        scores = replace(FisherScores(design), family=family).at(frame, 1.0, rows.bound)
+        codes = scores(_hostile(design, g, 40))
+        assert (codes**2).sum(axis=0).max() <= Gram(scores).map.l2_squared == BOUND
+        far = replace(Excess(design), family=family).at(frame, 1.0, rows.bound)(_hostile(design, g, 40))
+        assert far.min() >= 0 and far.max() <= BOUND
+    assert most[0] <= 1 and most[1] <= 1
+    # of squares; twice the length is attained by opposite scores without information
+    assert most[0] > 0.99 and most[1] > 0.24
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_the_excess_bounds_what_records_that_count_less_miss(kind: str) -> None:
+    """Up to N = 2 D: sum (1 - w) |r| |u| is at most D times the excess, and half the factor would not do."""
+    family, schema = FAMILIES[kind]
+    g, design = np.random.default_rng(4), _design(schema)
+    codes = _hostile(design, g, 4_000)
+    frame = Frame.of(Box.of(design), np.eye(4), np.array([0.1, 0.4, -0.3, 0.2]), 1.0)
+    excess = replace(Excess(design), family=family).at(frame, 0.5, 1.0)
+    size = excess.parts(codes).size
+    ratios: list[float] = []
+    for bound in np.quantile(size, [0.3, 0.6, 0.9]):
+        own = excess.at(frame, 0.5, float(bound))
+        u, _, r, size, _, _ = own.parts(codes)
+        inside = size <= 2 * bound
+        missed = (1 - own.weights(size)) * np.abs(r) * np.sqrt((u**2).sum(axis=0))
+        counted = own(codes)[0] / BOUND * bound
+        assert (missed[inside] <= counted[inside] * (1 + 1e-6) + 1e-9).all()
+        far = inside & (counted > 0.01 * bound)
+        ratios += list(missed[far] / counted[far])
+    assert max(ratios) > 0.5
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_residuals_are_within_their_bound_and_integers_do_not_depend_on_the_batch(kind: str) -> None:
+    family, schema = FAMILIES[kind]
+    g, design = np.random.default_rng(2), _design(schema)
+    steps = float(design.response.steps - 1)
+    eta = np.concatenate([g.normal(0, 10, 5_000), [0.0, 40.0, -40.0, 300.0, -300.0]])
+    for code in (np.zeros(len(eta)), np.full(len(eta), steps), np.rint(g.uniform(0, steps, len(eta)))):
+        h, r, m = family.parts(eta, code, steps)
+        assert (np.abs(r) <= m * (1 + 1e-12)).all() and (h >= 0).all()
+        np.testing.assert_array_equal(h[:7], family.parts(eta[:7], code[:7], steps)[0])
+    p = len(design.terms) + 1
+    frame = Frame.of(Box.of(design), g.normal(size=(p, p)), g.normal(size=p), 1.0)
+    codes = _hostile(design, g, 600)
+    for rows in (FisherRows(design), InformationIndices(design), CountIndices(design)):
+        own = rows if isinstance(rows, CountIndices) else replace(rows, family=family).at(frame, 1.0, 2.0)
+        whole = own(codes)
+        parts = np.concatenate([own(codes[:, i : i + 7]) for i in range(0, 600, 7)], axis=1)
+        np.testing.assert_array_equal(whole, parts)
+
+
+def test_scores_have_mean_zero_and_the_variance_of_their_information() -> None:
+    """E r = 0 and E r^2 = h/R where the model holds, which the sandwich rests on."""
+    eta = np.linspace(-2, 2, 9)
+    for family in (LOGIT, PROBIT):
+        p = family.mean(eta)
+        (h, no, _), (_, yes, _) = (family.parts(eta, np.full(9, code), 1.0) for code in (0.0, 1.0))
+        np.testing.assert_allclose(p * yes + (1 - p) * no, 0, atol=1e-12)
+        np.testing.assert_allclose(p * yes**2 + (1 - p) * no**2, h / family.scale, rtol=1e-9)
+        np.testing.assert_allclose(family.information(eta), h, rtol=1e-9)
+    own = Counts(200.0, 200.0)
+    y = np.arange(201.0)
+    for one in eta:
+        law = np.exp(y * one - np.exp(one) - np.array([np.log(np.arange(1, k + 1)).sum() for k in y.astype(int)]))
+        h, r, _ = own.parts(np.full(201, one), y, 200.0)
+        assert law @ r == pytest.approx(0, abs=1e-9) and law @ r**2 == pytest.approx(h[0] / own.scale, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", Poisson.relations)
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
+def test_every_branch_costs_the_same_and_no_more_than_was_asked(method, relation: str) -> None:
+    schema = BINARY if isinstance(method, Logistic) else COUNT
+    plan = cf.plan(method, schema, cf.GDP(1.0, relation=relation), n=100 if relation == "substitute" else None)
+    for path in paths(plan.event):
+        cost = sum((spend.mu_squared for spend in path.values()), Fraction(0))
+        assert 1 - Fraction(1, 2**30) < cost <= 1
+        assert ("counts" in path) == isinstance(method, Poisson)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
+def test_contract(method) -> None:
+    schema = BINARY if isinstance(method, Logistic) else COUNT
+    contract = check_method(method, schema, privacy=cf.GDP(2.0), raises=False, replications=15)
+    assert contract.ok, contract
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("relation", Poisson.relations)
+def test_audit(relation: str) -> None:
+    found = cf.audit.audit(Poisson("y ~ a"), COUNT, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1)
+    assert found.violated == (), found
+
+
+# exactness -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["counts", "spread", "probit"])
+def test_without_noise_it_is_maximum_likelihood_with_its_sandwich(kind: str) -> None:
+    """Overdispersed counts have the line of their mean, with longer intervals."""
+    frame = records(3_000, 2, kind)
+    method = Logistic(FORMULA, link="probit") if kind == "probit" else Poisson(FORMULA)
+    found, release = released(method, frame, mu=40.0, noise=ZeroNoise())
+    assert found.status == "ok" and ("cut" in release.public) == (kind != "probit")
+    truth = np.array(list(method.reference(Practice.of(frame, COUNT if kind != "probit" else BINARY)).values()))
+    np.testing.assert_allclose(found.params, truth, atol=2e-3)
+    x = _design(COUNT).matrix(frame)
+    eta = x @ truth
+    if kind == "probit":
+        slope, mean = norm.pdf(eta), norm.cdf(eta)
+        weight, y = slope / (mean * (1 - mean)), (frame.y == "yes").to_numpy()
+    else:
+        slope = mean = np.exp(eta)
+        weight, y = 1.0, frame.y.to_numpy()
+    bread = np.linalg.inv((x.T * (slope * weight)) @ x)
+    scores = x * (weight * (y - mean))[:, None]
+    np.testing.assert_allclose(found.bse, np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread)), rtol=0.1)
+
+
+@pytest.mark.parametrize("relation", Poisson.relations)
+@pytest.mark.parametrize("method", METHODS, ids=name_of)
+def test_intervals_hold_the_truth_about_as_often_as_said(method, relation: str) -> None:
+    """12 releases: 48 intervals, of which 2.4 miss on average and at most 10 may (p < 1e-4 were they independent)."""
+    kind = kind_of(method)
+    beta = np.array([-0.3 if kind == "probit" else 0.2, 0.3, 0.05, -0.2])
+    missed = answered = 0
+    for seed in range(12):
+        found, _ = released(method, records(3_000, seed, kind), seed=seed, relation=relation, mu=2.0)
+        if found.status == "ok":
+            low, high = found.conf_int().to_numpy().T
+            missed, answered = missed + int(((low > beta) | (high < beta)).sum()), answered + len(beta)
+    assert answered >= 40 and missed <= 10
+
+
+# where counts are cut -------------------------------------------------------------------------------------------------
+
+
+def _histogram(values: np.ndarray, high: float) -> np.ndarray:
+    return np.bincount(np.searchsorted(count_edges(high), values, side="left"), minlength=31).astype(float)
+
+
+def test_counts_are_cut_where_what_noise_hides_at_the_bound_is_little() -> None:
+    values = np.random.default_rng(1).poisson(2.0, 20_000)
+    seen = _histogram(values, 64.0)
+    dear = CountCut(seen, 1.0, 64.0, 20_000.0, 4, 0.02)
+    assert values.max() < 2 * dear.cut < 64 and 1.645 * (64 - dear.cut) <= dear.beyond(dear.cut) < 0.01 * values.sum()
+    # one cell of records at the bound that noise hides would move the line by more than noise does
+    hidden = CountCut(seen, 20.0, 64.0, 20_000.0, 4, 0.2)
+    cheap = CountCut(seen, 1.0, 64.0, 20_000.0, 4, 50.0)
+    assert hidden.cut == cheap.cut == 64 and cheap.beyond(64.0) == 0
+
+
+def _cut(counts: np.ndarray) -> CountCut:
+    return CountCut(counts, 10.0, 1_024.0, 20_000.0, 4, 0.3)
+
+
+def test_what_lies_beyond_the_cut_is_bounded_as_the_tail_falls() -> None:
+    """Beyond each cut: of a geometric, a lognormal and a power law, seen up to where a cell holds 35 records."""
+    g, edges = np.random.default_rng(3), count_edges(1_024.0)
+    draws = {
+        "geometric": g.geometric(0.2, 20_000),
+        "lognormal": np.rint(np.exp(1.5 + g.standard_normal(20_000))),
+        "power": np.rint(3 * g.pareto(1.3, 20_000)),
+    }
+    for name, values in draws.items():
+        values = values[values < 1_024]
+        found = _cut(_histogram(values, 1_024.0))
+        for place in range(found._last + 1, 31):
+            beyond = float(np.maximum(values - edges[place], 0).sum())
+            assert found._beyond(place) >= 0.8 * beyond - 50, (name, place)
+    rising = np.zeros(31)
+    rising[:25] = 100.0 * 2.0 ** (np.arange(25) / 2)
+    found = _cut(rising)
+    assert found._beyond(28) == pytest.approx(1.645 * 10 * np.sqrt(2) * (1_024 - edges[28]))
+
+
+def test_a_bound_far_beyond_the_counts_is_named() -> None:
+    schema = cf.Schema({**COLUMNS, "y": cf.Integer(0, 4_000)})
+    method, frame = Poisson(FORMULA), records(20_000, 1)
+    plan = cf.plan(method, schema, cf.GDP(1.0))
+    found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(1)))
+    assert found.status == "weak" and "declare it within (0, " in found.reason
+
+
+def test_the_table_names_the_cut_and_what_it_assumes() -> None:
+    own, noise = Counts(30.0, 12.0), np.array([0.2, 0.5])
+    assert counts_words(own) == "between 0 and 30, cut at 12" and counts_words(Counts(30.0, 30.0)) == "between 0 and 30"
+    (said,) = cut_assumption(own, noise)
+    assert "assumed for counts above 12" in said and "lie at the declared 30" in said
+    price = np.sqrt(1 + ((30 / 12) ** 2 - 1) * 0.5)
+    assert f"about {price:.2g} times as wide" in said
+    assert not cut_assumption(Counts(30.0, 30.0), noise)
+
+
+def test_counts_that_stand_by_themselves_at_the_bound_are_in_the_line() -> None:
+    """15 of 10,000 records at the bound and none between: noise hides them, and a cut below the bound would leave them out."""
+    frame = records(10_000, 2)
+    frame.loc[frame.index[:15], "y"] = 30
+    _, release = released(Poisson(FORMULA), frame, mu=1.0)
+    noisy = release["counts"]
+    assert noisy.decode()[-1] < 3.5 * np.sqrt(noisy.variance) and float(release.public["cut"][0]) == 30
+
+
+# what else is answered ------------------------------------------------------------------------------------------------
+
+
+def test_rate_ratios_predictions_and_marginal_effects() -> None:
+    frame = records(20_000, 3)
+    found, _ = released(Poisson(FORMULA), frame, mu=40.0, noise=ZeroNoise())
+    ratios = found.rate_ratios()
+    np.testing.assert_allclose(ratios.rate_ratio, np.exp(found.params))
+    assert (ratios.low < ratios.rate_ratio).all() and (ratios.rate_ratio < ratios.high).all()
+    rows = frame.head(4)
+    means = found.get_prediction(rows)
+    np.testing.assert_allclose(found.predict(rows), means["mean"])
+    assert (means.mean_ci_lower < means["mean"]).all() and (means["mean"] < means.mean_ci_upper).all()
+    effects = found.average_marginal_effects()
+    np.testing.assert_allclose(effects["dy/dx"], found.params.iloc[1:] * frame.y.mean(), rtol=0.01)
+    assert list(effects.index) == ["a", "b", "c[T.v]"]
+    assert found.to_dict()["rate_ratio"][0] == pytest.approx(ratios.rate_ratio.iloc[0])
+
+
+def test_beside_a_withheld_coefficient_no_effect_has_an_interval() -> None:
+    found, _ = released(Poisson(FORMULA), records(20_000, 3), mu=40.0, noise=ZeroNoise())
+    values, hidden, noise = found.estimates.copy(), found.covariance.copy(), found.noise_variance.copy()
+    values[2] = hidden[2, :] = hidden[:, 2] = noise[2] = np.nan
+    told = {"estimates": values, "covariance": hidden, "noise_variance": noise}
+    effects = replace(found, **told, status="partial", reason="b needs more records").average_marginal_effects()
+    assert effects[["se", "low", "high"]].isna().all(axis=None) and list(effects["dy/dx"].notna()) == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
+    """dy/dx = b mean p (1 - p); 12 releases hold it, 36 intervals of which at most 8 may miss."""
+    method, missed, answered = Logistic(FORMULA), 0, 0
+    whole = records(100_000, 9, "probit")
+    beta = np.array(list(method.reference(Practice.of(whole, BINARY)).values()))
+    p = 1 / (1 + np.exp(-(_design(COUNT).matrix(whole) @ beta)))
+    truth = beta[1:] * (p * (1 - p)).mean()
+    for seed in range(12):
+        found, _ = released(method, whole.sample(3_000, random_state=seed), seed=seed)
+        if found.status == "ok":
+            effects = found.average_marginal_effects()
+            missed, answered = missed + int(((effects.low > truth) | (effects.high < truth)).sum()), answered + 3
+    assert answered >= 30 and missed <= 8
+    bent, _ = released(Logistic("y ~ a + I(a**2) + b"), whole.head(5_000), mu=3.0)
+    assert bent.average_marginal_effects()["dy/dx"].isna().to_dict() == {"a": True, "I(a ** 2)": True, "b": False}
+
+
+def test_the_probit_says_what_it_has_not() -> None:
+    found, _ = released(Logistic(FORMULA, link="probit"), records(4_000, 4, "probit"))
+    assert found.status == "ok" and found.target.startswith("probit regression of y = yes")
+    with pytest.raises(NoResult, match="no odds ratios"):
+        found.odds_ratios()
+    with pytest.raises(NoResult, match="mean slope"):
+        found.average_marginal_effects()
+    rows = records(3, 1, "probit")
+    np.testing.assert_allclose(
+        found.predict_proba(rows)["yes"], norm.cdf(_design(COUNT).matrix(rows) @ found.params.to_numpy())
+    )
+    assert "odds_ratio" not in found.to_dict() and found.to_dict()["link"] == "probit"
+
+
+@pytest.mark.parametrize("method", [Poisson(FORMULA, target="weighted"), Logistic(FORMULA, target="weighted")])
+def test_the_weighted_line_is_asked_for_and_named(method) -> None:
+    """Same release as the plain line's; other title, no bias, all answered where bounds are far."""
+    frame = records(4_000, 6, kind_of(method) if isinstance(method, Poisson) else "probit")
+    found, release = released(method, frame)
+    plain, other = released(replace(method, target="mle"), frame)
+    assert {k: v.to_dict() for k, v in release.statistics.items()} == {
+        k: v.to_dict() for k, v in other.statistics.items()
+    }
+    assert found.target.startswith("weighted line of") and "weighted line" in found.heading
+    assert "weighted line" in str(found) and plain.heading == ""
+    assert "another elsewhere" in found.covers
+    with pytest.raises(PlanError, match='target="mle"'):
+        method.reference(Practice.of(frame, COUNT if isinstance(method, Poisson) else BINARY))
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"Integer\(0, 5\)"):
+        cf.plan(Poisson("y ~ a"), cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Integer(1, 5)}), cf.GDP(1.0))
+    with pytest.raises(PlanError, match="no intercept"):
+        cf.plan(Poisson("y ~ 0 + a"), COUNT, cf.GDP(1.0))
+    with pytest.raises(PlanError, match="'mle' or 'weighted'"):
+        Poisson("y ~ a", target="robust")
+    with pytest.raises(PlanError, match="'logit' or 'probit'"):
+        Logistic("y ~ a", link="cloglog")
+    with pytest.raises(PlanError, match='mechanism="glm"'):
+        Logistic("y ~ a", mechanism="objective", link="probit")
+
+
+def test_the_forecast_knows_the_bound_of_counts() -> None:
+    """A wider bound, with the same spread stated, never makes an answer likelier; more records never less."""
+    chance = {}
+    for high in (12, 200):
+        schema = cf.Schema({"a": cf.Numeric(-3, 3, typical=(-2, 2)), "y": cf.Integer(0, high, typical=(0, 6))})
+        plan = cf.plan(Poisson("y ~ a"), schema, cf.GDP(0.3), n=2_000)
+        chance[high] = plan.forecast["ok"]["2,000"]
+        assert 0 <= plan.forecast["ok"]["2,000"] <= 1
+    assert chance[200] <= chance[12]

@@ -1,0 +1,332 @@
+"""The file: OLS on it, kinds, bounds, sidecar, reading back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+import confide as cf
+from confide.errors import NoResult, PlanError, PrivacyError, ReleaseError
+from confide.faces.synthesis import combine, refit, synthesize
+from confide.methods.regression.ssp2 import SSP2
+from confide.synthesis import SyntheticTable
+
+FORMULA = "y ~ a + k + r"
+
+
+def ols(formula: str, path, schema: cf.Schema) -> pd.Series:
+    """Plain OLS by statsmodels on a file that pandas read, as any user does it; levels in the schema's order."""
+    rows = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, keep_default_na=False)
+    if "r" in rows:
+        rows["r"] = pd.Categorical(rows["r"], list(schema["r"].levels))
+    fit = smf.ols(formula, rows).fit()
+    return fit.params, float(np.sqrt(fit.mse_resid))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_ols_on_the_file_is_the_release(made, release, schema, tmp_path, ending) -> None:
+    (path,) = made.save(tmp_path / f"table{ending}")
+    found, sd = ols(FORMULA, path, schema)
+    released = SSP2(FORMULA, target="robust").infer(release).params
+    assert np.abs(found[released.index] - released).max() < 1e-8
+    assert sd == pytest.approx(made.facts[0]["residual_sd"], rel=1e-9)
+    assert 0.55 < sd < 0.85
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ 0 + a + k",
+        "y ~ a*k + r:a",
+        "y ~ a + I(a ** 2) + np.log1p(k)",
+        "y ~ 1",
+        "y ~ 0 + r",
+    ],
+)
+def test_derived_designs(frame, schema, tmp_path, formula) -> None:
+    own = formula.replace("np.", "")
+    method = SyntheticTable(own)
+    done = cf.release(method, cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=cf.noise.SimulatedNoise(2))
+    (path,) = method.build(done).save(tmp_path / "t.parquet")
+    found, _ = ols(formula, path, schema)
+    released = SSP2(own, target="robust").infer(done).params
+    assert np.abs(np.sort(found) - np.sort(released)).max() < 1e-8
+
+
+def test_a_root_that_is_not_defined_everywhere(frame, schema) -> None:
+    method = SyntheticTable("y ~ sqrt(a - 0.3)", term_bounds={"sqrt(a - 0.3)": (0, 2)})
+    done = cf.release(method, cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=cf.noise.SimulatedNoise(2))
+    made = method.build(done)
+    assert made.facts[0]["rows_redrawn"] > 0
+    assert (made.frame["a"] >= 0.3).all()
+    assert made.facts[0]["ols_off_by"] < 1e-10
+
+
+def test_kinds_and_bounds(made, schema) -> None:
+    rows = made.frame
+    assert list(rows) == ["a", "r", "k", "y"]  # the formula's columns in the schema's order
+    assert rows["k"].dtype == np.int64 and rows["k"].between(0, 9).all()
+    assert rows["a"].between(-1, 3).all()
+    assert list(rows["r"].cat.categories) == ["N", "S", "NA", "E"]
+    assert rows["y"].dtype == np.float64
+    assert rows["a"].round(7).equals(rows["a"])
+
+
+def test_features_look_like_the_records(made, frame) -> None:
+    rows = made.frame
+    assert abs(len(rows) - len(frame)) < 150
+    assert abs(rows["a"].mean() - frame["a"].mean()) < 0.05
+    assert abs(rows["a"].std() - frame["a"].std()) < 0.1
+    assert abs(rows["k"].mean() - frame["k"].mean()) < 0.3
+    shares, true = (one["r"].value_counts(normalize=True) for one in (rows, frame))
+    assert np.abs(shares - true[shares.index]).max() < 0.04
+
+
+def test_the_same_release_gives_the_same_file(made, release, tmp_path) -> None:
+    again = SyntheticTable(FORMULA).build(cf.Release.from_json(release.to_json()))
+    pd.testing.assert_frame_equal(made.frame, again.frame)
+    for name in ("x.parquet", "x.csv"):
+        texts = []
+        for one in (made, again):
+            (path,) = one.save(tmp_path / name)
+            texts.append((path.read_bytes(), (tmp_path / f"{name}.confide.json").read_bytes()))
+        assert texts[0] == texts[1]
+
+
+def test_bounds_of_the_response_cost_the_identity_and_the_sidecar_says_how_much(frame, tmp_path) -> None:
+    whole = cf.Schema({"a": cf.Numeric(-1, 3), "y": cf.Integer(0, 3)})
+    method = SyntheticTable("y ~ a")
+    done = cf.release(method, cf.read(frame, whole), cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    made = method.build(done, bounded=True)
+    assert made.frame["y"].dtype == np.int64 and made.frame["y"].between(0, 3).all()
+    released = np.array(list(made.facts[0]["coefficients"].values()))
+    fit = smf.ols("y ~ a", made.frame).fit().params.to_numpy()
+    measured = np.max(np.abs(fit - released) / np.maximum(np.abs(released), 1))
+    assert made.sidecar["made"]["ols_off_by"] == pytest.approx(measured, rel=1e-6) and measured > 1e-4
+    assert "not_calibrated" in made.flags
+    free = method.build(done)
+    assert free.facts[0]["ols_off_by"] < 1e-10 and free.facts[0]["response_outside_bounds"] > 0
+
+
+def test_rows_are_noisy_or_asked_for(release, frame) -> None:
+    method = SyntheticTable(FORMULA)
+    assert len(method.build(release).frame) != len(frame)  # seed 4: noise of sd 12 moved it
+    assert len(method.build(release, rows=500).frame) == 500
+    assert method.build(release, rows=500).facts[0]["ols_off_by"] < 1e-8
+    with pytest.raises(PlanError, match="rows must be at least 8"):
+        method.build(release, rows=7)
+
+
+# reading back -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_refit_is_infer(made, release, tmp_path, ending) -> None:
+    (path,) = made.save(tmp_path / f"t{ending}")
+    assert refit(path).to_json() == SSP2(FORMULA, target="robust").infer(release).to_json()
+    assert refit(path, FORMULA).to_json() == refit(path).to_json()
+    assert refit(str(path), "y ~ r + k + a").to_json() == refit(path).to_json()
+    smaller = SSP2(FORMULA, target="robust").infer(release, cf.Question(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]")))
+    assert refit(path, "y ~ a + r").to_json() == smaller.to_json()
+
+
+def test_parquet_carries_its_sidecar(made, tmp_path) -> None:
+    (path,) = made.save(tmp_path / "t.parquet")
+    before = refit(path).to_json()
+    (tmp_path / "t.parquet.confide.json").unlink()
+    assert refit(path).to_json() == before
+
+
+def test_refusals(made, tmp_path) -> None:
+    (path,) = made.save(tmp_path / "t.csv")
+    for formula, words in (
+        ("y ~ a + unused", "does not hold unused"),
+        ("a ~ k", "holds the response 'y'"),
+        ("y ~ 0 + a", "with an intercept"),
+        ("y ~ a + I(k ** 2)", "does not hold"),
+    ):
+        with pytest.raises(PlanError, match=words) as error:
+            refit(path, formula)
+        assert "cf.refit(path)" in str(error.value)
+    (tmp_path / "t.csv.confide.json").unlink()
+    with pytest.raises(ReleaseError, match=r"has no sidecar.*cf\.synthesize") as refused:
+        refit(path)
+    assert refused.value.exit_code == 3
+    with pytest.raises(ReleaseError, match="there is no file"):
+        refit(tmp_path / "nowhere.parquet")
+    with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
+        refit(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+@pytest.mark.parametrize("change", ["value", "label", "row", "order", "column"])
+def test_a_changed_file_is_refused(made, tmp_path, ending, change) -> None:
+    (path,) = made.save(tmp_path / f"t{ending}")
+    rows = made.frame.copy()
+    if change == "value":
+        rows.loc[3, "y"] = np.nextafter(rows.loc[3, "y"], 99)
+    elif change == "label":
+        rows.loc[3, "r"] = "N" if rows.loc[3, "r"] != "N" else "S"
+    elif change == "row":
+        rows = rows.iloc[:-1]
+    elif change == "order":
+        rows = rows.iloc[::-1]
+    else:
+        rows = rows.rename(columns={"a": "b"})
+    rows.to_parquet(path, index=False) if ending == ".parquet" else rows.to_csv(path, index=False)
+    with pytest.raises(ReleaseError, match="ask for the original"):
+        refit(path)
+
+
+def test_a_changed_sidecar_is_refused(made, tmp_path) -> None:
+    (path,) = made.save(tmp_path / "t.csv")
+    beside = tmp_path / "t.csv.confide.json"
+    text = json.loads(beside.read_text())
+    text["body"]["made"]["rows"] += 1
+    beside.write_text(json.dumps(text))
+    with pytest.raises(ReleaseError, match="was changed after it was written"):
+        refit(path)
+    beside.write_text("no JSON")
+    with pytest.raises(ReleaseError, match="not JSON"):
+        refit(path)
+
+
+def test_the_summary_has_no_interval_and_says_so(made) -> None:
+    assert "never from the rows" in made.summary()
+    assert "[0.025" not in made.summary() + made._repr_html_()
+    assert json.loads(made.to_json())["files"][0]["content_sha256"] == made.sidecar["content_sha256"]
+
+
+# several files ----------------------------------------------------------------------------------------------------------
+
+
+def test_several_files(frame, schema, tmp_path) -> None:
+    made = synthesize(
+        frame,
+        FORMULA,
+        schema=schema,
+        privacy=cf.GDP(1.0),
+        ledger=None,
+        files=4,
+        path=tmp_path / "m.csv",
+        noise=cf.noise.SimulatedNoise(4),
+    )
+    paths = [tmp_path / f"m-{number}.csv" for number in range(1, 5)]
+    each = np.array([ols(FORMULA, path, schema)[0].to_numpy() for path in paths])
+    assert np.ptp(each, axis=0).min() > 0
+    result = refit(paths)
+    found = pd.Series(each.mean(axis=0), ols(FORMULA, paths[0], schema)[0].index)
+    assert np.abs(found[result.params.index] - result.params).max() < 1e-8
+    variances = pd.Series((1 + 1 / 4) * each.var(axis=0, ddof=1), found.index)
+    assert np.allclose(variances[result.params.index], np.diag(result.covariance), rtol=1e-6)
+    assert result.df == 3
+    # file 1 of several has the same features as the only one, and another line
+    assert made.frames[0][["a", "k", "r"]].equals(SyntheticTable(FORMULA).build(made.release).frame[["a", "k", "r"]])
+    # one release behind all of them: its own intervals come from any of them
+    assert refit(paths[0]).to_json() == refit(paths[2]).to_json()
+    with pytest.raises(PlanError, match="given twice"):
+        combine([paths[0], paths[0]])
+    with pytest.raises(PlanError, match="at least two"):
+        combine(paths[:1])
+
+
+def test_files_on_one_line_are_not_combined(made, tmp_path, release) -> None:
+    single = SyntheticTable(FORMULA).build(release, files=2)
+    paths = single.save(tmp_path / "s.parquet")
+    with pytest.raises(NoResult, match=r"cf\.refit"):
+        combine(paths)
+
+
+# other generators, wrong calls ------------------------------------------------------------------------------------------
+
+
+def test_binagg_reproduces_its_sums_and_has_no_line(frame, schema, tmp_path) -> None:
+    made = synthesize(
+        frame,
+        "y ~ a",
+        schema=schema,
+        privacy=cf.GDP(4.0),
+        ledger=None,
+        generator="binagg",
+        noise=cf.noise.SimulatedNoise(1),
+    )
+    from confide.methods.synthesis.bins import read_bins
+
+    design = SyntheticTable("y ~ a", generator="binagg").design_of(schema)
+    noisy = read_bins(made.release, design, label=True)
+    counts = np.maximum(np.rint(noisy.counts), 0)
+    kept = counts >= 2
+    column = schema["a"]
+    width = noisy.bins.high[:, 0] - noisy.bins.low[:, 0]
+    middle = column.low + (noisy.bins.low[:, 0] + (width - 1) / 2) / column.scale
+    sums = (counts * middle + noisy.sums[:, 0] * (width - 1) / 2 / column.scale)[kept].sum()
+    assert made.frame["a"].sum() == pytest.approx(sums, rel=1e-9)
+    labels = (counts * 2.5 + 6.5 * noisy.labels)[kept].sum()
+    assert made.frame["y"].sum() == pytest.approx(labels, rel=1e-9)
+    assert "may leave their bounds" in made.summary()
+    (path,) = made.save(tmp_path / "b.parquet")
+    with pytest.raises(PlanError, match="releases no line"):
+        refit(path)
+
+
+def test_wrong_calls(frame, schema) -> None:
+    data = cf.read(frame, schema)
+    call = {"privacy": cf.GDP(1.0), "ledger": None}
+    with pytest.raises(PrivacyError, match="privacy says"):
+        synthesize(data, FORMULA, ledger=None)
+    with pytest.raises(PlanError, match="ledger was left out"):
+        synthesize(data, FORMULA, privacy=cf.GDP(1.0))
+    with pytest.raises(PlanError, match="did you mean 'bounded'"):
+        synthesize(data, FORMULA, boundd=True, **call)
+    with pytest.raises(PlanError, match="generator must be"):
+        synthesize(data, FORMULA, generator="gan", **call)
+    with pytest.raises(PlanError, match="needs a schema"):
+        synthesize(frame, FORMULA, **call)
+    with pytest.raises(PlanError, match="has its schema already"):
+        synthesize(data, FORMULA, schema=schema, **call)
+    with pytest.raises(PlanError, match="declare it as a column"):
+        synthesize(data, "y / 10 ~ a", **call)
+    with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
+        synthesize(data, FORMULA, path="t.xlsx", **call)
+    with pytest.raises(PlanError, match="in a folder that exists"):
+        synthesize(data, FORMULA, path="nowhere/t.csv", **call)
+    with pytest.raises(PlanError, match="files must be"):
+        synthesize(data, FORMULA, files=0, **call)
+    with pytest.raises(PlanError, match="cells must be"):
+        SyntheticTable(FORMULA, cells=1)
+
+
+def test_the_ledger_is_charged_once(frame, schema, tmp_path) -> None:
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
+    made = synthesize(frame, FORMULA, schema=schema, privacy=cf.GDP(1.0), ledger=book, files=2)
+    assert cf.verify(made.release, book).ok
+    assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+    with pytest.raises(PlanError, match="rows must be at least"):
+        synthesize(frame, FORMULA, schema=schema, privacy=cf.GDP(1.0), ledger=book, rows=3)
+    assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("formula", ["y ~ a + k + r", "y ~ 0 + a + k"])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_the_line_is_that_of_the_regression_whatever_its_status(frame, schema, n, formula, relation) -> None:
+    method, statuses = SyntheticTable(formula), set()
+    for seed in range(2):
+        done = cf.release(
+            method,
+            cf.read(frame.iloc[:n], schema),
+            cf.GDP(1.0, relation=relation),
+            ledger=None,
+            noise=cf.noise.SimulatedNoise(seed),
+            n=n if relation == "substitute" else None,
+        )
+        result, made = SSP2(formula, target="robust").infer(done), method.build(done)
+        statuses.add(result.status)
+        found = np.array(list(made.facts[0]["coefficients"].values()))
+        # the raw numbers: a table that is not identified shows none
+        assert np.allclose(found, result.estimates, rtol=1e-9, atol=1e-9)
+    assert n == 300 or "ok" not in statuses
