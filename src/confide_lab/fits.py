@@ -30,7 +30,6 @@ __all__ = ["METHODS", "Case", "Fitted", "Method", "fit", "fitted_of", "missing"]
 
 Array = NDArray[np.float64]
 
-_REGRESSION = "confide.regression"
 _PUBLISHED = "confide_lab.published"
 _OPPONENTS = "confide_lab.opponents.ssp_cgd"
 
@@ -224,7 +223,7 @@ def fitted_of(found: Any, case: Case) -> Fitted:
 
 def binned(case: Case, generator: np.random.Generator) -> Fitted:
     """BinAgg with the sandwich over its bins, which its table does not print."""
-    method = _attribute(f"{_REGRESSION}.binagg:BinAgg")(case.formula, force=True)
+    method = _attribute("confide_lab.methods:BinAgg")(case.formula, force=True)
     noise = cf.noise.SimulatedNoise(int(generator.integers(2**63)))
     release = cf.release(method, case.source, cf.GDP(case.mu), ledger=None, noise=noise)
     found, first = method.sandwich(release), int(case.intercept)
@@ -375,26 +374,27 @@ def opponent(place: str) -> Fitter:
 
 
 def _ours(title: str, place: str, **settings: Any) -> Method:
-    where = f"{_REGRESSION}.{place}"
-    return Method(title, "private", released(where, **settings), where)
+    return Method(title, "private", released(place, **settings), place)
 
 
 METHODS: dict[str, Method] = {
     "ols": Method("OLS (not private)", "not private", least_squares),
     "mean": Method("mean only (not private)", "not private", mean_only),
-    "ssp2": _ours("SSP2, robust line", "ssp2:SSP2", target="robust"),
-    "ssp2_ols": _ours("SSP2", "ssp2:SSP2"),
-    "ssp2_bound": _ours("SSP2, robust line, slope bound 2", "ssp2:SSP2", target="robust", slope_bound=2.0),
-    "ssp2_prediction": _ours("SSP2 prediction", "ssp2:SSP2", objective="prediction"),
-    "ssp": _ours("SSP", "ssp:SSP"),
-    "ssp_recentred": _ours("SSP re-centred", "ssp:SSP", recenter="auto"),
-    "ssp_classical": _ours("SSP classical", "ssp:SSP", cov="classical"),
-    "binagg": Method("BinAgg corrected", "private", binned, f"{_REGRESSION}.binagg:BinAgg"),
-    "adassp": _ours("AdaSSP exact mu", "adassp:AdaSSP"),
-    "boosted_adassp": _ours("Boosted AdaSSP", "boosted_adassp:BoostedAdaSSP"),
-    "analyze_gauss": _ours("Analyze Gauss exact mu", "analyze_gauss:AnalyzeGauss"),
-    "gradient_descent": _ours("DP-GD fixed default", "gradient_descent:GradientDescent"),
-    "jlt": _ours("JLT", "johnson_lindenstrauss:JohnsonLindenstrauss"),
+    "ssp2": _ours("SSP2, robust line", "confide.regression:SSP2", target="robust"),
+    "ssp2_ols": _ours("SSP2", "confide.regression:SSP2"),
+    "ssp2_bound": _ours(
+        "SSP2, robust line, slope bound 2", "confide.regression:SSP2", target="robust", slope_bound=2.0
+    ),
+    "ssp2_prediction": _ours("SSP2 prediction", "confide.regression:SSP2", objective="prediction"),
+    "ssp": _ours("SSP", "confide.regression:SSP"),
+    "ssp_recentred": _ours("SSP re-centred", "confide.regression:SSP", recenter="auto"),
+    "ssp_classical": _ours("SSP classical", "confide.regression:SSP", cov="classical"),
+    "binagg": Method("BinAgg corrected", "private", binned, "confide_lab.methods:BinAgg"),
+    "adassp": _ours("AdaSSP exact mu", "confide_lab.methods:AdaSSP"),
+    "boosted_adassp": _ours("Boosted AdaSSP", "confide_lab.methods:BoostedAdaSSP"),
+    "analyze_gauss": _ours("Analyze Gauss exact mu", "confide_lab.methods:AnalyzeGauss"),
+    "gradient_descent": _ours("DP-GD fixed default", "confide_lab.methods:GradientDescent"),
+    "jlt": _ours("JLT", "confide_lab.methods:JohnsonLindenstrauss"),
     "ssp_cgd": Method("SSP-CGD (lab only)", "private", opponent(f"{_OPPONENTS}:ssp_cgd"), f"{_OPPONENTS}:ssp_cgd"),
     "ssp_cgd2": Method("SSP-CGD2 (lab only)", "private", opponent(f"{_OPPONENTS}:ssp_cgd2"), f"{_OPPONENTS}:ssp_cgd2"),
     "binagg_literal": Method("BinAgg literal (NOT private)", "literal", binagg_literal, f"{_PUBLISHED}.binagg"),

@@ -154,7 +154,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, how: signal.Sig
     log, script = tmp_path / "log", tmp_path / "script.py"
     script.write_text(SCRIPT)
     log.touch()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     call = [sys.executable, str(script), str(log), str(tmp_path / "out")]
     begun = subprocess.Popen(call, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
     # a busy machine may be slow to record what it has measured
@@ -179,7 +179,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, how: signal.Sig
 def test_the_workers_of_a_killed_run_end(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("0.15", "30.0"))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     begun = subprocess.Popen(
         [sys.executable, str(script), "log", str(tmp_path)], env=environment, start_new_session=True
     )

@@ -1,7 +1,7 @@
 """Records under a binary outcome, in exact integers: one record is S y z, with y = 1 or -1, z its features in public units.
 
 With an intercept z = (1, x~), x~ in [-1, 1] by the public bounds; without one z = x/(largest |x| that the bounds allow), so that 0 stays 0.
-A model of P(y = 1 | z) by y z'theta sees nothing else of the record. |m|^2 <= 2^40 for every record (`mechanisms.rows`), so that no z is
+A model of P(y = 1 | z) by y z'theta sees nothing else of the record. |m|^2 <= 2^40 for every record (`aggregates.rows`), so that no z is
 longer than `longest` = 2^20/S. Records that are dropped are zeros.
 
 A record's weight is w = min(1, cut/|z|), a function of its integers: weighting costs no bias where the model holds, cutting z would.

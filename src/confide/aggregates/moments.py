@@ -1,4 +1,4 @@
-"""Second moments of weighted records: the record maps under linear regression, in exact integers (`mechanisms.rows`)."""
+"""Second moments of weighted records: the record maps under linear regression, in exact integers (`aggregates.rows`)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ box of z come from earlier noisy outputs, and for ANY of them every record obeys
 
     w |u|^2 <= R2,   w r^2 <= 1,   w^2 r^2 |u|^2 <= R2,
 
-so that the integers obey |m|^2 <= 2^40 (`mechanisms.rows`), whose floats do not even matter: a row that breaks it is cut. The plan
+so that the integers obey |m|^2 <= 2^40 (`aggregates.rows`), whose floats do not even matter: a row that breaks it is cut. The plan
 holds each map with its sensitivity before the numbers are known; `at(frame, ...)` gives the map of one round.
 """
 

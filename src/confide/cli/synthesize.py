@@ -226,7 +226,7 @@ def refit(
     drawings = Drawings(report, plot, csv)
     check_places(drawings.places, {f"the table {path}": path for path in table})
     drawings.check(force=force)
-    from confide import synthetic_data
+    from confide.faces import synthesis as synthetic_data
 
     with session.doing("refit"):
         result = synthetic_data.refit(table[0] if len(table) == 1 else list(table), formula)

@@ -1,7 +1,7 @@
 """Point estimates of a line: what a method without intervals gives its user, and the ridge line of noisy moments.
 
 A line is theta in the scaled units of the public box, (1, x~)'theta = t with x~ and t in [-1, 1] by the declared bounds, intercept first.
-Without an intercept in the formula theta lies in an affine set (`regression.scaling.line_of`); `ridge_line` solves within it.
+Without an intercept in the formula theta lies in an affine set (`scaling.line_of`); `ridge_line` solves within it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ The residual is released as rint(2^20 log(Y + B |theta|)/D): it moves by 2^20 st
 
 The sample. The exact pair is about theta* = theta + R^-1 z/sqrt(gamma), R'R = H, z a normal vector of real numbers. What can be
 computed is theta~ with z in steps of 2^-56: given z, it is off by at most |R^-1| 2^-57 sqrt(k)/sqrt(gamma), and |R^-1| is at most
-1/sqrt(lam + lower) where the certificates hold. All is computed in 120 digits from exact sums (`mechanisms.digits`), whose rounding is
+1/sqrt(lam + lower) where the certificates hold. All is computed in 120 digits from exact sums (`aggregates.digits`), whose rounding is
 below 2^-50 of that. So |theta~ - theta*| <= eta = (1 + 2^-20) 2^-57 sqrt(k/(gamma (lam + lower))), on either neighbour. Published is
 
     rint(theta~/h) + N(0, s^2 I) rounded,   h the power of two from eta up to 2 eta.

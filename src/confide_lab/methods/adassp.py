@@ -8,7 +8,7 @@ Guarantee: add-remove or substitute, a record being clipped to |z| <= B. The thr
     A       |z z'|_F <= B^2; replaced by another, positive matrices differ by at most sqrt(2) times that
     b       |z t| <= B; replaced by another, by at most 2 B
     lambda  one record moves it by at most B^2 under both relations (Weyl 1912); released in steps of B^2/2^20 found by exact arithmetic
-All are Gaussian mechanisms on exact integers (`mechanisms.bounded_rows`), whose mu^2 add up (Dong, Roth, Su 2022).
+All are Gaussian mechanisms on exact integers (`aggregates.bounded_rows`), whose mu^2 add up (Dong, Roth, Su 2022).
     accounting="gdp"        mu-GDP with each part at exactly mu/sqrt(3); r = max(0, sqrt(2p) s - max(0, lambda~ - 1.645 s)), s the sd of A~
     accounting="approx-dp"  the source's constants for (epsilon, delta): sd sqrt(L) B^2/(epsilon/3), L = ln(6/delta), and its ridge. They
                             spend mu = epsilon/sqrt(3 L), which is less than (epsilon, delta) allows: the plan states that mu and checks

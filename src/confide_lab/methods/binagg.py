@@ -1,6 +1,6 @@
 """BinAgg: linear regression from noisy counts and sums of bins of the feature space.
 
-Estimates the line E[y|x] = intercept + x'beta. The box of the features is cut into bins by a private tree (`mechanisms.trees`); each bin
+Estimates the line E[y|x] = intercept + x'beta. The box of the features is cut into bins by a private tree (`aggregates.trees`); each bin
 releases its noisy count, the sums of its features about the bin's middle, and the sum of its responses about the middle of their bounds.
 Regressors are v_k = (c_k, c_k mid_k + s_k), labels t_k; the line solves sum_k w_k (v_k (t_k - v_k'theta) + Omega_k theta) = 0, Omega_k the
 known covariance of v_k's noise, with weights w_k = 1/(s2 c_k + sd_t^2 + theta'Omega_k theta) found in eight rounds. It is for a release
@@ -8,7 +8,7 @@ of bins, or for few features: bins grow scarce with d (refused above six terms u
 
 Guarantee: mu-GDP, add-remove or substitute. 1 % of mu^2 pays for a count of clipped responses (it moves by 1); of the rest 1/28 for the
 tree and 27/28 for the table of the bins, in which a record moves one row by at most 2^20 in exact integers (sqrt(2) times that when it is
-replaced; `mechanisms.cell_sums`). Cells are half open, so that a record is in one bin alone. Gaussian mechanisms, composed adaptively by
+replaced; `aggregates.cell_sums`). Cells are half open, so that a record is in one bin alone. Gaussian mechanisms, composed adaptively by
 adding mu^2 (Dong, Roth, Su 2022, Theorem 2 and Corollary 2); the PrivTree option spends pure epsilon, stated in GDP.
 Source: Lin, Slavkovic, Bhoomireddy 2025 (arXiv 2510.16974), Algorithms 1 and 2, with the privacy, the estimator and the covariance
 corrected: docs/errata.md.

@@ -5,7 +5,7 @@ sqrt(w) t with w = min(1, R2/|z|^2), as in SSP: |u| <= B, |t| <= 1. With G = sum
 
     theta ~ N(H^-1 c, (gamma H)^-1).
 
-First a lower bound of G's smallest eigenvalue is released, then an upper bound r of every residual (`mechanisms.posterior`), each good
+First a lower bound of G's smallest eigenvalue is released, then an upper bound r of every residual (`aggregates.posterior`), each good
 for the smaller of two neighbours but for a probability of delta/4; lam follows from the first. With lev = B^2/(lam + eigenvalue) the
 largest shift m* at which a pair of posteriors is within what is left (`guarantees.posterior_pair`) gives gamma = (m*/r)^2 (1 + lev)/lev.
 
@@ -15,7 +15,7 @@ under either neighbour, the sample is mu_c-GDP with slack delta/2 for what is le
 laws on a line, N(0, 1) and N(m, 1/(1 + lev)), whose curve is compared with the Gaussian one at every epsilon. The bounds are functions of
 released numbers; the failures and the slack add up to delta. Released are the sample's integers in a public step and rounded Gaussian
 noise, which takes mu^2/1024 and hides in what way the computed sample differs from the ideal one: mu_c^2 is what is left after both
-bounds and it (proof: `mechanisms.posterior`). It is below 2^-40 of 1/sqrt(gamma (lam + eigenvalue)) for mu >= .1 and 20 terms.
+bounds and it (proof: `aggregates.posterior`). It is below 2^-40 of 1/sqrt(gamma (lam + eigenvalue)) for mu >= .1 and 20 terms.
 preset="balanced": no bounds from records, lower = 0 and r from a public number of records at most, which the statement then assumes.
 Sources: Redberg, Zhu, Wang 2023 (propose-test-release for posterior sampling), Wang 2018 (OPS-Balanced), Dong, Roth, Su 2022; their
 calibrations do not hold as printed (docs/errata.md) and are replaced by the exact pair.

@@ -13,6 +13,7 @@ from scipy import stats
 
 import confide as cf
 from confide import gate, registry
+from confide.aggregates import collected
 from confide.audit import audit, falsify_safety_bound
 from confide.audit.recording import ReplayNoise, Request
 from confide.errors import NoConversion, PlanError, PrivacyError
@@ -214,7 +215,7 @@ def test_a_certificate_is_wrong_as_rarely_as_delta_says() -> None:
     """t + l <= L but for delta: over many draws of the level on data of a known one."""
     source, method = line(400), SafeRelease(LeastSquares(1, 1.0, 1.0, 1.0), mode="adaptive")
     plan = cf.plan(method, XY, cf.GDP(1.0, 0.2), n=400)
-    (rows,) = source.aggregate(cf.mechanisms.collected.Collected(plan.statistic("level").map))
+    (rows,) = source.aggregate(collected.Collected(plan.statistic("level").map))
     bound = method.bound
     true = bound.level(bound.prepare(plan.statistic("level").map.table(rows)))
     runs = 300

@@ -23,7 +23,7 @@ Bias. A record with N > D counts w = D/N of its score, which misses (1 - w) |r| 
 m |u| <= N. So D times the sum of (N/D - 1)+ |r|/m bounds what all of them miss, whatever the family and whether or not the model holds,
 and |r|/m is at most 1. Probit and counts take that. Of the logit m is at least 1/2 and near 1 where records are far out; its factor is
 r^2, at most 1 as |r| is: of records of which p' have the outcome the mean residual p' - p is about at most E r^2 = p' + p (p - 2 p') where
-p is near 0 and p' above it, and records that the line predicts add half as much as with |r| (`regression.fisher_needs` names the
+p is near 0 and p' above it, and records that the line predicts add half as much as with |r| (`fisher_needs` names the
 assumption).
 
 Float steps are elementwise. `numpy`'s exponential is computed in aligned blocks of one length, as its vector loops may treat the ends of

@@ -1,6 +1,6 @@
 """Records under a generalised linear model at a known line: score and information of one record in one exact integer statistic.
 
-A record has u = T'z, eta = z'theta and an outcome y, of which its family (`mechanisms.fisher_families`) makes a residual r, an information
+A record has u = T'z, eta = z'theta and an outcome y, of which its family (`fisher_families`) makes a residual r, an information
 h and a bound m, |r| <= m for any outcome; of the logit r = y - p, h = p (1 - p), m = max(p, 1 - p), p = 1/(1 + exp(-eta)). With k
 coefficients and alpha = kappa/sqrt(k)
 
@@ -347,7 +347,7 @@ class InformationIndices(_AtLine):
 @dataclass(frozen=True)
 class Excess(_AtLine):
     """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
-    logit, |r|/m of other families (`mechanisms.fisher_families`).
+    logit, |r|/m of other families (`fisher_families`).
 
     Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
     is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.

@@ -6,7 +6,7 @@ nothing. For one feature `KernelCurve` releases the whole curve with less noise 
 
 Guarantee: GDP(mu, delta), substitute. The safety (min_j d_j - d0)_+/B moves by at most 1, d_j the kernel sum at x_j, B the kernel's peak;
 where it is above 0 the m values move by at most alpha = (2 R/d0) sqrt(min(m B^2, 2 max_x sum_j K(x_j, x)^2)), R half the response's range
-(proof: `mechanisms.kernel_points`, for weights that are integers). A hidden Gaussian test with the share of mu^2 that makes a safety of
+(proof: `kernel_points`, for weights that are integers). A hidden Gaussian test with the share of mu^2 that makes a safety of
 gamma_plan pass with probability 1 - beta decides; two neighbours are both safe, or one replies with probability delta at most and
 the other never. What follows costs the rest: a tenth for kernel sums and local moments of clipped residuals, which intervals need.
 Source: Shen, Tong, Wang 2026, Algorithm 5, with half the constants, one release for all points and exact Gaussian accounting.

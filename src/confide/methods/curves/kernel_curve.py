@@ -1,7 +1,7 @@
 """Kernel regression (Nadaraya, Watson) of one feature: a whole curve, released once with Gaussian-process noise.
 
 Estimates f_h(x) = E[K(x, X) Y]/E[K(x, X)], K the Gaussian kernel of a public bandwidth h, Y clipped to its declared bounds. The release is
-one vector of exact kernel sums at nodes h/2 apart (`mechanisms.kernel_cells`), from which numerator and denominator follow at every x:
+one vector of exact kernel sums at nodes h/2 apart (`kernel_cells`), from which numerator and denominator follow at every x:
 their noise is a Gaussian process with covariance proportional to K, any number of query points costs one release, and no state is kept.
 
 Guarantee: mu-GDP, add-remove or substitute. One record adds (1, v) (x) a(x), |v| <= 1, |a(x)|^2 <= 1, whose squared length is at most 2.

@@ -7,7 +7,7 @@ release is the release; the others never leave the meter, and neither does K: th
 Nothing stops early, and whoever can time a release learns of K, which no guarantee here covers.
 
 Guarantee: ApproxDP(epsilon, delta), add-remove or substitute, single records, proved as a whole. One run is mu-GDP up to a slack: a record
-is in one part only (`mechanisms.selection`), there it meets the candidate's release or the score, each mu-GDP. Bound (b) of
+is in one part only (`selection`), there it meets the candidate's release or the score, each mu-GDP. Bound (b) of
 `guarantees.selection.bounds` says what the best of K runs costs; mu is the largest at which it meets (epsilon, delta). With three
 candidates or fewer, all of them run once and compose where that leaves a larger mu. Candidates whose own guarantee may fail get a tenth of
 delta. Under substitute a record may also leave one part and enter the other: candidates run at mu/2 under add-remove, which is mu for a

@@ -5,8 +5,8 @@ from noisy bins, and a response whose residuals are exactly orthogonal to the mo
 the rows returns the released coefficients and the released residual sd. The rows are no records and carry no interval of their own: the
 release beside them does.
 
-Guarantee: mu-GDP, add-remove or substitute. Half of mu^2 pays for the line (`mechanisms.residual_rounds`), half for the bins
-(`synthesis.bins`); both are Gaussian mechanisms on exact integers with sensitivities proved there, and mu^2 adds up (Dong, Roth, Su 2022,
+Guarantee: mu-GDP, add-remove or substitute. Half of mu^2 pays for the line (`residual_rounds`), half for the bins
+(`bins`); both are Gaussian mechanisms on exact integers with sensitivities proved there, and mu^2 adds up (Dong, Roth, Su 2022,
 Corollary 2). With generator="binagg" the bins get everything, sums of the response among them. Rows, their number and everything in the
 file follow from the release and public facts.
 

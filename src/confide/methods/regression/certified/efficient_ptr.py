@@ -5,7 +5,7 @@ in scaled units of the public bounds, projected to a ball |phi| <= radius. The g
 request needs a delta.
 
 Guarantee: GDP(mu, delta), substitute. With L the smallest eigenvalue of the weighted Gram matrix, X and Y the bounds on a weighted row and
-response, kappa as in `mechanisms.certified_line` (where the proofs are): L moves by at most X^2, and where L >= lam + X^2 the line moves by
+response, kappa as in `certified_line` (where the proofs are): L moves by at most X^2, and where L >= lam + X^2 the line moves by
 at most alpha = X^2 radius kappa(Y/(X radius))/lam.
     mode="adaptive"  L~ = L + N is released with 10 % of mu^2. lam = L~ - T - X^2, P(N >= T) <= delta, is a lower bound of L - X^2 but for
                      probability delta. Where lam > X^2 the line gets noise for alpha(lam), else there is no reply. mu^2 and deltas add.

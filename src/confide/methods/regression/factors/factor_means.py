@@ -5,7 +5,7 @@ of several factors (`y ~ f + g`) the counts of pairs of levels as well. Each is 
 less than another, no response is limited by anything but its declared bounds, and nothing is assumed of tails.
 
 Guarantee: mu-GDP, add-remove or substitute. Four Gaussian mechanisms on exact integers, adaptively composed, whose bounds hold for any
-earlier output (`mechanisms.level_sums`): counts and sums in one vector (78 %), a histogram of |r| (5 %), sum min(r^2, .) (2 %), and the
+earlier output (`level_sums`): counts and sums in one vector (78 %), a histogram of |r| (5 %), sum min(r^2, .) (2 %), and the
 meat (14 %): sums of min(r^2, R^2) by level, or the Gram matrix of v clip(r, R) with |v| <= 1 for several factors. Another 1 % counts
 responses outside their bounds. With a response of two values and one factor the sums tell the squares and get the shares of the rest.
 Sources: Dwork, McSherry, Nissim, Smith 2006; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.

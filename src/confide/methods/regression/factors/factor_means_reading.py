@@ -1,6 +1,6 @@
 """Least squares on factors from noisy tables: the line, its noise, its sandwich, and which coefficients the tables can tell.
 
-Notation: H_b (levels, p) as in `mechanisms.factor_levels`; N counts, T counts of pairs of levels, S sums of the response t in half-ranges.
+Notation: H_b (levels, p) as in `factor_levels`; N counts, T counts of pairs of levels, S sums of the response t in half-ranges.
 A = sum_b H_b' diag(N_b) H_b + sum_ab (H_a' T_ab H_b + its transpose), b = sum_b H_b' S_b, theta = A^-1 b. The tables' noise, Xi in A and xi
 in b, enters as A^-1 (xi - Xi theta), whose covariance is exact: the tables are linear in the noise.
 

@@ -1,12 +1,12 @@
 """The line of rounds with limited residuals: a Huber-type line, which differs from least squares where errors are skewed or means curved.
 
 A first noisy fit pays for the range of the response and the box of the features; every further round measures residuals from the line so
-far, clipped at their own scale, in coordinates where the noisy Gram matrix is the identity (`mechanisms.residual_rounds`), so that its
+far, clipped at their own scale, in coordinates where the noisy Gram matrix is the identity (`residual_rounds`), so that its
 noise is small beside them. With `inference=False` the line is shrunken, and for few records that of a noisy gradient descent.
 
 Guarantee: mu-GDP, add-remove or substitute. Count, ranges, leverages, each round's moments and the meat are Gaussian mechanisms on exact
 integers, adaptively composed; with a response clipped at one unit w |u|^2 <= R2 and w r^2 <= 1 for any whitening T, line theta and scale
-that came out before, so that a round costs mu_A^2 + mu_b^2 + mu_q^2, and under substitute what `mechanisms.blocks` derives. Sources:
+that came out before, so that a round costs mu_A^2 + mu_b^2 + mu_q^2, and under substitute what `aggregates.blocks` derives. Sources:
 Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
 Interval: Student t with a sandwich covariance that contains sampling and privacy noise; unequal residual variances allowed. It covers the

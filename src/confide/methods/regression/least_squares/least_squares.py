@@ -5,7 +5,7 @@ on residuals but where a noisy histogram says that hardly any record is beyond. 
 scores v r are summed, v = M z in a metric that is cheapest for all coefficients together and r the residual from that fit, each limited
 at R in its length |v r| alone. Limits on |v| and on |r| apart would cost several times the noise.
 
-Guarantee: mu-GDP, add-remove or substitute (`regression.score_sums`).
+Guarantee: mu-GDP, add-remove or substitute (`score_sums`).
 
 Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and curved means allowed; it covers the
 population's least-squares line. Beyond the last size that can be counted the tails of scores are taken to fall at least like |s|^-3.5,

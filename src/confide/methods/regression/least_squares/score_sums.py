@@ -1,7 +1,7 @@
 """The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
 Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q and the meat
-are Gaussian mechanisms on exact integers (`mechanisms.score_rows`, `blocks`, `ranges`), adaptively composed: mu^2 adds up, and is the same
+are Gaussian mechanisms on exact integers (`score_rows`, `blocks`, `ranges`), adaptively composed: mu^2 adds up, and is the same
 in both branches, of which a noisy count chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
 Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 """
@@ -68,7 +68,7 @@ Array = NDArray[np.float64]
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
 # Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1. (That of the tail, and
-# what it takes from b, q and the meat, on designs of ten far records in 2,000: `mechanisms.limits`.)
+# what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`.)
 COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8}
 _LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 30}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 32}

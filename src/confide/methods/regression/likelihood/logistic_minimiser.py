@@ -2,7 +2,7 @@
 
     J(theta) = sum_i w_i log(1 + exp(-y_i z_i'theta)) + lam |theta|^2/2 + b'theta
 
-over labelled rows in their canonical order (`mechanisms.collected`), so that the same records give the same bits. J is lam-strongly
+over labelled rows in their canonical order (`aggregates.collected`), so that the same records give the same bits. J is lam-strongly
 convex: a point with a gradient of length g lies within g/lam of the minimiser.
 
 Newton's method. A step D is tried in full and, with r = R |D|, as t = log(1 + r)/r of it, which lowers J for every data set, because the

@@ -72,7 +72,7 @@ class ModelEstimates(Estimates):
         It is the DERIVATIVE of the mean, of columns of 0 and 1 and of levels, too: the difference between 1 and 0 would need the features
         of the records once more. A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is
         NaN; beside coefficients that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of
-        the coefficients and of the mean slope (`regression.fisher_effects`).
+        the coefficients and of the mean slope (`fisher_effects`).
 
         Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (mechanisms other than "glm",
         the probit).

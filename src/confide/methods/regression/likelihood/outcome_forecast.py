@@ -1,6 +1,6 @@
 """What a logistic regression by Fisher scoring can expect of practice records, before anything is spent.
 
-For each shape of practice records (`regression.practice`) the release's own rounds run on weighted records with seeded noise, and the
+For each shape of practice records (`practice`) the release's own rounds run on weighted records with seeded noise, and the
 reading of a release decides what is answered: a forecast has no rules of its own. The outcomes of practice records follow a logistic line
 that comes near the shape's least-squares line; the outcome's share is what the schema states, and else lies between 5 % and 95 %, evenly.
 """

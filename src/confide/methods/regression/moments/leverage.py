@@ -8,7 +8,7 @@ thins out slowly has room to go on. A feature whose bounds lie more than 25 of i
 records out there would do to its coefficient is beyond any margin.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
-substitute (`mechanisms.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
+substitute (`aggregates.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ In the last round's coordinates A = sum w h u u', and with v = T^-1 e_0, for whi
 
 Of the logit and of counts R h is the mean's slope itself, so that R v'A v/n~ is its mean at the line before the last step. Of the probit
 it is another function of eta, and no released number holds its mean. How the mean slope changes with the coefficients, E z d2m/deta2, is
-taken from the made points (`regression.fisher_start`) at the released line; it carries the estimate over the last step, and the error of
+taken from the made points (`fisher_start`) at the released line; it carries the estimate over the last step, and the error of
 the coefficients into that of the effects. Its own sampling variance, Var h/n, comes from the points, too; that it hangs together with the
 coefficients' is left out. Records that count less take from sum w h at most max h times their number, of which the histogram
 of N^2 gives a bound: a bias in the interval.

@@ -1,14 +1,14 @@
 """What a probit or a regression of counts can expect of practice records, before anything is spent: a formula.
 
 With H the mean information of a record (probit .8 f(q)^2/(s (1 - s)), counts their mean), s the outcome's share and q
-its normal quantile, R the scale of the family (`mechanisms.fisher_families`), k coefficients and mu_last the last round's level,
+its normal quantile, R the scale of the family (`fisher_families`), k coefficients and mu_last the last round's level,
 
     width over that without privacy = sqrt(1 + c k R^2/(mu_last^2 n H)),   margin = f n H 4.5 mu_last/(R k^1.5 sqrt(2 c)),
 
 c = D^2/k: 4 for records without long tails, 64 for wide boxes and rare levels, between which a forecast is a range; f = .4, with c = 64
 and a factor of more than three levels .1. An interval is likely from a margin of 1.5 on. Found by simulation, for the logit, whose own
-forecast runs its rounds (`regression.outcome_forecast`). Counts are taken to be cut nowhere, so that R is their declared bound, as it is
-in most releases (`regression.fisher_counts`); their mean is from half to a hundredth of it where the schema does not state what is
+forecast runs its rounds (`outcome_forecast`). Counts are taken to be cut nowhere, so that R is their declared bound, as it is
+in most releases (`fisher_counts`); their mean is from half to a hundredth of it where the schema does not state what is
 typical.
 """
 

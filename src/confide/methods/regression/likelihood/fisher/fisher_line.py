@@ -3,10 +3,10 @@
 Estimates the population's plain maximum-likelihood coefficients, whether or not the model holds; of counts those of the mean's logarithm,
 whatever their variance. Private ranges and a noisy linear fit
 give coordinates and a start; each step releases the information A and the score g of records at the line so far, which one record moves
-by at most D together (`mechanisms.fisher_rows`), and the last one is solved without shrinkage. Nothing is assumed of a solver, and there is
+by at most D together (`fisher_rows`), and the last one is solved without shrinkage. Nothing is assumed of a solver, and there is
 no ridge.
 
-Guarantee: mu-GDP, add-remove or substitute (`regression.fisher_rounds`).
+Guarantee: mu-GDP, add-remove or substitute (`fisher_rounds`).
 
 Interval: Student t with a sandwich covariance of sampling and privacy noise. Records with far-out features count less; the bias that they
 may cause is bounded by a paid count and is in the intervals, or the coefficient is not answered. The weighted line (`target="weighted"`),

@@ -1,7 +1,7 @@
 """The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
 
-Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`mechanisms.blocks`), every step and the last round
-(`mechanisms.fisher_rows`), the histograms of N^2 and of counts (`mechanisms.count_cells`), the excess and the meat are Gaussian
+Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`aggregates.blocks`), every step and the last round
+(`fisher_rows`), the histograms of N^2 and of counts (`count_cells`), the excess and the meat are Gaussian
 mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
 Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
 step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D. Sources:

@@ -38,7 +38,7 @@ class FisherSandwich:
     """The last round, the meat (k, k) with its noise sd on the diagonal, and rows C (k, k): coefficients are C delta + shift (k,).
 
     scale: R of the family; where the model holds the meat is A/R. moved: delta where it is not A^-1 g, since A is the information at the
-    new line (`regression.fisher_settled`). dispersed: whether the meat is told from its mean size, tr W/k, instead.
+    new line (`fisher_settled`). dispersed: whether the meat is told from its mean size, tr W/k, instead.
     """
 
     last: FisherRound

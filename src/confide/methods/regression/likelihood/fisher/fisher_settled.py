@@ -6,7 +6,7 @@ m(eta), its slope s and h, the score at eta of a line whose root is at eta + u'd
 
     F(delta) = sum u (h/s)(eta) (m(eta + u'delta) - m(eta)),      F'(0) = sum h u u',
 
-so that g = A delta + (F(delta) - F'(0) delta), the bracket from made points (`regression.fisher_start`) for as many records, is solved by
+so that g = A delta + (F(delta) - F'(0) delta), the bracket from made points (`fisher_start`) for as many records, is solved by
 Newton's steps; it is of second order in delta, and so is what the points get wrong. A + F'(delta) - F'(0) is the information at the new
 line.
 All of it is post-processing.
