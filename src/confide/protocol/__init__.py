@@ -31,6 +31,7 @@ from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
 from confide.protocol.source import Source
 from confide.protocol.statistic import Gram, RecordMap, Statistic, Total, moved_squared
+from confide.protocol.where import Subset, Where
 
 __all__ = [
     "LAWS",
@@ -59,9 +60,11 @@ __all__ = [
     "Source",
     "Spend",
     "Statistic",
+    "Subset",
     "Test",
     "Together",
     "Total",
+    "Where",
     "check_plan",
     "exact_cost",
     "fold",

@@ -39,6 +39,7 @@ __all__ = [
     "nodes",
     "paths",
     "threshold",
+    "with_leaves",
 ]
 
 
@@ -199,6 +200,23 @@ def leaves(event: Event) -> Iterator[Spend | Opaque]:
             yield from leaves(base)
         case PerPath(leaf, _):
             yield from leaves(leaf)
+
+
+def with_leaves(event: Event, change: Callable[[Spend | Opaque], Spend | Opaque]) -> Event:
+    """The same tree with each spend and opaque release put through `change`."""
+    match event:
+        case Spend() | Opaque():
+            return change(event)
+        case Together(parts):
+            return Together(tuple(with_leaves(part, change) for part in parts))
+        case Either(branches):
+            return Either(tuple(with_leaves(branch, change) for branch in branches))
+        case Test(on, then):
+            return replace(event, on=with_leaves(on, change), then=with_leaves(then, change))
+        case Select(base):
+            return replace(event, base=with_leaves(base, change))
+        case PerPath(leaf):
+            return replace(event, leaf=with_leaves(leaf, change))
 
 
 def nodes(event: Event) -> Iterator[Event]:

@@ -23,6 +23,7 @@ from confide.protocol.noise import Noise
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.source import Source, for_one_draw
+from confide.protocol.where import within
 
 if TYPE_CHECKING:
     from confide.protocol.method import Method
@@ -243,7 +244,7 @@ def seal(
     """
     planned = plan.sha256
     with for_one_draw(source, plan) as records, (make or Meter)(plan, noise) as meter:
-        public = method.draw(records, plan, meter)
+        public = method.draw(*within(records, plan), meter)
     if plan.sha256 != planned:
         # its dictionaries are published with the release: what records wrote there would leave unpaid
         raise ReleaseError(

@@ -19,6 +19,7 @@ from confide.protocol.files import read, to_file
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
+from confide.protocol.where import in_subgroup
 
 __all__ = ["MethodId", "Plan", "method_parameters"]
 
@@ -47,7 +48,10 @@ def method_parameters(method: Any) -> dict[str, Any]:
         raise PlanError(
             f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
         )
-    return {f.name: getattr(method, f.name) for f in fields(method) if f.init}
+    given = {f.name: getattr(method, f.name) for f in fields(method) if f.init and f.name != "where"}
+    # written only where there is a subgroup, so that plans without one stay what they were
+    where = getattr(method, "where", None)
+    return given if where is None else {**given, "where": where}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,17 +105,26 @@ class Plan:
         if n and delta > 1 / n:
             facts["notes"] = (*facts.get("notes", ()), _DELTA.format(delta, 1 / n))
         parameters = method_parameters(method)
+        guarantees = allowance.guarantees(event)
+        if "where" in parameters:
+            event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
+            facts["target"] = f"{facts.get('target', '')}, where {method.where.strip()}"
         return cls(
             method=MethodId(method.name, method.version, parameters),
             schema=schema.without_typical.to_dict(),
             requested=allowance.requested,
-            guarantees=allowance.guarantees(event),
+            guarantees=guarantees,
             event=event,
             statistics=dict(statistics),
             n=None if secret else n,
             planned_n=n,
             **facts,
         )
+
+    @property
+    def where(self) -> str | None:
+        """The subgroup that the plan is about, as it was written; None for all records."""
+        return self.method.parameters.get("where")
 
     @property
     def relation(self) -> str:
