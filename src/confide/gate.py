@@ -147,11 +147,17 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
         )
     with _reading(release, asked=question is not None):
         if _consistent(release):
-            return method.infer(release, question)
+            return _titled(method.infer(release, question), release.plan)
     raise ReleaseError(
         "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
         "and check it with confide.verify against the ledger"
     )
+
+
+def _titled(result: Result, made: Plan) -> Result:
+    """The result with the subgroup in its title, where a method wrote a title of its own."""
+    target = made.titled(result.target)
+    return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
 
 
 @contextmanager

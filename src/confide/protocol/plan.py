@@ -108,7 +108,7 @@ class Plan:
         guarantees = allowance.guarantees(event)
         if "where" in parameters:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
-            facts["target"] = f"{facts.get('target', '')}, where {method.where.strip()}"
+            facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
         return cls(
             method=MethodId(method.name, method.version, parameters),
             schema=schema.without_typical.to_dict(),
@@ -125,6 +125,10 @@ class Plan:
     def where(self) -> str | None:
         """The subgroup that the plan is about, as it was written; None for all records."""
         return self.method.parameters.get("where")
+
+    def titled(self, target: str) -> str:
+        """What is estimated, with the subgroup that it is estimated of, once."""
+        return target if self.where is None else _of_subgroup(target, self.where)
 
     @property
     def relation(self) -> str:
@@ -245,6 +249,11 @@ class Plan:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _of_subgroup(target: str, where: str) -> str:
+    named = f", where {where.strip()}"
+    return target if target.endswith(named) else target + named
 
 
 def _wrapped(line: str) -> list[str]:

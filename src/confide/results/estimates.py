@@ -147,7 +147,8 @@ class Estimates:
             "reason": reason,
             "flags": tuple(flags),
         }
-        return cls(**(own | others))
+        given = own | others
+        return cls(**(given | {"target": plan.titled(given["target"])}))
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 
