@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from confide.protocol import Method, Noise, Plan, Question, Release, Result, Sou
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.proof import drawn_as_planned
 from confide.protocol.reading import check_body
+from confide.protocol.where import check_read, subgroup_size
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -40,11 +41,13 @@ def plan(
     *,
     n: int | None = None,
     ledger: Ledger | None = None,
+    guess: Mapping[str, Any] | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
-    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method.
+    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
+    may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
     """
     _check_ledger(ledger)
     if isinstance(method, Plan):
@@ -55,12 +58,17 @@ def plan(
     # a number of records that is not public, and typical spreads, never reach the plan that is charged and published, only the
     # forecast beside it
     bare = getattr(schema, "without_typical", schema)
-    made = method.plan(bare, request, n=n if public else None)
+    size, note, where = n, "", getattr(method, "where", None)
+    if where is not None:
+        size, note = subgroup_size(where, schema, n, guess)
+    made = method.plan(bare, request, n=n if public and where is None else None)
     check_plan(made, request)
+    check_read(made, where)
     _check_file(made)
-    if bare is schema and (public or n is None):
+    if where is None and bare is schema and (public or n is None):
         return made
-    return made.outlook(method.plan(schema, request, n=n), n)
+    seen = made.outlook(method.plan(schema, request, n=size), n)
+    return replace(seen, notes=(*seen.notes, note)) if note else seen
 
 
 def release(

@@ -23,7 +23,7 @@ from confide.protocol.laws import LAWS, Law
 from confide.protocol.meter import Meter, seal
 from confide.protocol.method import Method
 from confide.protocol.noise import Noise
-from confide.protocol.plan import MethodId, Plan, method_parameters
+from confide.protocol.plan import MethodId, Plan, method_parameters, parameters_of
 from confide.protocol.proof import check_plan, implies, statements_hold
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
@@ -74,6 +74,7 @@ __all__ = [
     "method_parameters",
     "moved_squared",
     "mu_squared",
+    "parameters_of",
     "paths",
     "seal",
     "statements_hold",

@@ -21,7 +21,7 @@ from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
 
-__all__ = ["MethodId", "Plan", "method_parameters"]
+__all__ = ["MethodId", "Plan", "method_parameters", "parameters_of"]
 
 
 # columns on a screen
@@ -48,10 +48,16 @@ def method_parameters(method: Any) -> dict[str, Any]:
         raise PlanError(
             f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
         )
-    given = {f.name: getattr(method, f.name) for f in fields(method) if f.init and f.name != "where"}
+    given = {name: getattr(method, name) for name in parameters_of(type(method))}
     # written only where there is a subgroup, so that plans without one stay what they were
-    where = getattr(method, "where", None)
-    return given if where is None else {**given, "where": where}
+    if given.get("where") is None:
+        given.pop("where", None)
+    return given
+
+
+def parameters_of(kind: Any) -> tuple[str, ...]:
+    """The names of the parameters that a method's constructor takes: its own in their order, `where` last."""
+    return tuple(sorted((f.name for f in fields(kind) if f.init), key="where".__eq__))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +239,11 @@ class Plan:
             f"plan sha256 {self.sha256}",
             "",
         ]
-        tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
+        tail = [
+            "",
+            *(_forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []),
+            f"covers: {self.covers}",
+        ]
         weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
@@ -343,7 +353,8 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
 _BESIDE = ("assumes", "ok", "answered", "price", "between", "offer")
 
 
-def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
+def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
+    """The table, and what to expect of it; shares: also which share of the variance is privacy noise."""
     counts = [key for key in forecast if key not in _BESIDE]
     between = forecast.get("between", {})
     cells = {
@@ -363,6 +374,9 @@ def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
             told = _outlook(forecast["ok"][key], forecast["price"][key])
             if part is not None and part > forecast["ok"][key]:
                 told += f"; over all shapes {part:.0%} of the coefficients have one"
+            price = forecast["price"][key]
+            if shares and price >= 1:
+                told += f"; privacy noise is {1 - 1 / price**2:.0%} of their variance"
             lines.append(f"n = {key}: {told}" + (offer and f"; {offer}"))
     return [*lines, ""]
 

@@ -1,9 +1,9 @@
 """Subgroups: a statistic of those records alone that a public condition names.
 
-Guarantee: that of the statistic. A record outside counts as none, so that neighbours under add-remove stay neighbours or become equal. Under
-substitute a record may also enter or leave the subgroup: `Subset` then states the larger of the two sensitivities, and a plan in which
-that is not enough (a method whose number of records is public, an opaque release) is refused. The size of a subgroup is private under both
-relations.
+Guarantee: that of the statistic. A record outside counts as none, so that neighbours under add-remove stay neighbours or become
+equal. Under substitute a record may also enter or leave the subgroup: `Subset` then states the larger of the two sensitivities, and a
+plan in which that is not enough (a method whose number of records is public, an opaque release) is refused. The size of a subgroup is
+private under both relations.
 
 It stands here, below the room of the record maps, because plans are made here: whichever method made the plan, and whatever statistics its
 draw puts together between the rounds, all of them are read through the condition (`within`).
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.protocol.events import Event, Spend, leaves, with_leaves
+from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
 from confide.protocol.exact import digest
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.source import Source
@@ -31,7 +31,7 @@ from confide.schema.predicate import Predicate, parse_predicate
 if TYPE_CHECKING:
     from confide.protocol.plan import Plan
 
-__all__ = ["Subset", "Where", "check_subgroup", "in_subgroup", "within"]
+__all__ = ["Subset", "Where", "check_read", "check_subgroup", "in_subgroup", "subgroup_size", "within"]
 
 # What a method may need beyond sums that no subgroup has: a public number of records, their positions, a stream of them.
 _WITHOUT = {
@@ -194,8 +194,11 @@ def in_subgroup(
     check_subgroup(method)
     read: dict[str, Statistic] = {name: Subset(one, predicate) for name, one in statistics.items()}
     if relation == "substitute":
+        plain = "add-remove" in method.relations and all(
+            isinstance(one, (Spend, Together, Either)) for one in nodes(event)
+        )
         for leaf in leaves(event):
-            if not _covered(leaf, read, schema.rows_per_unit):
+            if not plain or not _covered(leaf, read, schema.rows_per_unit):
                 raise PlanError(
                     f"{method.name} has no guarantee for a subgroup under 'substitute', where a record may also enter or leave it; "
                     "write relation='add-remove' in the guarantee, or leave where out"
@@ -234,3 +237,37 @@ def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
         return source, plan
     own = {name: one.statistic if isinstance(one, Subset) else one for name, one in plan.statistics.items()}
     return _Subgroup(source, parse_predicate(plan.where, source.schema)), replace(plan, statistics=own)
+
+
+def check_read(made: Plan, where: str | None) -> None:
+    """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
+    read = all(isinstance(one, Subset) == (where is not None) for one in made.statistics.values())
+    if made.where != where or not read:
+        raise PlanError(
+            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
+            "others out; leave where out, or make the plan in the method with Plan.of"
+        )
+
+
+def subgroup_size(where: str, schema: Any, n: int | None, guess: Mapping[str, Any] | None) -> tuple[int | None, str]:
+    """How many records a forecast counts on in a subgroup, and the words for it: a guess from public facts, of n records in all."""
+    predicate = parse_predicate(where, schema)
+    given = dict(guess or {}).get("where")
+    if given is not None and not (isinstance(given, (int, float)) and not isinstance(given, bool) and 0 < given <= 1):
+        raise PlanError(
+            f'the guessed share of a subgroup must be above 0 and at most 1, got {given!r}; write guess={{"where": 0.2}}'
+        )
+    share = predicate.share(schema) if given is None else float(given)
+    source = "as you say" if given is not None else 'guessed from the schema alone; guess={"where": ...} says better'
+    told = f"where: forecasts count the records of the subgroup, {share:.2g} of all records ({source})"
+    if n is None or isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        return n, f"{told}; {_ONCE}"
+    size = round(n * share)
+    return size, f"{told}: {size:,} of n = {n:,}; {_ONCE}"
+
+
+# What subgroups that are asked one by one cost too much.
+_ONCE = (
+    "its size is private. Subgroups that divide the records, such as each level of a column, are one crossing: asked together, in a table "
+    "or as a term of the formula, they cost once"
+)

@@ -148,7 +148,10 @@ class Estimates:
             "flags": tuple(flags),
         }
         given = own | others
-        return cls(**(given | {"target": plan.titled(given["target"])}))
+        if plan.where is not None:
+            given["target"] = plan.titled(given["target"])
+            given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
+        return cls(**given)
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 

@@ -72,7 +72,8 @@ def _describes_itself(case: Case) -> None:
     method = case.method
     for name in ("name", "family", "version", "source", "relations", "native", "intervals", "needs"):
         _expect(hasattr(method, name), f"the attribute {name!r} is missing")
-    _expect(dataclasses.is_dataclass(method) and method.__dataclass_params__.frozen, "it is no frozen dataclass")
+    frozen = getattr(getattr(method, "__dataclass_params__", None), "frozen", False)
+    _expect(dataclasses.is_dataclass(method) and frozen, "it is no frozen dataclass")
     _expect(
         set(method.relations) <= {"add-remove", "substitute"} and bool(method.relations),
         "relations must be add-remove, substitute or both",
