@@ -24,7 +24,7 @@ from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
-from confide.protocol.proof import drawn_as_planned
+from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
 from confide.protocol.where import check_read, subgroup_size
 
@@ -195,7 +195,7 @@ def _consistent(release: Release) -> bool:
     A forger who keeps all of them in step is found by `verify` alone: the receipt in the ledger names the original.
     """
     return (
-        drawn_as_planned(release.plan.event, release.statistics)
+        parts_agree(release)
         and release.guarantees == release.plan.guarantees
         and statements_hold(release.plan.event, release.guarantees)
     )

@@ -32,6 +32,7 @@ __all__ = [
     "Together",
     "exact_cost",
     "fold",
+    "has_branches",
     "hidden_tests",
     "is_path",
     "leaves",
@@ -278,6 +279,11 @@ def is_path(event: Event, drawn: Set[str]) -> bool:
             return is_path(base, drawn)
         case PerPath(leaf, _):
             return is_path(leaf, drawn)
+
+
+def has_branches(event: Event) -> bool:
+    """Whether more than one set of names may have been drawn; the sets are not written out, which are many where branches multiply."""
+    return any(isinstance(node, (Either, Test)) for node in nodes(event))
 
 
 def _names(event: Event) -> Set[str]:

@@ -83,6 +83,7 @@ class Plan:
     target: str = ""
     covers: str = ""
     warnings: tuple[str, ...] = ()
+    children: Mapping[str, Plan] = field(default_factory=dict)
     statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False)
     forecast: Mapping[str, Any] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
@@ -185,6 +186,11 @@ class Plan:
             "target": self.target,
             "covers": self.covers,
             "warnings": list(self.warnings),
+            **(
+                {"children": [_child_to_dict(name, one) for name, one in self.children.items()]}
+                if self.children
+                else {}
+            ),
         }
 
     @classmethod
@@ -205,6 +211,10 @@ class Plan:
             target=data["target"],
             covers=data["covers"],
             warnings=tuple(data["warnings"]),
+            children={
+                one["name"]: cls.from_dict({**one["plan"], "schema": data["schema"]})
+                for one in data.get("children", ())
+            },
         )
 
     @property
@@ -251,14 +261,21 @@ class Plan:
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
-        return replace(self, statistics={}, forecast={}, notes=(), planned_n=None)
+        children = {name: one.published() for name, one in self.children.items()}
+        return replace(self, children=children, statistics={}, forecast={}, notes=(), planned_n=None)
 
     def outlook(self, other: Plan, n: int | None) -> Plan:
         """This plan with what another one, made for n records and typical spreads, expects: its forecast and notes. No fact changes."""
-        return replace(self, forecast=other.forecast, notes=other.notes, planned_n=n)
+        children = {name: one.outlook(other.children[name], n) for name, one in self.children.items()}
+        return replace(self, children=children, forecast=other.forecast, notes=other.notes, planned_n=n)
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _child_to_dict(name: str, child: Plan) -> dict[str, Any]:
+    """A question of a publication, which is about the records of the whole: the schema stands there."""
+    return {"name": name, "plan": {key: value for key, value in child.to_dict().items() if key != "schema"}}
 
 
 def _of_subgroup(target: str, where: str) -> str:

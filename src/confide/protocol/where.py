@@ -241,7 +241,7 @@ def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
 
 def check_read(made: Plan, where: str | None) -> None:
     """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
-    read = all(isinstance(one, Subset) == (where is not None) for one in made.statistics.values())
+    read = where is None or all(isinstance(one, Subset) for one in made.statistics.values())
     if made.where != where or not read:
         raise PlanError(
             f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
