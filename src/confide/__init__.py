@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
     from confide.ledger import Ledger
     from confide.protocol import Plan, Question, Release
+    from confide.publication import Publication
     from confide.registry import list_methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical
     from confide.sources import read
@@ -64,6 +65,7 @@ __all__ = [
     "PlanError",
     "PrivacyError",
     "Provenance",
+    "Publication",
     "PureDP",
     "Question",
     "Release",
@@ -119,6 +121,7 @@ _HOMES = {
     "PlanError": "confide.errors",
     "PrivacyError": "confide.errors",
     "Provenance": "confide.schema",
+    "Publication": "confide.publication",
     "PureDP": "confide.guarantees",
     "Question": "confide.protocol",
     "RDP": "confide.guarantees",

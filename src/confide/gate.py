@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,9 @@ from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
-from confide.protocol.proof import drawn_as_planned
+from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
+from confide.protocol.where import check_read, subgroup_size
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -40,11 +41,13 @@ def plan(
     *,
     n: int | None = None,
     ledger: Ledger | None = None,
+    guess: Mapping[str, Any] | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
-    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method.
+    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
+    may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
     """
     _check_ledger(ledger)
     if isinstance(method, Plan):
@@ -55,12 +58,17 @@ def plan(
     # a number of records that is not public, and typical spreads, never reach the plan that is charged and published, only the
     # forecast beside it
     bare = getattr(schema, "without_typical", schema)
-    made = method.plan(bare, request, n=n if public else None)
+    size, note, where = n, "", getattr(method, "where", None)
+    if where is not None:
+        size, note = subgroup_size(where, schema, n, guess)
+    made = method.plan(bare, request, n=n if public and where is None else None)
     check_plan(made, request)
+    check_read(made, where)
     _check_file(made)
-    if bare is schema and (public or n is None):
+    if where is None and bare is schema and (public or n is None):
         return made
-    return made.outlook(method.plan(schema, request, n=n), n)
+    seen = made.outlook(method.plan(schema, request, n=size), n)
+    return replace(seen, notes=(*seen.notes, note)) if note else seen
 
 
 def release(
@@ -147,11 +155,17 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
         )
     with _reading(release, asked=question is not None):
         if _consistent(release):
-            return method.infer(release, question)
+            return _titled(method.infer(release, question), release.plan)
     raise ReleaseError(
         "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
         "and check it with confide.verify against the ledger"
     )
+
+
+def _titled(result: Result, made: Plan) -> Result:
+    """The result with the subgroup in its title, where a method wrote a title of its own."""
+    target = made.titled(result.target)
+    return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
 
 
 @contextmanager
@@ -181,7 +195,7 @@ def _consistent(release: Release) -> bool:
     A forger who keeps all of them in step is found by `verify` alone: the receipt in the ledger names the original.
     """
     return (
-        drawn_as_planned(release.plan.event, release.statistics)
+        parts_agree(release)
         and release.guarantees == release.plan.guarantees
         and statements_hold(release.plan.event, release.guarantees)
     )

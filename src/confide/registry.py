@@ -13,7 +13,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from confide.errors import PlanError
-from confide.protocol import Method, Plan
+from confide.protocol import Method, Plan, parameters_of
+from confide.protocol.where import check_read
 
 __all__ = ["MethodInfo", "get", "known", "list_methods", "make", "register", "remake"]
 
@@ -98,7 +99,7 @@ def get(name: str) -> type[Any]:
 def make(name: str, **parameters: Any) -> Method:
     """A method from its name and parameters; `PlanError` when it does not have one of them."""
     cls = get(name)
-    allowed = [f.name for f in fields(cls) if f.init]
+    allowed = parameters_of(cls)
     unknown = [key for key in parameters if key not in allowed]
     if unknown:
         raise PlanError(f"method {name!r} has no parameter {', '.join(unknown)}; it has: {', '.join(allowed)}")
@@ -123,7 +124,7 @@ def list_methods() -> tuple[MethodInfo, ...]:
             cls.version,
             cls.native,
             cls.relations,
-            tuple(f.name for f in fields(cls) if f.init),
+            parameters_of(cls),
             cls.intervals,
             cls.source,
             cls.__module__.partition(".")[0],
@@ -146,6 +147,7 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     """
     method = make(plan.method.name, **plan.method.parameters)
     again = method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n)
+    check_read(again, getattr(method, "where", None))
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

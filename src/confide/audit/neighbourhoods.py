@@ -11,7 +11,7 @@ import numpy as np
 from confide.audit.extremes import extreme_pairs
 from confide.audit.pairs import Domain, Record
 from confide.protocol import Opaque, Plan, leaves
-from confide.protocol.events import paths
+from confide.protocol.events import has_branches
 from confide.schema import Schema
 
 __all__ = ["COMPANY", "CROWD", "Neighbours", "crowded", "has_opaque", "named", "neighbours"]
@@ -46,7 +46,7 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
                 yield [*rest, *[one or low] * rows], [*rest, *[other] * rows]
             else:
                 yield list(rest), [*rest, *[other] * rows]
-    if plan.relation == "add-remove" and (len(paths(plan.event)) > 1 or has_opaque(plan)):
+    if plan.relation == "add-remove" and (has_branches(plan.event) or has_opaque(plan)):
         # branches that a noisy count chooses may need many records, and so may the bounds of an opaque release
         crowd = domain.inner(generator, CROWD)
         for _, other in (*pairs, (low, high)):

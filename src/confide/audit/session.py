@@ -23,7 +23,7 @@ from confide.errors import PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Opaque, Plan, Spend, exact_cost, leaves
-from confide.protocol.events import paths
+from confide.protocol.events import has_branches
 from confide.schema import Schema
 
 __all__ = ["Progress", "Session"]
@@ -92,7 +92,7 @@ class Session:
             one: [(plan, pair) for pair in neighbourhoods.neighbours(self.method, plan, self.schema)]
             for one, plan in plans.items()
         }
-        if "substitute" in plans and len(paths(plans["substitute"].event)) > 1:
+        if "substitute" in plans and has_branches(plans["substitute"].event):
             # n is public there, so that many records need a plan of their own
             many = self._plan("substitute", neighbourhoods.CROWD)
             tries["substitute"] += [(many, pair) for pair in neighbourhoods.crowded(self.method, many, self.schema)]

@@ -60,6 +60,7 @@ from confide.cli.options import (
     SchemaFile,
     Seed,
     Settings,
+    Where,
     check_ledger,
     delimiter_of,
     privacy,
@@ -96,6 +97,7 @@ def plan(
         ),
     ] = "ssp2",
     setting: Settings = None,
+    where: Where = None,
     n: Nominal = None,
     ledger: Annotated[
         str | None,
@@ -122,7 +124,7 @@ def plan(
     """
     session: Session = ctx.obj
     requested = privacy(mu, rho, epsilon, delta, relation)
-    settings = options.settings(setting)
+    settings = options.settings(setting, where)
     if dataset is not None and ledger is None:
         raise Refused("--dataset names an account in a ledger: it goes with --ledger")
     check_places({"-o": output}, {"the schema": schema, "the ledger": book_file(ledger)})
@@ -276,6 +278,7 @@ def regress(
         ),
     ] = "ssp2",
     setting: Settings = None,
+    where: Where = None,
     no_clipping_check: Annotated[
         bool,
         typer.Option(
@@ -311,7 +314,7 @@ def regress(
     session: Session = ctx.obj
     session.charging, session.book = True, ledger
     requested = privacy(mu, rho, epsilon, delta, relation)
-    settings = options.settings(setting) | ({"clipping_check": False} if no_clipping_check else {})
+    settings = options.settings(setting, where) | ({"clipping_check": False} if no_clipping_check else {})
     check_ledger(ledger, no_ledger, dataset, simulate)
     drawings = Drawings(report, plot, csv)
     inputs = {"the schema": schema, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}}

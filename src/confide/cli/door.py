@@ -47,12 +47,11 @@ BANNER = """\
 
 def make(name: str, model: str, settings: dict[str, Any]) -> Any:
     """A registered method; `model` is the value of its first parameter."""
-    from dataclasses import fields
-
     from confide import registry
+    from confide.protocol import parameters_of
 
-    first = next((f.name for f in fields(registry.get(name)) if f.init), None)
-    if first is None:
+    first = parameters_of(registry.get(name))[0]
+    if first == "where":
         raise PlanError(f"method {name!r} takes no parameter, so there is nothing that {model!r} could be")
     if first in settings:
         raise Refused(f"--set {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once")

@@ -66,9 +66,12 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
     schema: its file, where the command line named one.
     """
     from confide import registry
+    from confide.protocol import parameters_of
 
-    (first, *others) = [field for field in fields(registry.get(planned.method.name)) if field.init]
-    given: Mapping[str, Any] = planned.method.parameters
+    kind = registry.get(planned.method.name)
+    known = {field.name: field for field in fields(kind)}
+    (first, *others) = [known[name] for name in parameters_of(kind)]
+    given: Mapping[str, Any] = {"where": None, **planned.method.parameters}
     words = ["confide plan", shlex.quote(str(given[first.name])), "--schema"]
     words += [shlex.quote(str(schema)) if schema is not None else "schema.toml", options]
     words += [] if planned.method.name == "ssp2" else ["--method", planned.method.name]

@@ -38,6 +38,7 @@ __all__ = [
     "SchemaFile",
     "Seed",
     "Settings",
+    "Where",
     "check_ledger",
     "delimiter_of",
     "privacy",
@@ -136,6 +137,14 @@ Settings = Annotated[
         help="A further parameter of the method, as JSON or else as text; repeat for more.",
     ),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Ask about a subgroup alone: \"age >= 65 & region == 'N'\". Its size is private.",
+    ),
+]
 Alpha = Annotated[
     float | None,
     typer.Option("--alpha", help="1 - alpha is the level of the intervals; .05 when left out.", show_default=False),
@@ -211,9 +220,9 @@ def delimiter_of(text: str) -> str:
     return "\t" if text in ("\\t", "tab") else text
 
 
-def settings(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Parameters from `key=value` texts."""
-    found: dict[str, Any] = {}
+def settings(texts: Sequence[str] | None, where: str | None = None) -> dict[str, Any]:
+    """Parameters from `key=value` texts, and the subgroup."""
+    found: dict[str, Any] = {} if where is None else {"where": where}
     for text in texts or ():
         key, sign, value = text.partition("=")
         key = key.strip()
@@ -221,7 +230,8 @@ def settings(texts: Sequence[str] | None) -> dict[str, Any]:
             raise Refused(f"--set takes KEY=VALUE, got {text!r}; write for instance --set cov=classical")
         if key in found:
             raise Refused(f"--set gives {key!r} twice; give it once")
-        found[key] = value_of(value)
+        # a condition that JSON could read, such as one in quotes, is text all the same
+        found[key] = value if key == "where" else value_of(value)
     return found
 
 

@@ -23,7 +23,7 @@ from confide.protocol.laws import LAWS, Law
 from confide.protocol.meter import Meter, seal
 from confide.protocol.method import Method
 from confide.protocol.noise import Noise
-from confide.protocol.plan import MethodId, Plan, method_parameters
+from confide.protocol.plan import MethodId, Plan, method_parameters, parameters_of
 from confide.protocol.proof import check_plan, implies, statements_hold
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
@@ -31,6 +31,7 @@ from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
 from confide.protocol.source import Source
 from confide.protocol.statistic import Gram, RecordMap, Statistic, Total, moved_squared
+from confide.protocol.where import Subset, Where
 
 __all__ = [
     "LAWS",
@@ -59,9 +60,11 @@ __all__ = [
     "Source",
     "Spend",
     "Statistic",
+    "Subset",
     "Test",
     "Together",
     "Total",
+    "Where",
     "check_plan",
     "exact_cost",
     "fold",
@@ -71,6 +74,7 @@ __all__ = [
     "method_parameters",
     "moved_squared",
     "mu_squared",
+    "parameters_of",
     "paths",
     "seal",
     "statements_hold",

@@ -32,6 +32,7 @@ __all__ = [
     "Together",
     "exact_cost",
     "fold",
+    "has_branches",
     "hidden_tests",
     "is_path",
     "leaves",
@@ -39,6 +40,7 @@ __all__ = [
     "nodes",
     "paths",
     "threshold",
+    "with_leaves",
 ]
 
 
@@ -201,6 +203,23 @@ def leaves(event: Event) -> Iterator[Spend | Opaque]:
             yield from leaves(leaf)
 
 
+def with_leaves(event: Event, change: Callable[[Spend | Opaque], Spend | Opaque]) -> Event:
+    """The same tree with each spend and opaque release put through `change`."""
+    match event:
+        case Spend() | Opaque():
+            return change(event)
+        case Together(parts):
+            return Together(tuple(with_leaves(part, change) for part in parts))
+        case Either(branches):
+            return Either(tuple(with_leaves(branch, change) for branch in branches))
+        case Test(on, then):
+            return replace(event, on=with_leaves(on, change), then=with_leaves(then, change))
+        case Select(base):
+            return replace(event, base=with_leaves(base, change))
+        case PerPath(leaf):
+            return replace(event, leaf=with_leaves(leaf, change))
+
+
 def nodes(event: Event) -> Iterator[Event]:
     """Every node of a tree, the tree itself first."""
     yield event
@@ -260,6 +279,11 @@ def is_path(event: Event, drawn: Set[str]) -> bool:
             return is_path(base, drawn)
         case PerPath(leaf, _):
             return is_path(leaf, drawn)
+
+
+def has_branches(event: Event) -> bool:
+    """Whether more than one set of names may have been drawn; the sets are not written out, which are many where branches multiply."""
+    return any(isinstance(node, (Either, Test)) for node in nodes(event))
 
 
 def _names(event: Event) -> Set[str]:

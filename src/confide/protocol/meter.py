@@ -10,19 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil, inf
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
-from confide.protocol.events import Opaque, Spend, Test, hidden_tests, is_path, leaves, nodes, threshold
+from confide.protocol.events import (
+    Event,
+    Opaque,
+    Spend,
+    Test,
+    Together,
+    hidden_tests,
+    is_path,
+    leaves,
+    nodes,
+    threshold,
+)
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
+from confide.protocol.parts import PartMeter, prefixed
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.source import Source, for_one_draw
+from confide.protocol.where import within
 
 if TYPE_CHECKING:
     from confide.protocol.method import Method
@@ -48,6 +61,8 @@ class Meter:
         self._tests = {test.on.name: test for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
         self._drawn: dict[str, Noisy] = {}
         self._failed: set[str] = set()
+        self._parts: dict[str, str] = {}
+        self._streams: dict[str, Noise] = {}
         self._declined = False
         self._closed = False
         noise.rekey()
@@ -175,6 +190,11 @@ class Meter:
             raise ReleaseError(f"the plan has no opaque release {name!r} that is still to be drawn")
         return cast(Noise, _Inner(self, name, self._noise))
 
+    @property
+    def declined(self) -> bool:
+        """Whether the mechanism gave no reply."""
+        return self._declined
+
     def decline(self) -> None:
         """Say that the mechanism gives no reply; what was drawn before stands in the release all the same."""
         self._declined = True
@@ -216,10 +236,36 @@ class Meter:
         noise.T[above] = noise[above]
         return noise
 
+    @property
+    def all_drawn(self) -> Mapping[str, Noisy]:
+        """What was drawn so far, by name."""
+        return MappingProxyType(self._drawn)
+
+    def draw_part(self, method: Method, part: str, records: Source) -> dict[str, NDArray[Any]]:
+        """Run the draw of one question of a publication, inside its own plan; the public numbers that it returned."""
+        plan, own = self._plan.children[part], PartMeter(self, part, self._plan.children[part])
+        public = _drawn_by(method, records, plan, own)
+        own.close()
+        self._parts[part] = "no_reply" if own.declined else "released"
+        return public
+
+    def fail(self, part: str) -> None:
+        """Drop one question of a publication: nothing that it drew is released."""
+        self._parts[part] = "failed"
+        for name in [name for name in self._drawn if name.startswith(prefixed(part, ""))]:
+            del self._drawn[name]
+
+    def _charged(self) -> Event:
+        """What was charged, without the questions that failed after it."""
+        if not isinstance(self._plan.event, Together) or "failed" not in self._parts.values():
+            return self._plan.event
+        parts = zip(self._plan.children, self._plan.event.parts, strict=True)
+        return Together(tuple(part for name, part in parts if self._parts.get(name) != "failed"))
+
     def close(self) -> None:
         """Assert that what was drawn is one branch of what was charged."""
         self._closed = True
-        if not is_path(self._plan.event, frozenset(self._drawn)):
+        if not is_path(self._charged(), frozenset(self._drawn)) or set(self._parts) != set(self._plan.children):
             raise ReleaseError(
                 "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
             )
@@ -229,7 +275,18 @@ class Meter:
         mark = getattr(self._noise, "mark", None)
         if mark is not None:
             mark(name)
+        part = name.partition("/")[0]
+        if part in self._plan.children and hasattr(self._noise, "spawn"):
+            return self._stream(part)
         return self._noise
+
+    def _stream(self, part: str) -> Noise:
+        """Seeded noise of a question's own: the other questions' numbers are the same whatever becomes of it."""
+        if not self._streams:
+            noise: Any = self._noise
+            base = noise.spawn(int(noise.uniform_integers(1 << 62, 1)[0]))
+            self._streams = {name: base.spawn(place) for place, name in enumerate(self._plan.children)}
+        return self._streams[part]
 
 
 def seal(
@@ -241,26 +298,33 @@ def seal(
     meter that is watched, for the audit.
     Raises `ReleaseError` when the method draws what is no branch of its plan, returns anything but public numbers, or writes to the plan.
     """
-    planned = plan.sha256
     with for_one_draw(source, plan) as records, (make or Meter)(plan, noise) as meter:
-        public = method.draw(records, plan, meter)
-    if plan.sha256 != planned:
-        # its dictionaries are published with the release: what records wrote there would leave unpaid
-        raise ReleaseError(
-            f"draw of {method.name} wrote to its plan; numbers leave by meter.draw or as what draw returns"
-        )
-    if meter._declined and not any(isinstance(node, (Test, Opaque)) for node in nodes(plan.event)):
-        raise ReleaseError(
-            f"{method.name} gave no reply, and its plan has no test or opaque release that pays for saying so"
-        )
+        public = _drawn_by(method, records, plan, meter)
     return Release(
         plan=plan,
         status="no_reply" if meter._declined else "released",
         statistics=dict(meter._drawn),
         guarantees=plan.guarantees,
-        public=_numbers(method, public),
+        public=public,
         simulated=noise.simulated,
+        statuses=dict(meter._parts),
     )
+
+
+def _drawn_by(method: Method, source: Source, plan: Plan, meter: Any) -> dict[str, NDArray[Any]]:
+    """Hand a method the records, its plan and a meter; the public numbers that it returns. Raises `ReleaseError` as `seal` does."""
+    planned = plan.sha256
+    public = method.draw(*within(source, plan), meter)
+    if plan.sha256 != planned:
+        # its dictionaries are published with the release: what records wrote there would leave unpaid
+        raise ReleaseError(
+            f"draw of {method.name} wrote to its plan; numbers leave by meter.draw or as what draw returns"
+        )
+    if meter.declined and not any(isinstance(node, (Test, Opaque)) for node in nodes(plan.event)):
+        raise ReleaseError(
+            f"{method.name} gave no reply, and its plan has no test or opaque release that pays for saying so"
+        )
+    return _numbers(method, public)
 
 
 def _numbers(method: Method, public: Any) -> dict[str, NDArray[Any]]:

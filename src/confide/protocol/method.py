@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Method"]
 
 
+@dataclass(frozen=True)
 class Method:
     """Base of methods, which are frozen dataclasses; their fields are their parameters, stored and never computed.
 
@@ -31,6 +33,9 @@ class Method:
     relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
     on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
     that its table answers.
+
+    where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
+    and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
 
     A method of one pass writes `statistics` and `table`, and what differs of `about` and `facts`; one of several rounds also
     `plan` and `draw`. It is handed its noise inside a meter, and it cannot make a release: the gate seals what the meter drew.
@@ -44,6 +49,8 @@ class Method:
     native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "no interval"
     asks: ClassVar[tuple[str, ...]] = ()
+
+    where: str | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def needs(self) -> frozenset[str]:

@@ -19,8 +19,9 @@ from confide.protocol.files import read, to_file
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
+from confide.protocol.where import in_subgroup
 
-__all__ = ["MethodId", "Plan", "method_parameters"]
+__all__ = ["MethodId", "Plan", "method_parameters", "parameters_of"]
 
 
 # columns on a screen
@@ -47,7 +48,16 @@ def method_parameters(method: Any) -> dict[str, Any]:
         raise PlanError(
             f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
         )
-    return {f.name: getattr(method, f.name) for f in fields(method) if f.init}
+    given = {name: getattr(method, name) for name in parameters_of(type(method))}
+    # written only where there is a subgroup, so that plans without one stay what they were
+    if given.get("where") is None:
+        given.pop("where", None)
+    return given
+
+
+def parameters_of(kind: Any) -> tuple[str, ...]:
+    """The names of the parameters that a method's constructor takes: its own in their order, `where` last."""
+    return tuple(sorted((f.name for f in fields(kind) if f.init), key="where".__eq__))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +83,7 @@ class Plan:
     target: str = ""
     covers: str = ""
     warnings: tuple[str, ...] = ()
+    children: Mapping[str, Plan] = field(default_factory=dict)
     statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False)
     forecast: Mapping[str, Any] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
@@ -101,17 +112,30 @@ class Plan:
         if n and delta > 1 / n:
             facts["notes"] = (*facts.get("notes", ()), _DELTA.format(delta, 1 / n))
         parameters = method_parameters(method)
+        guarantees = allowance.guarantees(event)
+        if "where" in parameters:
+            event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
+            facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
         return cls(
             method=MethodId(method.name, method.version, parameters),
             schema=schema.without_typical.to_dict(),
             requested=allowance.requested,
-            guarantees=allowance.guarantees(event),
+            guarantees=guarantees,
             event=event,
             statistics=dict(statistics),
             n=None if secret else n,
             planned_n=n,
             **facts,
         )
+
+    @property
+    def where(self) -> str | None:
+        """The subgroup that the plan is about, as it was written; None for all records."""
+        return self.method.parameters.get("where")
+
+    def titled(self, target: str) -> str:
+        """What is estimated, with the subgroup that it is estimated of, once."""
+        return target if self.where is None else _of_subgroup(target, self.where)
 
     @property
     def relation(self) -> str:
@@ -162,6 +186,11 @@ class Plan:
             "target": self.target,
             "covers": self.covers,
             "warnings": list(self.warnings),
+            **(
+                {"children": [_child_to_dict(name, one) for name, one in self.children.items()]}
+                if self.children
+                else {}
+            ),
         }
 
     @classmethod
@@ -182,6 +211,10 @@ class Plan:
             target=data["target"],
             covers=data["covers"],
             warnings=tuple(data["warnings"]),
+            children={
+                one["name"]: cls.from_dict({**one["plan"], "schema": data["schema"]})
+                for one in data.get("children", ())
+            },
         )
 
     @property
@@ -216,7 +249,11 @@ class Plan:
             f"plan sha256 {self.sha256}",
             "",
         ]
-        tail = ["", *(_forecast_lines(self.forecast) if self.forecast else []), f"covers: {self.covers}"]
+        tail = [
+            "",
+            *(_forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []),
+            f"covers: {self.covers}",
+        ]
         weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
@@ -224,14 +261,26 @@ class Plan:
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
-        return replace(self, statistics={}, forecast={}, notes=(), planned_n=None)
+        children = {name: one.published() for name, one in self.children.items()}
+        return replace(self, children=children, statistics={}, forecast={}, notes=(), planned_n=None)
 
     def outlook(self, other: Plan, n: int | None) -> Plan:
         """This plan with what another one, made for n records and typical spreads, expects: its forecast and notes. No fact changes."""
-        return replace(self, forecast=other.forecast, notes=other.notes, planned_n=n)
+        children = {name: one.outlook(other.children[name], n) for name, one in self.children.items()}
+        return replace(self, children=children, forecast=other.forecast, notes=other.notes, planned_n=n)
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _child_to_dict(name: str, child: Plan) -> dict[str, Any]:
+    """A question of a publication, which is about the records of the whole: the schema stands there."""
+    return {"name": name, "plan": {key: value for key, value in child.to_dict().items() if key != "schema"}}
+
+
+def _of_subgroup(target: str, where: str) -> str:
+    named = f", where {where.strip()}"
+    return target if target.endswith(named) else target + named
 
 
 def _wrapped(line: str) -> list[str]:
@@ -321,7 +370,8 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
 _BESIDE = ("assumes", "ok", "answered", "price", "between", "offer")
 
 
-def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
+def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
+    """The table, and what to expect of it; shares: also which share of the variance is privacy noise."""
     counts = [key for key in forecast if key not in _BESIDE]
     between = forecast.get("between", {})
     cells = {
@@ -341,6 +391,9 @@ def _forecast_lines(forecast: Mapping[str, Any]) -> list[str]:
             told = _outlook(forecast["ok"][key], forecast["price"][key])
             if part is not None and part > forecast["ok"][key]:
                 told += f"; over all shapes {part:.0%} of the coefficients have one"
+            price = forecast["price"][key]
+            if shares and price >= 1:
+                told += f"; privacy noise is {1 - 1 / price**2:.0%} of their variance"
             lines.append(f"n = {key}: {told}" + (offer and f"; {offer}"))
     return [*lines, ""]
 

@@ -22,10 +22,11 @@ from confide.protocol.events import (
     leaves,
 )
 from confide.protocol.laws import ADDITIVE
+from confide.protocol.parts import names_of, of_parts
 from confide.protocol.plan import Plan
-from confide.protocol.release import Noisy
+from confide.protocol.release import Noisy, Release
 
-__all__ = ["check_plan", "drawn_as_planned", "implies", "statements_hold"]
+__all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "statements_hold"]
 
 
 def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
@@ -130,6 +131,32 @@ def drawn_as_planned(event: Event, statistics: Mapping[str, Noisy]) -> bool:
     return True
 
 
+def parts_agree(release: Release) -> bool:
+    """Whether a release is one of its plan: its numbers drawn as planned, and where it is a publication, those of each question.
+
+    A question that failed has no numbers; its status is the one that no guarantee covers.
+    """
+    children, statuses = release.plan.children, release.statuses
+    if not children:
+        return not statuses and drawn_as_planned(release.plan.event, release.statistics)
+    own = sum(len(names_of(part, release.statistics)) for part in children)
+    if set(statuses) != set(children) or own != len(release.statistics) or not _children_hold(release.plan):
+        return False
+    return all(
+        not names_of(part, release.statistics)
+        if statuses[part] == "failed"
+        else drawn_as_planned(plan.event, names_of(part, release.statistics))
+        for part, plan in children.items()
+    )
+
+
+def _children_hold(plan: Plan) -> bool:
+    """Whether the event of a publication is what its questions spend, and each of them states no less than that."""
+    return plan.event == of_parts(plan.children) and all(
+        statements_hold(one.event, one.guarantees) and one.relation == plan.relation for one in plan.children.values()
+    )
+
+
 def check_plan(plan: Plan, requested: Guarantee) -> None:
     """Raise `PlanError` when a plan answers another request, states less than it spends, or spends less than its maps say."""
     who = f"the plan of {plan.method.name!r}"
@@ -137,6 +164,8 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
         raise PlanError(f"{who} is for {plan.requested}, asked was {requested}; this is an error of the method")
     if not statements_hold(plan.event, plan.guarantees):
         raise PlanError(f"{who} states a guarantee that its spends exceed; this is an error of the method")
+    if plan.children and not _children_hold(plan):
+        raise PlanError(f"{who} does not spend what its questions spend; this is an error of the method")
     rows = int(plan.schema["rows_per_unit"])
     for leaf in leaves(plan.event):
         statistic = plan.statistics.get(leaf.name)

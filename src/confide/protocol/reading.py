@@ -51,6 +51,8 @@ DIFFERENT_DIGITS = 2**15
 LEVEL = 1e100
 #: Of curves in a composed one, and of copies of one: their losses are convolved when they are converted.
 CURVES, COPIES = 64, 10**6
+#: Of questions in a publication.
+CHILDREN = 1_000
 _COUNT = 2**63 - 1
 _DIMENSIONS = 8
 _PASSES = 10**6
@@ -252,10 +254,27 @@ _EVENTS = kinds(
 def tree(value: Any, where: str) -> None:
     """A tree of events: known kinds, and no more of them than can be folded in time."""
     event(value, where)
+    _bounded([value], where)
+
+
+def parts_tree(value: Any, where: str) -> None:
+    """The events of a publication: each of its parts is a tree by itself, and choices in one do not multiply those in another."""
+    event(value, where)
+    if value["event"] != "together":
+        raise refuse(where, "the events of several questions")
+    _bounded(value["parts"], where)
+
+
+def _bounded(parts: list[Any], where: str) -> None:
     leaves: list[dict[str, Any]] = []
-    ways, _ = _ways(value, 1, leaves, where)
-    if ways > PATHS:
-        raise refuse(where, f"a plan of at most {PATHS} ways through its choices")
+    names = 0
+    for part in parts:
+        ways, own = _ways(part, 1, leaves, where)
+        names += len(own)
+        if ways > PATHS:
+            raise refuse(where, f"a plan of at most {PATHS} ways through its choices")
+    if len({leaf["name"] for leaf in leaves}) != names:
+        raise refuse(where, "a plan that draws each spend once")
     if len(leaves) > LEAVES:
         raise refuse(where, f"a plan of at most {LEAVES} spends")
     known: dict[str, dict[str, Any]] = {}
@@ -341,23 +360,31 @@ QUESTION = record(
         "loss": TEXT,
     },
 )
-PLAN = record(
-    {
-        "method": record({"name": NAME, "version": NAME, "parameters": named(setting)}),
-        "schema": SCHEMA,
-        "question": maybe(QUESTION),
-        "requested": GUARANTEE,
-        "guarantees": each(GUARANTEE, 1, 100),
-        "event": tree,
-        "passes": whole(1, _PASSES),
-        "n": maybe(whole(0, _COUNT)),
-        "public_inputs": named(TEXT),
-        "constants": named(setting),
-        "target": TEXT,
-        "covers": TEXT,
-        "warnings": each(TEXT, most=1_000),
-    }
+_FACTS_OF_A_PLAN: dict[str, Shape] = {
+    "method": record({"name": NAME, "version": NAME, "parameters": named(setting)}),
+    "question": maybe(QUESTION),
+    "requested": GUARANTEE,
+    "guarantees": each(GUARANTEE, 1, 100),
+    "event": tree,
+    "passes": whole(1, _PASSES),
+    "n": maybe(whole(0, _COUNT)),
+    "public_inputs": named(TEXT),
+    "constants": named(setting),
+    "target": TEXT,
+    "covers": TEXT,
+    "warnings": each(TEXT, most=1_000),
+}
+# the questions of a publication are about its own records, and have no questions of their own
+_CHILD = record({"name": NAME, "plan": record(_FACTS_OF_A_PLAN)})
+_PLAN = record({"schema": SCHEMA, **_FACTS_OF_A_PLAN})
+_PUBLICATION = record(
+    {"schema": SCHEMA, **_FACTS_OF_A_PLAN, "event": parts_tree, "children": each(_CHILD, 1, CHILDREN)}
 )
+
+
+def PLAN(value: Any, where: str) -> None:
+    """A plan, or one with children."""
+    (_PUBLICATION if isinstance(value, dict) and "children" in value else _PLAN)(value, where)
 
 
 def noisy(value: Any, where: str) -> None:
@@ -388,7 +415,8 @@ RELEASE = record(
         "artifacts": named(TEXT),
         "guarantees": each(GUARANTEE, 1, 100),
         "simulated": BOOLEAN,
-    }
+    },
+    {"statuses": named(one_of("released", "no_reply", "failed"))},
 )
 SIDECAR = record(
     {

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.errors import ReleaseError
+from confide.errors import NoResult, ReleaseError
 from confide.guarantees import Guarantee, guarantee_from_dict
 from confide.protocol.exact import array_from_dict, array_to_dict, clean, digest, fraction_from_text, fraction_to_text
 from confide.protocol.files import FORMAT, read, text_of, to_file
 from confide.protocol.laws import law_named
+from confide.protocol.parts import names_of
 from confide.protocol.plan import Plan
 
 __all__ = ["Noisy", "Release"]
@@ -86,7 +87,8 @@ class Release:
     """Noisy statistics, the plan they came from, what was computed between rounds, digests of bulk outputs, guarantees.
 
     status: "released", or "no_reply" when the mechanism declined; `simulated` is True when a seed made the noise: such a
-    release protects nobody and the gate will neither charge nor publish it.
+    release protects nobody and the gate will neither charge nor publish it. statuses: of a publication, by question: "released",
+    "no_reply", or "failed" after the charge, which no guarantee covers.
     """
 
     plan: Plan
@@ -97,6 +99,7 @@ class Release:
     artifacts: Mapping[str, str] = field(default_factory=dict)
     simulated: bool = False
     format_version: str = FORMAT
+    statuses: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Noisy:
         if name not in self.statistics:
@@ -104,6 +107,28 @@ class Release:
                 f"the release holds no statistic {name!r}; it holds: {', '.join(sorted(self.statistics)) or 'none'}"
             )
         return self.statistics[name]
+
+    def child(self, name: str) -> Release:
+        """One question of a publication as a release of its own, which `confide.infer` reads; the receipt names the whole.
+
+        Raises `ReleaseError` for a name that is not there, and `NoResult` for a question that failed after the charge.
+        """
+        if name not in self.plan.children:
+            asked = ", ".join(map(repr, self.plan.children)) or "none: it is no publication"
+            raise ReleaseError(f"the release has no question {name!r}; it has: {asked}")
+        if self.statuses[name] == "failed":
+            raise NoResult(
+                f"the question {name!r} failed after the charge, and nothing of it was released; ask it again"
+            )
+        plan = self.plan.children[name]
+        return Release(
+            plan=plan,
+            status=self.statuses[name],
+            statistics=names_of(name, self.statistics),
+            guarantees=plan.guarantees,
+            public=names_of(name, self.public),
+            simulated=self.simulated,
+        )
 
     @property
     def charged(self) -> Guarantee:
@@ -120,6 +145,7 @@ class Release:
             "artifacts": dict(self.artifacts),
             "guarantees": [statement.to_dict() for statement in self.guarantees],
             "simulated": self.simulated,
+            **({"statuses": dict(self.statuses)} if self.statuses else {}),
         }
 
     @classmethod
@@ -133,6 +159,7 @@ class Release:
             artifacts=dict(data["artifacts"]),
             guarantees=tuple(guarantee_from_dict(statement) for statement in data["guarantees"]),
             simulated=data["simulated"],
+            statuses=dict(data.get("statuses", {})),
         )
 
     @property

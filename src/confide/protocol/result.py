@@ -10,7 +10,8 @@ from confide.guarantees import Guarantee
 __all__ = ["STATUSES", "Result"]
 
 #: ok: intervals are valid as stated. weak, not_identified, uninformative: see the reason. no_reply: the mechanism declined.
-STATUSES = ("ok", "partial", "weak", "not_identified", "no_reply", "uninformative")
+#: failed: a question of a publication that failed after the charge, which no guarantee covers.
+STATUSES = ("ok", "partial", "weak", "not_identified", "no_reply", "uninformative", "failed")
 
 
 @runtime_checkable

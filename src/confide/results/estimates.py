@@ -147,7 +147,11 @@ class Estimates:
             "reason": reason,
             "flags": tuple(flags),
         }
-        return cls(**(own | others))
+        given = own | others
+        if plan.where is not None:
+            given["target"] = plan.titled(given["target"])
+            given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
+        return cls(**given)
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 

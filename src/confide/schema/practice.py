@@ -19,6 +19,7 @@ from confide.errors import PlanError
 from confide.schema.categorical import Categorical
 from confide.schema.design import Design
 from confide.schema.frames import public_columns
+from confide.schema.predicate import parse_predicate
 from confide.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -83,6 +84,14 @@ class Practice:
         if name not in self.codes:
             raise PlanError(f"the practice records have no column {name!r}; they have: {', '.join(self.codes)}")
         return self.codes[name]
+
+    def where(self, condition: str | None) -> Practice:
+        """The records of a subgroup; all of them for None."""
+        if condition is None:
+            return self
+        predicate = parse_predicate(condition, self.schema)
+        inside = predicate(np.stack([self._coded(name) for name in predicate.columns]))
+        return Practice(self.schema, {name: codes[inside] for name, codes in self.codes.items()})
 
     def present(self, name: str) -> Array:
         """The values (rows,) of a numeric column without the records that its rule drops."""

@@ -182,7 +182,7 @@ def _variants(case: Case) -> Iterator[tuple[Plan, Schema]]:
     for name, value in method_parameters(case.method).items():
         for other in _others(value):
             try:
-                changed = dataclasses.replace(case.method, **{name: other})  # type: ignore[type-var]
+                changed = dataclasses.replace(case.method, **{name: other})
             except (ConfideError, TypeError, ValueError):
                 continue
             plans.append((changed.plan, case.schema, case.method.relations[0]))

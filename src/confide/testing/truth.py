@@ -105,7 +105,7 @@ def truth_of(
         "it has estimates and states no reference(frame): the same question without privacy, by the names of its table",
     )
     try:
-        found = method.reference(Practice.of(people, schema))
+        found = method.reference(Practice.of(people, schema).where(method.where))
     except PlanError as error:
         _expect(points, f"it has intervals and no reference to hold them against: {error}")
         return None

@@ -48,6 +48,10 @@ def stored(candidate: Any) -> dict[str, Any]:
         own = dict(candidate)
     else:
         own = {"method": getattr(candidate, "name", None), **method_parameters(candidate)}
+    if own.get("where") is not None:
+        raise PlanError(
+            f"a candidate is fitted and scored on the same records, got one with where={own['where']!r}; give where to the selection itself"
+        )
     if own["method"] not in registry.known() or own["method"] == "select":
         raise PlanError(
             f"a candidate must be a registered method other than a selection, got {own['method']!r}; there are: "

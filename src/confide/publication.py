@@ -1,0 +1,298 @@
+"""A publication: many questions of one set of records; one plan of plans, one charge, one release file, one report.
+
+Guarantee: mu-GDP for all questions together, under either relation (the methods' own). Each question is a release of its own method at
+GDP(mu_k), mu_k the largest double with mu_k^2 <= share_k mu^2, exactly, in fractions that add up to 1; a method with a pure guarantee
+gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Together` of the
+questions' own. Source: Dong, Roth, Su 2022, Corollary 3.3; pure guarantees enter by `PureDP.to_gdp`.
+
+The questions are drawn in lock step: whatever they ask of the records at the same time is one pass (`protocol.rounds`). A question that
+fails after the charge leaves the others; that it failed may depend on the records, no guarantee covers it, and the release says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import inf, log, nextafter, sqrt
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from scipy import special
+
+from confide import gate, registry
+from confide.errors import ConfideError, PlanError
+from confide.guarantees import GDP, Guarantee, PureDP
+from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
+from confide.protocol.events import Event, exact_cost
+from confide.protocol.parts import of_parts, prefixed, statistics_of
+from confide.protocol.plan import method_parameters
+from confide.protocol.rounds import in_rounds
+from confide.results.publication import Report
+from confide.schema import Practice
+from confide.schema.predicate import overlap, parse_predicate
+
+__all__ = ["Publication"]
+
+# What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
+_LEFT = 1 - 2.0**-40
+_MOST = 1_000
+_EXAMPLE = (
+    'write cf.Publication({"model": cf.regression.SSP2("y ~ x"), "ages": cf.classification.ClassSums("sex ~ age")})'
+)
+
+
+@dataclass(frozen=True)
+class Publication(Method):
+    """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=book))`.
+
+    questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
+    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
+    >>> both = Publication({"line": cf.regression.SSP2("y ~ x"), "classes": cf.classification.ClassSums("z ~ x")}, shares={"line": 3})
+    >>> plan = cf.plan(both, schema, cf.GDP(1.0))
+    >>> [round(child.guarantee.mu, 4) for child in plan.children.values()], plan.guarantee.mu
+    ([0.866, 0.5], 1.0)
+    """
+
+    questions: Any
+    shares: Mapping[str, Any] | None = None
+
+    name: ClassVar[str] = "publication"
+    family: ClassVar[str] = "publications"
+    source: ClassVar[str] = "exact composition of Gaussian releases (Dong, Roth, Su 2022, Corollary 3.3)"
+    intervals: ClassVar[str] = "those of its questions"
+
+    _made: Mapping[str, Method] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        asked = tuple(_stored(name, one) for name, one in _pairs(self.questions))
+        names = [one["question"] for one in asked]
+        if not 1 <= len(asked) <= _MOST:
+            raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {_EXAMPLE}")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the questions")
+        put(self, "questions", asked)
+        put(self, "shares", _weights(self.shares, names))
+        put(self, "_made", {one["question"]: registry.make(one["method"], **one["parameters"]) for one in asked})
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The questions by name, in their order."""
+        return self._made
+
+    @property
+    def fractions(self) -> dict[str, Fraction]:
+        """The share of mu^2 that each question gets, exactly; they add up to 1."""
+        given = self.shares or {}
+        weights = {name: Fraction(given.get(name, 1)) for name in self._made}
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The plans of all questions, as one. `PlanError` names every question that cannot be planned, with its reason."""
+        if self.where is not None:
+            raise PlanError(
+                f"a publication is asked about subgroups by its questions, got where={self.where!r}; write it in the methods, as in "
+                f'cf.regression.SSP2("y ~ x", where={self.where!r})'
+            )
+        allowance = _Whole.of(privacy, self, schema)
+        level = allowance.level
+        assert isinstance(level, GDP)
+        pure = any(one.native != "GDP" for one in self._made.values())
+        whole = Fraction(level.mu * _LEFT if pure else level.mu) ** 2
+        children, problems, warnings = {}, [], []
+        for name, method in self._made.items():
+            request = _request(method, _root(self.fractions[name] * whole), allowance.relation)
+            if isinstance(request, PureDP):
+                warnings.append(
+                    f"{name}: {method.name} has a pure guarantee and is paid as {request.to_gdp()}, which costs more than it gives"
+                )
+            try:
+                children[name] = gate.plan(method, schema, request, n=n)
+            except ConfideError as error:
+                problems.append((name, error))
+        if problems:
+            raise _faulty(problems)
+        return Plan.of(
+            self,
+            schema,
+            _assuming(allowance, children.values()),
+            of_parts(children),
+            statistics_of(children),
+            n=n,
+            passes=max(child.passes for child in children.values()),
+            target=f"{len(children)} questions: {', '.join(children)}",
+            covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
+            warnings=tuple(warnings),
+            children=children,
+            notes=self._crossings(schema),
+        )
+
+    def _crossings(self, schema: Any) -> tuple[str, ...]:
+        """Questions that are one question of disjoint subgroups, and would cost once."""
+        alike: dict[str, list[str]] = {}
+        for one in self.questions:
+            own = {key: value for key, value in one["parameters"].items() if key != "where"}
+            if one["parameters"].get("where") is not None:
+                alike.setdefault(repr((one["method"], sorted(own.items(), key=repr))), []).append(one["question"])
+        notes = []
+        for names in alike.values():
+            asked = [parse_predicate(str(self._made[name].where), schema) for name in names]
+            found = overlap(asked) if len(names) > 1 else None
+            if found is not None and found[0]:
+                all_of = "all records" if found[1] else "records"
+                notes.append(
+                    f"{', '.join(names)} ask the same of subgroups that divide {all_of}: one crossing, not {len(names)} questions. As one "
+                    "question, with the column in its formula or table, they cost once, and each has the budget of all"
+                )
+        return tuple(notes)
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
+        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, method in self._made.items()})
+        public: dict[str, NDArray[Any]] = {}
+        for name, outcome in found.items():
+            if outcome.failed:
+                meter.fail(name)
+            else:
+                public |= {prefixed(name, key): values for key, values in outcome.value.items()}
+        return public
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> Report:
+        """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
+        (question or Question()).only()
+        results: dict[str, Result] = {
+            name: gate.infer(release.child(name)) for name in self._made if release.statuses[name] != "failed"
+        }
+        return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()})
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The questions without privacy, named "model: age"."""
+        read = Practice.checked(frame)
+        return {
+            f"{name}: {key}": value
+            for name, method in self._made.items()
+            for key, value in method.reference(read.where(method.where)).items()
+        }
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Those of the questions."""
+        for method in self._made.values():
+            yield from method.worst_pairs(schema)
+
+
+@dataclass(frozen=True)
+class _Whole(Allowance):
+    """The allowance of all questions: costs that are not Gaussian are added up as the Gaussian ones that they imply."""
+
+    def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
+        if exact_cost(event) is not None:
+            return super().guarantees(event)
+        # the statements of the level itself, which the questions must then be covered by
+        stated = super().guarantees(Opaque("all questions", self.level, "the level"))
+        if not statements_hold(event, stated):
+            raise PlanError("the questions spend more than the publication may; this is an error of confide")
+        return stated
+
+
+def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
+    """The allowance with all that the questions' guarantees rest on."""
+    assumed = dict.fromkeys(allowance.level.assumptions)
+    for child in children:
+        assumed |= dict.fromkeys(child.guarantee.assumptions)
+    return replace(allowance, level=replace(allowance.level, assumptions=tuple(assumed)))
+
+
+def _pairs(questions: Any) -> list[tuple[Any, Any]]:
+    """Names and methods, from a mapping or from what a plan's file holds."""
+    if isinstance(questions, Mapping):
+        return list(questions.items())
+    if isinstance(questions, (list, tuple)) and all(
+        isinstance(one, Mapping) and set(one) == {"question", "method", "parameters"} for one in questions
+    ):
+        return [(one["question"], one) for one in questions]
+    raise PlanError(f"questions must be a mapping of names to methods, got {type(questions).__name__}; {_EXAMPLE}")
+
+
+def _stored(name: Any, question: Any) -> dict[str, Any]:
+    """A question as plain values: its name, its method's registered name, its parameters."""
+    if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
+        raise PlanError(f"a question's name is printable text without '/', got {name!r}; {_EXAMPLE}")
+    if isinstance(question, Mapping):
+        own = {"question": name, "method": question.get("method"), "parameters": dict(question.get("parameters", {}))}
+    elif isinstance(question, Method):
+        own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
+    else:
+        raise PlanError(f"the question {name!r} must be a method, got {type(question).__name__}; {_EXAMPLE}")
+    if own["method"] not in registry.known() or own["method"] == Publication.name:
+        raise PlanError(
+            f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
+            "them, and cf.register makes one of your own known"
+        )
+    return own
+
+
+def _weights(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
+    """Weights as exact fractions; a double means the decimal number that it prints as."""
+    if shares is None:
+        return None
+    if not isinstance(shares, Mapping):
+        raise PlanError(
+            f'shares must be a mapping of names to weights, got {shares!r}; write shares={{"{names[0]}": 2}}'
+        )
+    found = {}
+    for name, weight in shares.items():
+        if name not in names:
+            raise PlanError(
+                f"shares name the question {name!r}, which is not asked; the questions are: {', '.join(names)}"
+            )
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < 1e9:
+            raise PlanError(
+                f"the share of {name!r} must be a weight above 0, got {weight!r}; leave the question out, or write 1"
+            )
+        found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(weight))
+    return found
+
+
+def _root(amount: Fraction) -> float:
+    """The largest double whose square is at most `amount`."""
+    mu = sqrt(amount)
+    while Fraction(mu) ** 2 > amount:
+        mu = nextafter(mu, 0.0)
+    while Fraction(nextafter(mu, inf)) ** 2 <= amount:
+        mu = nextafter(mu, inf)
+    return mu
+
+
+def _request(method: Method, mu: float, relation: str) -> Guarantee:
+    """What a question may spend, in the kind of guarantee that its method has."""
+    if method.native != "PureDP":
+        return GDP(mu, relation=relation)
+    # mu(epsilon) = -2 q(1/(1 + e^epsilon)), q the normal quantile
+    tail = float(special.ndtr(-mu / 2))
+    epsilon = log((1 - tail) / tail)
+    while PureDP(epsilon, relation=relation).to_gdp().mu > mu:
+        epsilon *= 1 - 2.0**-50
+    return PureDP(epsilon, relation=relation)
+
+
+def _faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:
+    """One error for all questions that cannot be planned."""
+    kinds = {type(error) for _, error in problems}
+    kind = kinds.pop() if len(kinds) == 1 else PlanError
+    told = "; ".join(f"question {name!r}: {error}" for name, error in problems)
+    return kind(told if len(problems) == 1 else f"{len(problems)} questions cannot be planned. {told}")
