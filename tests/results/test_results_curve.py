@@ -129,7 +129,7 @@ def test_tables_and_files() -> None:
     assert len(curve.to_frame()) == 41 and {"low", "high", "band_low", "privacy_share"} <= set(curve.to_frame())
     body = json.loads(curve.to_json())
     assert body["family"] == "curve" and body["estimate"][7] == curve.estimates[7] and len(body["band_low"]) == 41
-    assert "<table>" in curve._repr_html_() and "41 points" in repr(curve)
+    assert "<table" in curve._repr_html_() and "41 points" in repr(curve)
 
 
 def test_names_are_shown_and_never_run(tmp_path: Path) -> None:

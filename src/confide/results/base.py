@@ -132,6 +132,10 @@ class BaseResult:
     family: ClassVar[str] = "estimates"
     #: The level of the intervals where the plan fixed it; a field in families that have one.
     level: ClassVar[float | None] = None
+    #: What a row is, such as "quantile": on the axis of the picture, and where a family makes it the head of its names.
+    rows_are: ClassVar[str] = ""
+    #: What several of them are.
+    rows_called: ClassVar[str] = "estimates"
 
     def __post_init__(self) -> None:
         self._put("flags", tuple(self.flags))
@@ -186,16 +190,11 @@ class BaseResult:
 
     def left_out(self, count: int, shown: int) -> str:
         """What is said where not all rows are printed."""
-        return f"{shown:,} of {count:,} rows; all of them: to_frame()"
+        return f"{shown:,} of {count:,} {self.rows_called}; all of them: to_frame()"
 
     def more(self, alpha: float) -> Mapping[str, Any]:
         """Further entries of the JSON: arrays, numbers, text, mappings, lists."""
         return {}
-
-    @property
-    def rows_are(self) -> str:
-        """What a row is, on the axis of the picture of rows."""
-        return ""
 
     @property
     def unit(self) -> str:
@@ -265,6 +264,7 @@ class BaseResult:
         columns = self.columns(level)
         # names of these are the user's own, and must not stand for another entry
         labels = {one.name: plain(one.values) for one in columns if one.kind in ("text", "number")}
+        names = next((list(one.values) for one in columns if one.kind == "name"), None)
         return {
             "family": self.family,
             "method": self.method,
@@ -273,7 +273,7 @@ class BaseResult:
             "reason": self.reason,
             "flags": list(self.flags),
             "simulated": self.simulated,
-            **{"names": plain(one.values) for one in columns if one.kind == "name"},
+            **({} if names is None else {"names": names}),
             **({"labels": labels} if labels else {}),
             **{one.name: plain(one.values) for one in columns if one.kind not in ("name", "text", "number")},
             "alpha": level,
@@ -303,7 +303,7 @@ class BaseResult:
         what = f" of {self.response!r}" if self.response else ""
         kind = ", simulated noise" if self.simulated else ""
         size = len(self.columns(self._alpha(None))[0].values)
-        head = f"{type(self).__name__} by {self.method!r}: {size:,} {self.family}{what}"
+        head = f"{type(self).__name__} by {self.method!r}: {size:,} {self.rows_called}{what}"
         return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
 
     def _repr_html_(self) -> str:

@@ -85,6 +85,7 @@ class Curve(BaseResult):
     null_variance: Array | None = None
 
     family: ClassVar[str] = "curve"
+    rows_called: ClassVar[str] = "points"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -288,7 +289,7 @@ class Curve(BaseResult):
 
     def left_out(self, count: int, shown: int) -> str:
         """What is said of the points that are not printed."""
-        return f"{shown} of {count:,} points; all of them: to_frame(), any other: at(x)"
+        return f"{shown} of {count:,} {self.rows_called}; all of them: to_frame(), any other: at(x)"
 
     @property
     def title(self) -> str:
@@ -339,5 +340,9 @@ class Curve(BaseResult):
             return "The estimate, without an interval."
         if not self.dense:
             return f"The estimates at the points, with bars for their {level} intervals."
-        whole = f" Dashed lines: the band that holds the whole curve at once with {level}." if isfinite(self.crossings) else ""
+        whole = (
+            f" Dashed lines: the band that holds the whole curve at once with {level}."
+            if isfinite(self.crossings)
+            else ""
+        )
         return f"The line is the estimate; the shaded band is its {level} interval at each point.{whole}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,12 +34,11 @@ _ROUNDING = 1e-6
 class Estimates(BaseResult):
     """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
 
-    names (p,); estimates (p,);
-    covariance (p, p), all NaN outside the statuses "ok" and "partial"; df: degrees of freedom of Student's t, one number or (p,), inf for
-    the normal distribution; noise_variance (p,): the part of each variance that is privacy noise; bias (p,): a bound on what an estimate
-    may be off beyond its standard error, by which half-widths grow (None: none); joint: the distribution of tests of several at once, where
-    a method knows it. All units are those of the data. Arrays are read-only copies. Further fields are those of every result
-    (`confide.results.base`).
+    names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "ok" and "partial"; df: degrees of
+    freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that is
+    privacy noise; bias (p,): a bound on what an estimate may be off beyond its standard error, by which half-widths grow (None: none);
+    joint: the distribution of tests of several at once, where a method knows it. All units are those of the data. Arrays are read-only
+    copies. Further fields are those of every result (`confide.results.base`).
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
     Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
@@ -61,14 +60,15 @@ class Estimates(BaseResult):
 
     names: tuple[str, ...]
     estimates: Vector
-    covariance: Vector
+    covariance: Vector = field(default_factory=lambda: np.array(nan))
     df: float | Vector = inf
-    noise_variance: Vector
+    noise_variance: Vector = field(default_factory=lambda: np.array(nan))
     joint: JointLaw | None = None
     bias: Vector | None = None
 
     # what an estimate is counted in, beyond the units of the response; for the axis of the plot
     _per: ClassVar[str] = ""
+    rows_are: ClassVar[str] = "coefficient"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,8 +77,10 @@ class Estimates(BaseResult):
         self._put("df", float(self.df) if np.ndim(self.df) == 0 else _array("df", self.df, (p,)))
         if self.bias is not None:
             self._put("bias", _array("bias", self.bias, (p,)))
-        for field, shape in (("estimates", (p,)), ("covariance", (p, p)), ("noise_variance", (p,))):
-            self._put(field, _array(field, getattr(self, field), shape))
+        self._put("estimates", _array("estimates", self.estimates, (p,)))
+        for name, shape in (("covariance", (p, p)), ("noise_variance", (p,))):
+            values = getattr(self, name)
+            self._put(name, _array(name, np.full(shape, nan) if np.ndim(values) == 0 else values, shape))
         _check_variances(self)
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
@@ -184,11 +186,6 @@ class Estimates(BaseResult):
             "covariance": self.covariance,
             "noise_variance": self.noise_variance,
         }
-
-    @property
-    def rows_are(self) -> str:
-        """What a row is, on the axis of the picture."""
-        return "coefficient" if self.response else "quantity"
 
     @property
     def unit(self) -> str:

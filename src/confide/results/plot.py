@@ -134,14 +134,14 @@ def _draw(result: BaseResult, alpha: float, ax: Axes, rows: _Rows, *, empty: boo
     if not empty:
         ax.locator_params(axis="x", nbins=6)
         both = rows.low is not None and rows.high is not None
-        _zero_line(ax, np.concatenate([rows.low, rows.high]) if both else rows.estimates)  # type: ignore[list-item]
+        _zero_line(ax, np.concatenate([rows.low, rows.high]) if both else rows.estimates)
         if both:
             _bars(result, ax, rows, places)
         else:
             ax.scatter(rows.estimates, places, s=40, facecolors="none", edgecolors=_SAMPLING, linewidths=1.5, zorder=4)
     ax.set_yticks(places, [short(name) for name in rows.names], **LITERAL)
     ax.set_ylim(-0.7, len(rows.names) - 0.3)
-    ax.set_ylabel(clean(result.rows_are))
+    ax.set_ylabel(clean(result.rows_are) if result.response else "quantity")
     units = clean(result.unit)
     ax.set_xlabel(
         f"estimate{units}, with {level_words(alpha)} interval"

@@ -151,7 +151,8 @@ def _alt(result: BaseResult, seen: View, level: str) -> str:
     def part(name: str, cells: Sequence[str]) -> str:
         if usable and cells[estimate] == DASH:
             return f"{name}: not answered"
-        return f"{name}: {cells[estimate]}" + (f", interval {cells[low]} to {cells[low + 1]}" if usable else "")
+        ends = "" if low is None or not usable else f", interval {cells[low]} to {cells[low + 1]}"
+        return f"{name}: {cells[estimate]}{ends}"
 
     parts = [part(seen.names[place], seen.rows[place]) for place in chosen(seen.names)]
     return f"Plot of the estimates {f'with {level} intervals' if usable else 'without intervals'}. {'; '.join(parts)}."
