@@ -247,7 +247,7 @@ def test_what_is_shown(tmp_path: Path) -> None:
     page = result.report(tmp_path / "report.html").read_text()
     assert "<svg" in page
     assert "SIMULATED" in page
-    assert result.plot().get_xlabel().startswith("x:")
+    assert result.plot().get_xlabel() == "estimate in units of x, with 95 % interval"
     with pytest.raises(PlanError, match="alpha"):
         result.conf_int(0.1)
     with pytest.raises(PlanError, match="written"):

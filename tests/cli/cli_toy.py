@@ -81,13 +81,8 @@ class NoisyMean(Method):
         share = total / count
         private = noise / (column.steps - 1) ** 2 * (1 + share**2) * (width / count) ** 2
         sampling = self.widen * (width / 2) ** 2 / count
-        return Estimates(
-            method=f"{self.name} {self.version}", response=self.column, names=("mean",),
-            estimates=[column.low + share * width], covariance=[[private + sampling]], df=inf,
-            noise_variance=[private], status="ok", reason="", flags=(), requested=release.plan.requested,
-            guarantee=release.charged, target=release.plan.target, covers=release.plan.covers,
-            release_sha256=release.sha256, simulated=release.simulated,
-        )  # fmt: skip
+        return Estimates.of(release, response=self.column, names=("mean",),
+            estimates=[column.low + share * width], covariance=[[private + sampling]], noise_variance=[private], flags=(), )  # fmt: skip
 
     def worst_pairs(self):
         return ()

@@ -25,7 +25,7 @@ def make(m: int = 41, **changes: Any) -> Curve:
     x = np.linspace(0, 2, m)[:, None]
     parts: dict[str, Any] = {
         "method": "kernel_curve 1",
-        "label": "y",
+        "response": "y",
         "features": ("x",),
         "points": x,
         "estimates": 1 + 0.5 * np.sin(x[:, 0]),
@@ -129,11 +129,11 @@ def test_tables_and_files() -> None:
     assert len(curve.to_frame()) == 41 and {"low", "high", "band_low", "privacy_share"} <= set(curve.to_frame())
     body = json.loads(curve.to_json())
     assert body["family"] == "curve" and body["estimate"][7] == curve.estimates[7] and len(body["band_low"]) == 41
-    assert "<table>" in curve._repr_html_() and "41 points" in repr(curve)
+    assert "<table" in curve._repr_html_() and "41 points" in repr(curve)
 
 
 def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
-    curve = make(label="<script>y$^2$", features=("<b>x",))
+    curve = make(response="<script>y$^2$", features=("<b>x",))
     page = curve.report(tmp_path / "curve.html").read_text(encoding="utf-8")
     assert "<script>y" not in page and "<b>x" not in page and "<svg" in page and "&lt;script&gt;" in page
     assert "<b>x" not in curve._repr_html_()

@@ -125,7 +125,8 @@ def test_a_variance_of_zero_warns_nobody(make: Maker, recwarn):
     assert isnan(result.tvalues["m"]) and result.tvalues["n"] == inf
     assert result.pvalues["n"] == 0
     assert result.privacy_share.isna().all()
-    assert "nan" in result.summary()
+    (row,) = [line for line in result.summary().splitlines() if line.startswith("m ")]
+    assert row.split()[3:5] == ["-", "-"] and row.split()[-1] == "-"
     assert not recwarn.list
 
 
@@ -149,7 +150,7 @@ def test_arrays_are_copies_that_cannot_be_written(make: Maker):
     assert result.estimates[0] == 0 and result.covariance[0, 0] != 7
 
 
-@pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, 95, nan, inf, "0.05", None, True, np.array([0.1, 0.2])])
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, 95, nan, inf, "0.05", True, np.array([0.1, 0.2])])
 @pytest.mark.parametrize("verb", ["conf_int", "summary", "to_frame", "to_json", "plot", "report"])
 def test_alpha_must_lie_between_0_and_1(make: Maker, verb, alpha, tmp_path):
     call = {"alpha": alpha} | ({"path": tmp_path / "r.html"} if verb == "report" else {})

@@ -1,13 +1,13 @@
-"""The plot of class means: one row for each feature, its public range from left to right, one mark with an interval for each class."""
+"""The picture of class means: one row for each feature, its public range from left to right, one mark with an interval for each class."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from confide.results.words import SIMULATED, clean, level_words, status_words
+from confide.results.plot import LITERAL
+from confide.results.words import clean, level_words, short, status_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,17 +19,12 @@ __all__ = ["draw_classes"]
 # Told apart by shape as well as by colour, in print and by colour-blind readers.
 _COLOURS = ("#1f4e79", "#d1772e", "#3a7d44", "#8a4f9e", "#b8860b", "#555555")
 _MARKS = "osD^vP"
-_LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 
-def draw_classes(result: ClassModel, alpha: float, ax: Axes | None) -> Axes:
-    """Draw on `ax`, or on a new figure that nothing else holds."""
+def draw_classes(result: ClassModel, ax: Axes, alpha: float) -> None:
+    """Draw on `ax`."""
     assert result.design is not None
     terms, k = result.design.terms, len(result.classes)
-    own = ax is None
-    if ax is None:
-        height = min(1.9 + len(terms) * (0.3 + 0.16 * k), 200.0)
-        ax = Figure(figsize=(6.4, height), layout="constrained").add_subplot()
     low = np.array([float(term.low) for term in terms])
     width = np.array([float(term.high) for term in terms]) - low
     means = (result.estimates[k:].reshape(len(terms), k) - low[:, None]) / width[:, None]
@@ -56,28 +51,13 @@ def draw_classes(result: ClassModel, alpha: float, ax: Axes | None) -> Axes:
         )
     for between in rows[1:] + 0.5:
         ax.axhline(between, color="#dddddd", linewidth=1, zorder=1)
-    names = [f"{_short(term.name)}\n{_number(term.low)} to {_number(term.high)}" for term in terms]
-    ax.set_yticks(rows, names, **_LITERAL)
+    names = [f"{short(term.name, 24)}\n{_number(term.low)} to {_number(term.high)}" for term in terms]
+    ax.set_yticks(rows, names, **LITERAL)
     ax.set_ylim(-0.6, len(terms) - 0.4)
     ax.set_xlim(min(-0.02, *means.ravel()), max(1.02, *means.ravel()))
     none = status_words(result) if result.status == "ok" else f"no intervals: status {result.status}"
     words = none if limits is None else f"{level_words(alpha)} intervals"
     ax.set_xlabel(f"class mean as a place within the public bounds; {words}", wrap=True)
-    ax.spines[["top", "right"]].set_visible(False)
-    heading = f"Private class means of {_short(result.label)}\n{SIMULATED if result.simulated else clean(str(result.guarantee))}"
-    figure = ax.get_figure(root=True)
-    if own and figure is not None:
-        figure.suptitle(heading, x=0.02, ha="left", fontsize="medium", **_LITERAL)
-        figure.legend(loc="outside lower center", ncols=min(k, 4), frameon=False, fontsize="small")
-    else:
-        ax.set_title(heading, loc="left", fontsize="medium", **_LITERAL)
-        ax.legend(loc="best", framealpha=0.9, fontsize="small")
-    return ax
-
-
-def _short(name: str, most: int = 24) -> str:
-    name = clean(name)
-    return name if len(name) <= most else f"{name[: most // 2 - 1]}...{name[-(most // 2 - 2) :]}"
 
 
 def _number(value: float) -> str:

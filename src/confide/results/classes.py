@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
-from confide.results.estimates import Estimates, check_alpha
+from confide.results.estimates import Estimates
 from confide.results.wald import WaldTest, restrictions
 from confide.results.words import level_words
 from confide.schema import Design
@@ -67,7 +67,7 @@ class ClassModel(Estimates):
     reach: float = nan
     tables: tuple[ClassTable, ...] = ()
 
-    _per: ClassVar[str] = ""
+    family: ClassVar[str] = "classes"
 
     # predictions ------------------------------------------------------------------------------------------------------
 
@@ -175,39 +175,47 @@ class ClassModel(Estimates):
             )
         return super().wald_test(r_matrix, r_value)
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """`Estimates.to_dict` with the classifier: what is not finite or not known is None."""
-
-        def plain(values: Array | None) -> Any:
-            return None if values is None else np.asarray(values).tolist()
-
-        body = super().to_dict(alpha)
-        hidden = np.where(self._unknown, nan, self.covariance)
-        body["covariance"] = [[float(v) if np.isfinite(v) else None for v in row] for row in hidden]
+    def more(self, alpha: float) -> dict[str, Any]:
+        """`Estimates.more` with the classifier; what is not known of the covariance is NaN."""
         return {
-            **body,
-            "family": "classes",
+            **super().more(alpha),
+            "covariance": np.where(self._unknown, nan, self.covariance),
             "label": self.label,
-            "classes": list(self.classes),
+            "classes": self.classes,
             "features": [] if self.design is None else [term.name for term in self.design.terms],
-            "shares": plain(self.shares),
-            "centres": plain(self.centres),
-            "variances": plain(self.spreads),
-            "tables": [{"terms": list(table.terms), "logs": plain(table.logs)} for table in self.tables],
+            "shares": self.shares,
+            "centres": self.centres,
+            "variances": self.spreads,
+            "tables": [{"terms": table.terms, "logs": table.logs} for table in self.tables],
         }
 
-    def plot_words(self, alpha: float) -> str:
-        """How to read `plot`; the report says it below the picture."""
+    # what is shown ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _own_picture(self) -> bool:
+        return self.design is not None and bool(np.isfinite(self.estimates).all())
+
+    @property
+    def title(self) -> str:
+        """The heading of every rendering."""
+        return f"Private shares and means of classes of {self.label or self.response}"
+
+    def picture(self, alpha: float) -> str:
+        """How to read the picture."""
         ends = f"with a bar for its {level_words(alpha)} interval" if self.has_intervals else "without an interval"
         return (
             "One row for each feature, its public range from left to right, and one mark for each class at the class mean, "
             f"{ends}. The share of each class, as predictions use it, stands beside its name."
         )
 
-    def plot(self, alpha: float = 0.05, ax: Axes | None = None, *, names: Sequence[str] | None = None) -> Axes:
-        """Class means with their intervals, each feature on its public range; with `names`, those estimates in their own units."""
-        if names is not None or self.design is None or not np.isfinite(self.estimates).all():
-            return super().plot(alpha, ax, names=names)
+    @property
+    def picture_size(self) -> tuple[float, float]:
+        """Width and height of the picture, in inches."""
+        rows = 0 if self.design is None else len(self.design.terms)
+        return 6.4, min(1.9 + rows * (0.3 + 0.16 * len(self.classes)), 200.0)
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """Class means with their intervals, each feature on its public range."""
         from confide.results.class_plot import draw_classes  # here, because matplotlib is slow to load
 
-        return draw_classes(self, check_alpha(alpha), ax)
+        draw_classes(self, ax, alpha)

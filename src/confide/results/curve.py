@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, nan, pi
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +13,8 @@ from scipy import special
 
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
-from confide.guarantees import Guarantee
-from confide.protocol import STATUSES
-from confide.results.estimates import check_alpha
-from confide.results.words import WITHOUT_NUMBERS
+from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.words import WITHOUT_NUMBERS, level_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +43,11 @@ def point_names(features: Sequence[str], points: ArrayLike) -> tuple[str, ...]:
 _SHOWN = 11
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Curve:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Curve(BaseResult):
     """Estimates of a function at `points`, each a ratio of a noisy numerator and a noisy denominator.
 
-    points (m, d), features: d names, label: what the curve is of; estimates (m,), in the units of the response; sampling_variance,
+    points (m, d), features: d names, response: what the curve is of; estimates (m,), in the units of the response; sampling_variance,
     noise_variance (m,): of the numerator over the denominator; denominator_noise (m,): squared relative noise of the denominator, 0 where
     there is none; middle: the point of the response's units that numerators are measured from; bounds: of the response, which estimates
     and intervals are moved into; dense: whether values between the points may be read off (d = 1, points in ascending order); crossings:
@@ -67,7 +63,7 @@ class Curve:
     >>> mu = GDP(1.0, relation="add-remove")
     >>> x = np.linspace(0, 1, 5)[:, None]
     >>> curve = Curve(
-    ...     method="kernel_curve 1", label="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
+    ...     method="kernel_curve 1", response="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
     ...     sampling_variance=np.full(5, 0.01), noise_variance=np.zeros(5), denominator_noise=np.zeros(5), middle=0.0,
     ...     bounds=(0.0, 1.0), status="ok", reason="", flags=(), requested=mu, guarantee=mu, target="E[y|x]",
     ...     covers="sampling", release_sha256="0" * 64)
@@ -75,8 +71,6 @@ class Curve:
     [0.125, 0.031, 0.1, 0.0, 0.227]
     """
 
-    method: str
-    label: str
     features: tuple[str, ...]
     points: Array
     estimates: Array
@@ -85,24 +79,16 @@ class Curve:
     denominator_noise: Array
     middle: float
     bounds: tuple[float, float]
-    status: str
-    reason: str
-    flags: tuple[str, ...]
-    requested: Guarantee
-    guarantee: Guarantee
-    target: str
-    covers: str
-    release_sha256: str
-    facts: tuple[tuple[str, str], ...] = ()
-    simulated: bool = False
     dense: bool = True
     crossings: float = nan
-    legend: tuple[tuple[str, str], ...] = ()
     band_variance: Array | None = None
     null_variance: Array | None = None
 
+    family: ClassVar[str] = "curve"
+    rows_called: ClassVar[str] = "points"
+
     def __post_init__(self) -> None:
-        put = object.__setattr__  # the one way to set a field of a frozen dataclass
+        super().__post_init__()
         points = np.array(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != len(self.features) or not len(points):
             raise PlanError(
@@ -110,45 +96,29 @@ class Curve:
             )
         if self.dense and (len(self.features) != 1 or (np.diff(points[:, 0]) <= 0).any()):
             raise PlanError("a dense curve has one feature and points in ascending order; write dense=False for others")
-        put(self, "points", points)
+        self._put("points", points)
         for field in ("estimates", "sampling_variance", "noise_variance", "denominator_noise"):
             values = np.array(getattr(self, field), dtype=np.float64)
             if values.shape != (len(points),):
                 raise PlanError(f"{field} must hold one number for each of {len(points)} points, got {values.shape}")
-            put(self, field, values)
+            self._put(field, values)
         if self.band_variance is not None:
-            put(self, "band_variance", np.array(self.band_variance, dtype=np.float64))
+            self._put("band_variance", np.array(self.band_variance, dtype=np.float64))
             assert self.band_variance.shape == (len(points),)
         if self.null_variance is not None:
-            put(self, "null_variance", np.array(self.null_variance, dtype=np.float64))
+            self._put("null_variance", np.array(self.null_variance, dtype=np.float64))
             assert self.null_variance.shape == (3, len(points))
         for field in ("points", "estimates", "sampling_variance", "noise_variance", "denominator_noise"):
             getattr(self, field).flags.writeable = False
-        if self.status not in STATUSES or bool(self.reason) == (self.status == "ok"):
-            raise PlanError(
-                f"status must be one of {', '.join(STATUSES)}, with a reason unless it is ok; got {self.status!r}"
-            )
-        if not (self.requested.complete and self.guarantee.complete):
-            raise PlanError("guarantees of a result have their relation; take them from the release")
         if self.status == "ok" and not np.isfinite(self.estimates).all():
             raise PlanError("at status 'ok' estimates must be finite; otherwise say another status and its reason")
 
     # the vocabulary of the other results ------------------------------------------------------------------------------
 
     @property
-    def relation(self) -> str:
-        """The neighbouring relation of the guarantee."""
-        return str(self.guarantee.relation)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """One name for each point, such as "x = 0.25"."""
         return point_names(self.features, self.points)
-
-    @property
-    def response(self) -> str:
-        """What the curve is of."""
-        return self.label
 
     @property
     def params(self) -> pd.Series[float]:
@@ -274,7 +244,7 @@ class Curve:
         values = np.full(len(places), nan)
         if known.any():
             values[known] = self.at(places[known])["estimate"]
-        return pd.Series(values, name=self.label)
+        return pd.Series(values, name=self.response)
 
     def _replied(self) -> None:
         if self.status == "no_reply":
@@ -317,87 +287,62 @@ class Curve:
             return list(range(m))
         return [round(k * (m - 1) / (_SHOWN - 1)) for k in range(_SHOWN)]
 
-    def summary(self, alpha: float = 0.05) -> str:
-        """The table as text, with status, guarantee and what the band covers."""
-        from confide.results.curve_page import text
+    def left_out(self, count: int, shown: int) -> str:
+        """What is said of the points that are not printed."""
+        return f"{shown} of {count:,} {self.rows_called}; all of them: to_frame(), any other: at(x)"
 
-        return text(self, check_alpha(alpha))
+    @property
+    def title(self) -> str:
+        """The heading of every rendering."""
+        return f"{super().title} over {', '.join(self.features)}"
 
-    def __str__(self) -> str:
-        return self.summary()
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """How many points there are."""
+        return (("Points", f"{len(self.points):,}"),)
 
-    def __repr__(self) -> str:
-        kind = ", simulated noise" if self.simulated else ""
-        points = f"{len(self.points)} points of {', '.join(self.features)}"
-        return f"<Curve of {self.label!r} by {self.method!r}: {points}, status {self.status!r}, {self.guarantee}{kind}>"
-
-    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+    def columns(self, alpha: float) -> tuple[Column, ...]:
         """All points: the features, estimate, se, low, high, band_low, band_high (NaN where no band is known), privacy_share."""
+        known = isfinite(self.crossings)
         limits = self.conf_int(alpha)
-        band = self.conf_int(alpha, simultaneous=True) if isfinite(self.crossings) else limits * nan
+        band = self.conf_int(alpha, simultaneous=True) if known else limits * nan
         hidden = self.status in WITHOUT_NUMBERS
-        frame: dict[str, Any] = {name: self.points[:, j] for j, name in enumerate(self.features)}
-        frame |= {"estimate": np.full(len(self.points), nan) if hidden else self.estimates, "se": self.bse.to_numpy()}
-        frame |= {"low": limits[0].to_numpy(), "high": limits[1].to_numpy()}
-        frame |= {"band_low": band[0].to_numpy(), "band_high": band[1].to_numpy()}
-        return pd.DataFrame({**frame, "privacy_share": self.privacy_share.to_numpy()})
+        low, high = level_heads(alpha)
+        whole = "hold the whole curve at once with that probability."
+        return (
+            *(Column(name, self.points[:, j], "number") for j, name in enumerate(self.features)),
+            Column("estimate", self.estimates * nan if hidden else self.estimates),
+            Column("se", self.bse.to_numpy(), "std_err", head="std err"),
+            Column("low", limits[0].to_numpy(), "interval", head=low),
+            Column("high", limits[1].to_numpy(), "interval", head=high),
+            Column("band_low", band[0].to_numpy(), "interval", head="[whole", words=whole, printed=known),
+            Column("band_high", band[1].to_numpy(), "interval", head="curve]", words=whole, printed=known),
+            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="noise share"),
+        )
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """All that the result holds, in types of strict JSON; what is not finite is None."""
-        frame = self.to_frame(alpha)
+    def more(self, alpha: float) -> dict[str, Any]:
+        """Entries of the JSON beyond the table."""
+        own = ("features", "dense", "points", "sampling_variance", "noise_variance", "denominator_noise", "middle")
         return {
-            "family": "curve",
-            "method": self.method,
-            "label": self.label,
-            "features": list(self.features),
-            "dense": self.dense,
-            "status": self.status,
-            "reason": self.reason,
-            "flags": list(self.flags),
-            "simulated": self.simulated,
-            "alpha": float(alpha),
-            "points": self.points.tolist(),
-            **{str(name): _plain(frame[name].to_numpy()) for name in list(frame)[len(self.features) :]},
-            "sampling_variance": _plain(self.sampling_variance),
-            "noise_variance": _plain(self.noise_variance),
-            "denominator_noise": _plain(self.denominator_noise),
-            "middle": self.middle,
-            "bounds": list(self.bounds),
-            "crossings": self.crossings if isfinite(self.crossings) else None,
-            "facts": [list(fact) for fact in self.facts],
-            "legend": [list(line) for line in self.legend],
-            "target": self.target,
-            "covers": self.covers,
-            "relation": self.relation,
-            "requested": {**self.requested.to_dict(), "text": str(self.requested)},
-            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
-            "release_sha256": self.release_sha256,
+            "label": self.response,
+            **{name: getattr(self, name) for name in (*own, "bounds", "crossings")},
         }
 
-    def to_json(self, alpha: float = 0.05) -> str:
-        """`to_dict` as strict JSON in ASCII."""
-        return json.dumps(self.to_dict(alpha), allow_nan=False)
-
-    def plot(self, alpha: float = 0.05, ax: Axes | None = None) -> Axes:
-        """The curve with its pointwise band and, where one is known, the simultaneous one; returns the Axes."""
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """The curve with its pointwise band and, where one is known, the simultaneous one."""
         from confide.results.curve_plot import draw_curve  # here, because matplotlib is slow to load
 
-        return draw_curve(self, check_alpha(alpha), ax)
+        draw_curve(self, ax, alpha)
 
-    def report(self, path: str | Path, alpha: float = 0.05) -> Path:
-        """Write one self-contained HTML file with table, plot and privacy statement; returns its path.
-
-        Raises `PlanError` when the file cannot be written.
-        """
-        from confide.results.curve_page import write
-
-        return write(self, Path(path), check_alpha(alpha))
-
-    def _repr_html_(self) -> str:
-        from confide.results.curve_page import html
-
-        return html(self, 0.05)
-
-
-def _plain(values: Sequence[float] | Array) -> list[float | None]:
-    return [float(v) if -inf < v < inf else None for v in values]
+    def picture(self, alpha: float) -> str:
+        """How to read the picture."""
+        level = level_words(alpha)
+        if not self.has_intervals:
+            return "The estimate, without an interval."
+        if not self.dense:
+            return f"The estimates at the points, with bars for their {level} intervals."
+        whole = (
+            f" Dashed lines: the band that holds the whole curve at once with {level}."
+            if isfinite(self.crossings)
+            else ""
+        )
+        return f"The line is the estimate; the shaded band is its {level} interval at each point.{whole}"

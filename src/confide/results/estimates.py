@@ -2,54 +2,43 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf, isfinite, nan
-from numbers import Real
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, field
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.guarantees import Guarantee
-from confide.protocol import STATUSES, Release
 from confide.results import student, wald
+from confide.results.base import ANSWERED, BaseResult, Column, check_alpha, level_heads
 from confide.results.joint_law import JointLaw
-from confide.results.table import html, text
-from confide.results.words import WITHOUT_NUMBERS
+from confide.results.words import WITHOUT_NUMBERS, short
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 else:
     pd = later("pandas")
 
-__all__ = ["Estimates"]
+__all__ = ["Estimates", "check_alpha"]
 
 Vector = NDArray[np.float64]
 
-# The statuses at which there are intervals.
-_ANSWERED = ("ok", "partial")
 # A variance may fall short of its noise part, and a covariance be asymmetric, by the rounding of a few matrix products.
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Estimates:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Estimates(BaseResult):
     """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
 
-    method: name and version; response: what the table is about ("" when nothing fits); names (p,); estimates (p,);
-    covariance (p, p), all NaN outside the statuses "ok" and "partial"; df: degrees of freedom of Student's t, one number or (p,), inf for
-    the normal distribution; noise_variance (p,): the part of each variance that is privacy noise; bias (p,): a bound on what an estimate
-    may be off beyond its standard error, by which half-widths grow (None: none); status and reason ("" when ok); flags; the
-    requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals
-    account for; facts: further lines of the head; legend: what they mean, below the table; heading: what the
-    title adds, where a line is not the usual one. All units are those of the
-    data. Arrays are read-only copies.
+    names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "ok" and "partial"; df: degrees of
+    freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that is
+    privacy noise; bias (p,): a bound on what an estimate may be off beyond its standard error, by which half-widths grow (None: none);
+    joint: the distribution of tests of several at once, where a method knows it. All units are those of the data. Arrays are read-only
+    copies. Further fields are those of every result (`confide.results.base`).
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
     Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
@@ -69,89 +58,30 @@ class Estimates:
     [40.52, 42.48]
     """
 
-    method: str
-    response: str
     names: tuple[str, ...]
     estimates: Vector
-    covariance: Vector
-    df: float | Vector
-    noise_variance: Vector
-    status: str
-    reason: str
-    flags: tuple[str, ...]
-    requested: Guarantee
-    guarantee: Guarantee
-    target: str
-    covers: str
-    release_sha256: str
-    facts: tuple[tuple[str, str], ...] = ()
-    simulated: bool = False
+    covariance: Vector = field(default_factory=lambda: np.array(nan))
+    df: float | Vector = inf
+    noise_variance: Vector = field(default_factory=lambda: np.array(nan))
     joint: JointLaw | None = None
-    legend: tuple[tuple[str, str], ...] = ()
     bias: Vector | None = None
-    heading: str = ""
 
     # what an estimate is counted in, beyond the units of the response; for the axis of the plot
     _per: ClassVar[str] = ""
+    rows_are: ClassVar[str] = "coefficient"
 
     def __post_init__(self) -> None:
-        names = _names(self.names)
-        put = object.__setattr__  # the one way to set a field of a frozen dataclass
-        put(self, "names", names)
-        put(self, "flags", tuple(self.flags))
-        for field in ("facts", "legend"):
-            put(self, field, tuple((str(label), str(value)) for label, value in getattr(self, field)))
-        p = len(names)
-        put(self, "df", float(self.df) if np.ndim(self.df) == 0 else _array("df", self.df, (p,)))
+        super().__post_init__()
+        names, p = _names(self.names), len(tuple(self.names))
+        self._put("names", names)
+        self._put("df", float(self.df) if np.ndim(self.df) == 0 else _array("df", self.df, (p,)))
         if self.bias is not None:
-            put(self, "bias", _array("bias", self.bias, (p,)))
-        for field, shape in (("estimates", (p,)), ("covariance", (p, p)), ("noise_variance", (p,))):
-            put(self, field, _array(field, getattr(self, field), shape))
-        _check_status(self)
-        _check_guarantees(self)
+            self._put("bias", _array("bias", self.bias, (p,)))
+        self._put("estimates", _array("estimates", self.estimates, (p,)))
+        for name, shape in (("covariance", (p, p)), ("noise_variance", (p,))):
+            values = getattr(self, name)
+            self._put(name, _array(name, np.full(shape, nan) if np.ndim(values) == 0 else values, shape))
         _check_variances(self)
-
-    @classmethod
-    def of(
-        cls,
-        release: Release,
-        *,
-        names: Sequence[str],
-        estimates: ArrayLike,
-        covariance: ArrayLike,
-        noise_variance: ArrayLike,
-        response: str = "",
-        df: float | ArrayLike = inf,
-        status: str = "ok",
-        reason: str = "",
-        flags: Sequence[str] = (),
-        **others: Any,
-    ) -> Self:
-        """Estimates whose method, guarantees, target and digest are the release's own; `others` are further fields."""
-        plan = release.plan
-        own: dict[str, Any] = {
-            "method": f"{plan.method.name} {plan.method.version}",
-            "requested": plan.requested,
-            "guarantee": release.charged,
-            "target": plan.target,
-            "covers": plan.covers,
-            "release_sha256": release.sha256,
-            "simulated": release.simulated,
-            "names": tuple(names),
-            "estimates": estimates,
-            "covariance": covariance,
-            "noise_variance": noise_variance,
-            "response": response,
-            "df": df,
-            "status": status,
-            "reason": reason,
-            "flags": tuple(flags),
-        }
-        given = own | others
-        if plan.where is not None:
-            given["target"] = plan.titled(given["target"])
-            given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
-        return cls(**given)
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 
@@ -182,11 +112,6 @@ class Estimates:
             return self._series(np.clip(self.noise_variance / np.diag(self.covariance), 0.0, 1.0))
 
     @property
-    def has_intervals(self) -> bool:
-        """Whether `conf_int` gives numbers."""
-        return self.status in _ANSWERED and "no_interval" not in self.flags
-
-    @property
     def normal(self) -> bool:
         """Whether intervals are those of the normal distribution: every df is infinite."""
         return bool(np.isposinf(self.df).all())
@@ -197,11 +122,6 @@ class Estimates:
         known = np.atleast_1d(np.asarray(self.df, dtype=np.float64))
         known = known[~np.isnan(known)]
         return float(known.min()) if len(known) else nan
-
-    @property
-    def relation(self) -> str:
-        """The neighbouring relation of the guarantee."""
-        return str(self.guarantee.relation)
 
     def cov_params(self) -> pd.DataFrame:
         """The covariance of the estimates, shape (p, p)."""
@@ -234,88 +154,45 @@ class Estimates:
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
-    def summary(self, alpha: float = 0.05) -> str:
-        """The table as text, at most 100 columns wide, with status, guarantee and what the intervals cover."""
-        return text(self, check_alpha(alpha))
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def __repr__(self) -> str:
-        what = f" of {self.response!r}" if self.response else ""
-        kind = ", simulated noise" if self.simulated else ""
-        head = f"{type(self).__name__} by {self.method!r}: {len(self.names)} estimates{what}"
-        return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
-
-    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The table as a DataFrame: estimate, se, t, p, low, high, privacy_share; one row for each name."""
-        limits = self.conf_int(alpha)
-        return pd.DataFrame(
-            {
-                "estimate": self.params,
-                "se": self.bse,
-                "t": self.tvalues,
-                "p": self.pvalues,
-                "low": limits[0],
-                "high": limits[1],
-                "privacy_share": self.privacy_share,
-            }
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """estimate, se, t, p, low, high, privacy_share; one row for each name. z in place of t where the distribution is normal."""
+        letter, limits, (low, high) = "z" if self.normal else "t", self.conf_int(alpha), level_heads(alpha)
+        return (
+            Column("name", self.names, "name"),
+            Column("estimate", self._readable, head="coef"),
+            Column("se", self._bse, "std_err", head="std err"),
+            Column("t", self._tvalues, "statistic", head=letter),
+            Column("p", self.pvalues.to_numpy(), "p", head=f"P>|{letter}|"),
+            Column("low", limits[0].to_numpy(), "interval", head=low),
+            Column("high", limits[1].to_numpy(), "interval", head=high),
+            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="noise share"),
         )
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """All that the result holds, in types of strict JSON: what is not finite is None, and so is df = inf."""
-        frame = self.to_frame(alpha)
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """The degrees of freedom: one number, or from the fewest to the most."""
+        if not self.has_intervals or self.status == "weak":
+            return ()
+        known = np.atleast_1d(np.asarray(self.df, dtype=np.float64))
+        known = known[~np.isnan(known)]
+        texts = [_df(df) for df in (known.min(), known.max())] if len(known) else []
+        return (("Df (Student's t)", " to ".join(dict.fromkeys(texts))),)
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        """Entries of the JSON beyond the table."""
         return {
-            "family": "estimates",
-            "method": self.method,
-            "response": self.response,
-            "status": self.status,
-            "reason": self.reason,
-            "flags": list(self.flags),
-            "simulated": self.simulated,
-            "names": list(self.names),
-            **{str(column): _plain(frame[column].to_numpy()) for column in frame},
-            "alpha": float(alpha),
             "distribution": "normal" if self.normal else "t",
-            "df": _plain(np.asarray(self.df, dtype=np.float64)),
-            "bias": None if self.bias is None else _plain(self.bias),
-            "covariance": _plain(self.covariance),
-            "noise_variance": _plain(self.noise_variance),
-            "facts": [list(fact) for fact in self.facts],
-            "legend": [list(line) for line in self.legend],
-            "target": self.target,
-            "covers": self.covers,
-            "relation": self.relation,
-            "requested": _stated(self.requested),
-            "guarantee": _stated(self.guarantee),
-            "release_sha256": self.release_sha256,
+            "df": self.df,
+            "bias": self.bias,
+            "covariance": self.covariance,
+            "noise_variance": self.noise_variance,
         }
 
-    def to_json(self, alpha: float = 0.05) -> str:
-        """`to_dict` as strict JSON in ASCII: no NaN tokens, floats with all their digits."""
-        return json.dumps(self.to_dict(alpha), allow_nan=False)
-
-    def _repr_html_(self) -> str:
-        return html(self, 0.05)
-
-    def plot(self, alpha: float = 0.05, ax: Axes | None = None, *, names: Sequence[str] | None = None) -> Axes:
-        """Estimates with their intervals, and inside each the part that sampling alone would give; returns the Axes.
-
-        names: which ones to draw, all but the intercept when left out. Without `ax` a new figure is made that no
-        global list of figures holds: `result.plot().figure.savefig("plot.png")`.
-        """
-        from confide.results.plot import draw  # here, because matplotlib is slow to load and tables do without it
-
-        return draw(self, check_alpha(alpha), ax, names)
-
-    def report(self, path: str | Path, alpha: float = 0.05) -> Path:
-        """Write one self-contained HTML file with table, plot and privacy statement in plain words; returns its path.
-
-        Raises `PlanError` when the file cannot be written.
-        """
-        from confide.results.report import write
-
-        return write(self, Path(path), check_alpha(alpha))
+    @property
+    def unit(self) -> str:
+        """What estimates are counted in: the response's units, or those of a family whose coefficients have others."""
+        # log-odds and the like have no unit of the response; its name is in the title
+        own = "" if self._per.startswith(" of ") else f" of {short(self.response)}"
+        return f" in units{own}{self._per}" if self.response else ""
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -342,11 +219,9 @@ class Estimates:
         return pd.Series(np.array(values), index=list(self.names), dtype="float64")
 
 
-def check_alpha(alpha: float) -> float:
-    """alpha as a float between 0 and 1, or `PlanError`."""
-    if isinstance(alpha, (bool, np.bool_)) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
-        raise PlanError(f"alpha must be a number between 0 and 1, got {alpha!r}; for 95 % intervals write alpha=0.05")
-    return float(alpha)
+def _df(df: float) -> str:
+    """Degrees of freedom; so many that t is the normal distribution to three digits are not told apart."""
+    return "inf (normal)" if df == inf else "> 1000" if df > 1000 else f"{df:.1f}"
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
@@ -375,33 +250,11 @@ def _array(field: str, values: ArrayLike, shape: tuple[int, ...]) -> Vector:
     return array
 
 
-def _check_status(result: Estimates) -> None:
-    if result.status not in STATUSES:
-        raise PlanError(
-            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}; write status='ok' for valid estimates"
-        )
-    if bool(result.reason) == (result.status == "ok"):
-        raise PlanError(
-            f"status {result.status!r} came with the reason {result.reason!r}; write reason='' at status 'ok', "
-            "and a reason at every other status"
-        )
-
-
-def _check_guarantees(result: Estimates) -> None:
-    for field in ("requested", "guarantee"):
-        statement = getattr(result, field)
-        if not statement.complete:
-            raise PlanError(
-                f"{field} must have its relation, got {statement}; take it from the plan or the release, "
-                "where it has one, or call .resolve('add-remove') on it"
-            )
-
-
 def _check_variances(result: Estimates) -> None:
     points = "no_interval" in result.flags
     if points and result.status == "ok" and not np.isfinite(result.estimates).all():
         raise PlanError("at status 'ok' estimates must be finite; otherwise write status='weak' and its reason")
-    if points or result.status not in _ANSWERED:
+    if points or result.status not in ANSWERED:
         if not np.isnan(result.covariance).all():
             raise PlanError(
                 f"the covariance must be all NaN at status {result.status!r}{' with no_interval' if points else ''}; "
@@ -451,23 +304,3 @@ def _answered(result: Estimates) -> NDArray[np.bool_]:
             "interval that is not valid must not be computable"
         )
     return answered
-
-
-def _stated(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee to the bit (`to_dict`), as text, and its levels as decimal numbers."""
-    levels = {name: getattr(guarantee, name) for name in guarantee.numbers()}
-    numbers = {
-        name: list(level) if isinstance(level, tuple) else level
-        for name, level in levels.items()
-        if isinstance(level, (float, tuple))
-    }
-    return {**guarantee.to_dict(), "text": str(guarantee), "numbers": numbers}
-
-
-def _plain(values: NDArray[np.float64] | np.float64) -> Any:
-    """Nested lists of floats, None where a number is not finite."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim:
-        return [_plain(part) for part in array]
-    number = float(array)
-    return number if isfinite(number) else None

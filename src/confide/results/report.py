@@ -5,21 +5,17 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import matplotlib.style
-import numpy as np
 from markupsafe import Markup
 
-from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.results.plot import draw, shown
-from confide.results.table import DASH, Row, environment, rows, view
+from confide.results.plot import caption, chosen, drawn, nothing
+from confide.results.table import DASH, View, environment, view
 from confide.results.words import (
-    WITHOUT_NUMBERS,
     approx_words,
     bias_words,
     clean,
@@ -33,55 +29,70 @@ from confide.results.words import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.estimates import Estimates
+    from confide.results.base import BaseResult
 
-__all__ = ["page", "svg", "write"]
-
-
-def write(result: Estimates, path: Path, alpha: float) -> Path:
-    """Write the page and return its path."""
-    text = page(result, alpha)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PlanError(
-            f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a directory that exists, "
-            "as in report('report.html')"
-        ) from None
-    return path
+__all__ = ["page", "svg"]
 
 
-def page(result: Estimates, alpha: float) -> str:
+def page(result: BaseResult, alpha: float) -> str:
     """The whole page as text. It names no time and no machine: the same result gives the same page."""
-    lines, level = rows(result, alpha), level_words(alpha)
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            table=view(result, alpha),
-            level=level,
-            status=result.status,
-            intervals=result.has_intervals,
-            status_words=status_words(result),
-            reason=clean(result.reason),
-            flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
-            plot="" if result.status in WITHOUT_NUMBERS or np.isnan(result.estimates).all() else _svg(result, alpha),
-            alt=_alt(result, lines, level),
-            caption=_caption(result, alpha),
-            example=_example(result, lines, level),
-            privacy=_privacy(result),
-            target=clean(result.target),
-            covers=clean(result.covers),
-            biased=bool(bias_words(result)),
-            legend=[(clean(label), clean(words)) for label, words in (*bias_words(result), *result.legend)],
-            left_out=not _own(result) and len(shown(result)) < len(result.names),
-            source="table" if _own(result) else "plot",
-            release=clean(result.release_sha256),
-        )
+    seen, level = view(result, alpha), level_words(alpha)
+    own = result._own_picture
+    legend = (*bias_words(result), *result.notes(), *result.legend)
+    template = environment().get_template("report.html.j2")
+    return template.render(
+        table=seen,
+        heading="Estimates" if seen.first("estimate") is not None else "Rows",
+        level=level,
+        status=result.status,
+        intervals=result.has_intervals,
+        status_words=status_words(result),
+        reason=clean(result.reason),
+        flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
+        plot=svg(lambda: drawn(result, alpha, None, None, width=_WIDTH)) if nothing(result, alpha) is None else "",
+        alt=_alt(result, seen, level),
+        caption=clean(result.picture(alpha)) if own else caption(result, alpha),
+        columns=[(clean(label), clean(words)) for label, words in _reading(result, seen, level)],
+        dashes=any(DASH in row for row in seen.rows),
+        privacy=_privacy(result),
+        target=clean(result.target),
+        covers=clean(result.covers),
+        legend=[(clean(label), clean(words)) for label, words in legend],
+        left_out=not own and len(chosen(seen.names)) < len(seen.names),
+        release=clean(result.release_sha256),
     )
 
 
-def _privacy(result: Estimates) -> dict[str, Any]:
+_WIDTH = 5.2  # inches of a picture of rows on the page
+
+
+def _reading(result: BaseResult, seen: View, level: str) -> Iterator[tuple[str, str]]:
+    """How to read the columns: the family's own words, or those of the kind; both ends of an interval in one line."""
+    moved = ", moved towards zero where a bias is possible (below)" if bias_words(result) else ""
+    example = _example(result, seen, level)
+    words = {
+        "estimate": f"is the estimate. What is estimated: {result.target}.",
+        "std_err": "is its standard error. It holds two kinds of chance: which records happened to be in the data, and the noise that was "
+        "added for privacy.",
+        "statistic": f"is the estimate over its standard error{moved}.",
+        "p": "is how often chance alone would give one as far from zero, if the truth were zero.",
+        "interval": f"are the ends of the {level} interval.{example}",
+        "share": "is the part of the squared standard error that is privacy noise. A large share falls when more budget is spent or more "
+        "records are there; a small one says that privacy cost little here.",
+    }
+    ends: list[str] = []
+    for column, head in zip(seen.columns, seen.heads, strict=True):
+        said = column.words or words.get(column.kind, "")
+        if column.kind == "interval":
+            ends.append(head)
+            if len(ends) < 2:
+                continue
+            head, ends = " and ".join(ends), []
+        if said:
+            yield head or "name", said
+
+
+def _privacy(result: BaseResult) -> dict[str, Any]:
     guarantee = result.guarantee
     return {
         "protected": _protected(guarantee),
@@ -114,59 +125,37 @@ def _protected(guarantee: Guarantee) -> str:
     return f"One {clean(guarantee.unit)} of the data."
 
 
-def _example(result: Estimates, lines: Sequence[Row], level: str) -> str:
+def _example(result: BaseResult, seen: View, level: str) -> str:
     """The first answered row of the table read aloud; empty when there are no intervals."""
-    if not result.has_intervals:
+    estimate, low, share = (seen.first(kind) for kind in ("estimate", "interval", "share"))
+    if not result.has_intervals or estimate is None or low is None:
         return ""
-    answered = [place for place in shown(result) if not np.isnan(result.estimates[place])]
+    answered = [place for place in chosen(seen.names) if seen.rows[place][estimate] != DASH]
     if not answered:
         return ""
-    line = lines[answered[0]]
-    estimate, _, _, _, low, high, share = line.cells
-    noise = "" if share == "nan" else f"; privacy noise makes up {share} of its variance"
+    name, cells = seen.names[answered[0]], seen.rows[answered[0]]
+    noise = "" if share is None or cells[share] == DASH else f"; privacy noise makes up {cells[share]} of its variance"
     return (
-        f"the estimate for {line.name} is {estimate}, and values from {low} to {high} agree with the release "
-        f"at the level of {level}{noise}"
+        f" Read the first line of the {'table' if result._own_picture else 'plot'} so: the estimate for {name} is {cells[estimate]}, and "
+        f"values from {cells[low]} to {cells[low + 1]} agree with the release at the level of {level}{noise}."
     )
 
 
-def _caption(result: Estimates, alpha: float) -> str:
-    """How to read the plot, of which a family with a picture of its own speaks itself (`plot_words`); without it, no words."""
-    if _own(result):
-        words = getattr(result, "plot_words", None)
-        return clean(words(alpha)) if callable(words) else ""
-    if not result.has_intervals:
-        why = "this method has none" if result.status == "ok" else "none is valid at this status"
-        return f"No intervals are drawn, because {why}."
-    said = f"Thin bars: the whole {level_words(alpha)} interval."
-    if result.status != "weak":
-        said += " Thick bars inside: the interval that sampling alone would give. What lies between their ends is the price of privacy."
-    return said
-
-
-def _alt(result: Estimates, lines: Sequence[Row], level: str) -> str:
+def _alt(result: BaseResult, seen: View, level: str) -> str:
     """The plot in words."""
-    usable = result.has_intervals
-    kind = f"with {level} intervals" if usable else "without intervals"
-    drawn = [lines[index] for index in shown(result)]
-    parts = [
-        f"{line.name}: not answered"
-        if usable and line.cells[0] == DASH
-        else f"{line.name}: {line.cells[0]}" + (f", interval {line.cells[4]} to {line.cells[5]}" if usable else "")
-        for line in drawn
-    ]
-    return f"Plot of the estimates {kind}. " + "; ".join(parts) + "."
+    estimate, low = seen.first("estimate"), seen.first("interval")
+    if estimate is None:
+        return "Plot."
+    usable = result.has_intervals and low is not None
 
+    def part(name: str, cells: Sequence[str]) -> str:
+        if usable and cells[estimate] == DASH:
+            return f"{name}: not answered"
+        ends = "" if low is None or not usable else f", interval {cells[low]} to {cells[low + 1]}"
+        return f"{name}: {cells[estimate]}{ends}"
 
-def _own(result: Estimates) -> bool:
-    """Whether the family has a picture of its own, because it knows what its numbers have in common."""
-    from confide.results.estimates import Estimates
-
-    return type(result).plot is not Estimates.plot
-
-
-def _svg(result: Estimates, alpha: float) -> Markup:
-    return svg(lambda: result.plot(alpha) if _own(result) else draw(result, alpha, None, None, width=5.2))
+    parts = [part(seen.names[place], seen.rows[place]) for place in chosen(seen.names)]
+    return f"Plot of the estimates {f'with {level} intervals' if usable else 'without intervals'}. {'; '.join(parts)}."
 
 
 def svg(drawn: Callable[[], Axes]) -> Markup:

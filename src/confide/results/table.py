@@ -1,13 +1,11 @@
-"""The table of estimates, as text in the style of statsmodels and as HTML: one set of cells, two renderings."""
+"""The table of a result, as text in the style of statsmodels and as HTML: one set of cells, two renderings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from confide._lazy import later
 from confide.results.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
@@ -16,100 +14,132 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from rich import cells as terminal
 
-    from confide.results.estimates import Estimates
+    from confide.results.base import BaseResult, Column
 else:
     terminal = later("rich.cells")
 
-__all__ = [
-    "DASH",
-    "NARROWEST",
-    "Row",
-    "columns",
-    "environment",
-    "facts",
-    "html",
-    "labelled",
-    "rows",
-    "text",
-    "title",
-    "view",
-]
+__all__ = ["DASH", "NARROWEST", "View", "environment", "facts", "html", "labelled", "text", "view"]
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
-DASH = "-"  # where the status forbids a number
+DASH = "-"  # where there is no valid number
+OPEN = "none"  # an end that an interval does not have
+
+_SCALED = ("estimate", "std_err", "interval")
+_LABELS = ("name", "text", "number")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table: the name and its cells, ready to show."""
+class View:
+    """What is shown of a result: words and cells, ready to print.
 
-    name: str
-    cells: tuple[str, ...]
+    columns: those that are printed, as the family gave them; heads: theirs; rows: a cell for each column; names: what each row is called in
+    running text; note: of rows that are not printed.
+    """
+
+    title: str
+    simulated: str
+    facts: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
+    note: str
+
+    @property
+    def labels(self) -> int:
+        """How many columns at the left say what a row is about."""
+        kinds = [column.kind for column in self.columns]
+        return next((place for place, kind in enumerate(kinds) if kind not in _LABELS), len(kinds))
+
+    def first(self, kind: str) -> int | None:
+        """The place of the first column of a kind."""
+        return next((place for place, column in enumerate(self.columns) if column.kind == kind), None)
 
 
-def title(result: Estimates) -> str:
-    """The heading of every rendering."""
-    what = f"Private estimates of {result.response}" if result.response else "Private estimates"
-    return clean(f"{what}: {result.heading}" if result.heading else what)
-
-
-def columns(result: Estimates, alpha: float) -> tuple[str, ...]:
-    """Column heads after the name; z in place of t when the distribution is normal, as in statsmodels."""
-    letter = "z" if result.normal else "t"
-    return ("coef", "std err", letter, f"P>|{letter}|", f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]", "noise share")
-
-
-def rows(result: Estimates, alpha: float) -> tuple[Row, ...]:
-    """The cells of the table, one row for each name; a dash where the status forbids a number."""
-    hidden = result.status in WITHOUT_NUMBERS
-    return tuple(
-        Row(
-            clean(name),
-            (DASH,) * 7 if hidden else _cells(line, "nan" if result.status == "ok" and result.has_intervals else DASH),
-        )
-        for name, line in zip(result.names, result.to_frame(alpha).itertuples(index=False), strict=True)
+def view(result: BaseResult, alpha: float) -> View:
+    """The words and cells of a result."""
+    columns = tuple(column for column in result.columns(alpha) if column.printed)
+    count = len(columns[0].values)
+    places = range(count) if result.shown is None else result.shown
+    rows = tuple(_cells(result, columns, place) for place in places)
+    heads = tuple(clean(("" if one.kind == "name" else one.name) if one.head is None else one.head) for one in columns)
+    made = View(
+        clean(result.title),
+        SIMULATED if result.simulated else "",
+        facts(result),
+        columns,
+        heads,
+        rows,
+        (),
+        clean(result.left_out(count, len(rows))) if len(rows) < count else "",
     )
-
-
-def _cells(line: Any, missing: str) -> tuple[str, ...]:
-    digits = _digits((line.estimate, line.se, line.low, line.high), line.se)
-    share = "nan" if isnan(line.privacy_share) else f"{line.privacy_share:.1%}"
-    cells = (
-        number(line.estimate, digits),
-        number(line.se, digits),
-        number(line.t, 3 if abs(line.t) < 1e6 else None),
-        pvalue(line.p),
-        number(line.low, digits),
-        number(line.high, digits),
-        share,
+    k = made.labels
+    named = columns[0].kind == "name"
+    names = tuple(
+        row[0] if named else ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True))
+        for row in rows
     )
-    return tuple(missing if cell == "nan" else cell for cell in cells)
+    return View(**{**vars(made), "names": names})
 
 
-def facts(result: Estimates) -> tuple[tuple[str, str], ...]:
+def facts(result: BaseResult) -> tuple[tuple[str, str], ...]:
     """The head of the table: pairs of a label and its text."""
-    law = _degrees(result) if result.has_intervals and result.status != "weak" else ""
-    own = [
-        ("Dep. Variable", result.response),
-        ("Method", result.method),
-        ("Status", result.status),
-        ("Df (Student's t)", law),
-    ]
-    return tuple((clean(label), clean(value)) for label, value in (*own, *result.facts) if value)
+    own = [("Dep. Variable", result.response), ("Method", result.method), ("Status", result.status)]
+    return tuple((clean(label), clean(value)) for label, value in (*own, *result.head(), *result.facts) if value)
 
 
-def _degrees(result: Estimates) -> str:
-    """The degrees of freedom: one number, or from the fewest to the most."""
-    known = np.atleast_1d(np.asarray(result.df, dtype=np.float64))
-    known = known[~np.isnan(known)]
-    texts = [_df(df) for df in (known.min(), known.max())] if len(known) else []
-    return " to ".join(dict.fromkeys(texts))
+# --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _df(df: float) -> str:
-    """Degrees of freedom; so many that t is the normal distribution to three digits are not told apart."""
-    return "inf (normal)" if df == inf else "> 1000" if df > 1000 else f"{df:.1f}"
+def _cells(result: BaseResult, columns: Sequence[Column], place: int) -> tuple[str, ...]:
+    """One row; a dash where there is no valid number."""
+    hidden = result.status in WITHOUT_NUMBERS
+    cells: list[str] = []
+    for group in _groups(columns):
+        values = [column.values[place] for column in group]
+        scaled = [float(v) for column, v in zip(group, values, strict=True) if column.kind in _SCALED]
+        digits = _digits(scaled, _error(group, values)) if scaled else None
+        for column, value in zip(group, values, strict=True):
+            if column.kind in ("name", "text"):
+                cells.append(clean(str(value)))
+            elif hidden and column.kind != "number":
+                cells.append(DASH)
+            else:
+                cells.append(_cell(column.kind, float(value), digits))
+    return tuple(cells)
+
+
+def _groups(columns: Sequence[Column]) -> Iterator[list[Column]]:
+    """Each estimate with what belongs to it."""
+    group: list[Column] = []
+    for column in columns:
+        if column.kind == "estimate" and group:
+            yield group
+            group = []
+        group.append(column)
+    yield group
+
+
+def _error(group: Sequence[Column], values: Sequence[Any]) -> float:
+    """The standard error of an estimate, or a quarter of its interval; NaN where neither is known."""
+    kinds = [column.kind for column in group]
+    if "std_err" in kinds:
+        return float(values[kinds.index("std_err")])
+    ends = [float(value) for kind, value in zip(kinds, values, strict=True) if kind == "interval"]
+    return (ends[1] - ends[0]) / 4 if len(ends) > 1 and isfinite(ends[1] - ends[0]) else float("nan")
+
+
+def _cell(kind: str, value: float, digits: int | None) -> str:
+    if isnan(value) or (kind == "std_err" and value == inf):
+        return DASH
+    if kind == "interval" and not isfinite(value):
+        return OPEN
+    if kind in _SCALED:
+        return number(value, digits)
+    if kind == "statistic":
+        return number(value, 3 if abs(value) < 1e6 else None)
+    return {"p": pvalue, "share": "{:.1%}".format, "number": "{:.6g}".format}[kind](value)
 
 
 def number(value: float, digits: int | None) -> str:
@@ -147,32 +177,56 @@ def pvalue(value: float) -> str:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def text(result: Estimates, alpha: float) -> str:
-    """The table as text: head, estimates, notes; between 78 and 100 columns wide."""
-    heads, body = columns(result, alpha), rows(result, alpha)
+def text(result: BaseResult, alpha: float) -> str:
+    """The table as text: head, rows, notes; between 78 and 100 columns wide."""
+    seen = view(result, alpha)
+    seen, dropped = _fitted(seen)
     sizes = [
-        max(terminal.cell_len(cells[place]) for cells in (heads, *(row.cells for row in body))) + 2
-        for place in range(len(heads))
+        max(terminal.cell_len(cells[place]) for cells in (seen.heads, *seen.rows)) + 2
+        for place in range(1, len(seen.heads))
     ]
-    names = min(max(terminal.cell_len(row.name) for row in body), WIDEST - sum(sizes))
+    first = max(terminal.cell_len(row[0]) for row in (seen.heads, *seen.rows))
+    names = min(first, WIDEST - sum(sizes))
     width = max(names + sum(sizes), NARROWEST)
     names = width - sum(sizes)
-    lines = [_centred(part, width) for part in _wrap(title(result), width)]
-    if result.simulated:
-        lines.append(_centred(f"*** {SIMULATED} ***", width))
-    lines += ["=" * width, *_head(facts(result), width), "=" * width]
-    lines += [_line("", heads, names, sizes), "-" * width]
-    for row in body:
-        first, *more = [row.name] if terminal.cell_len(row.name) <= names else _wrap(row.name, names - 2)
-        lines += [_line(first, row.cells, names, sizes), *(f"  {part}" for part in more)]
+    lines = [_centred(part, width) for part in _wrap(seen.title, width)]
+    if seen.simulated:
+        lines.append(_centred(f"*** {seen.simulated} ***", width))
+    lines += ["=" * width, *_head(seen.facts, width), "=" * width]
+    lines += [_line(seen.heads[0], seen.heads[1:], names, sizes, seen), "-" * width]
+    for row in seen.rows:
+        start, *more = [row[0]] if terminal.cell_len(row[0]) <= names else _wrap(row[0], names - 2)
+        lines += [_line(start, row[1:], names, sizes, seen), *(f"  {part}" for part in more)]
     lines.append("=" * width)
+    for words in (seen.note, dropped):
+        lines += _wrap(words, width) if words else []
     for label, note in notes(result):
         lines += labelled(f"{label}:", note, width)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _line(name: str, cells: Sequence[str], names: int, sizes: Sequence[int]) -> str:
-    return _left(name, names) + "".join(_right(cell, size) for cell, size in zip(cells, sizes, strict=True))
+def _fitted(seen: View) -> tuple[View, str]:
+    """The view without the columns that no line has room for, and what is said of them."""
+    least = 8  # of the first column, which wraps
+    used, kept = least, 1
+    for place in range(1, len(seen.heads)):
+        used += max(terminal.cell_len(cells[place]) for cells in (seen.heads, *seen.rows)) + 2
+        if used > WIDEST:
+            break
+        kept = place + 1
+    if kept == len(seen.heads):
+        return seen, ""
+    left = ", ".join(seen.heads[kept:])
+    cut = {"columns": seen.columns[:kept], "heads": seen.heads[:kept], "rows": tuple(row[:kept] for row in seen.rows)}
+    return View(**{**vars(seen), **cut}), f"further columns, in to_frame(): {left}"
+
+
+def _line(first: str, cells: Sequence[str], names: int, sizes: Sequence[int], seen: View) -> str:
+    """The first column and labels to the left, numbers to the right."""
+    found = [_left(first, names)]
+    for cell, size, column in zip(cells, sizes, seen.columns[1:], strict=True):
+        found.append("  " + _left(cell, size - 2) if column.kind == "text" else _right(cell, size))
+    return "".join(found)
 
 
 def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
@@ -245,21 +299,7 @@ def environment() -> Environment:
     )
 
 
-def html(result: Estimates, alpha: float) -> str:
+def html(result: BaseResult, alpha: float) -> str:
     """The table as HTML for a notebook: the same cells and notes as the text."""
-    return (
-        environment()
-        .get_template("table.html.j2")
-        .render(table=view(result, alpha), notes=notes(result), notebook=True)
-    )
-
-
-def view(result: Estimates, alpha: float) -> dict[str, Any]:
-    """What the template of the table needs."""
-    return {
-        "title": title(result),
-        "simulated": SIMULATED if result.simulated else "",
-        "facts": facts(result),
-        "columns": columns(result, alpha),
-        "rows": rows(result, alpha),
-    }
+    page = environment().get_template("table.html.j2")
+    return page.render(table=view(result, alpha), notes=notes(result), notebook=True)

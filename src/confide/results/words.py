@@ -18,7 +18,7 @@ from confide.schema.columns import Column
 from confide.schema.term import Value
 
 if TYPE_CHECKING:
-    from confide.results.estimates import Estimates
+    from confide.results.base import BaseResult
 
 __all__ = [
     "SIMULATED",
@@ -33,6 +33,7 @@ __all__ = [
     "notes",
     "relation_words",
     "several_rows",
+    "short",
     "status_words",
 ]
 
@@ -53,6 +54,13 @@ STATUS_WORDS = {
 _BIAS = (
     "what is cut or left out may move an estimate by up to a bound; by it the interval is wider at both ends, and t is the estimate moved "
     "towards zero, over the standard error"
+)
+
+_SHARE = (
+    (
+        "Noise share",
+        "the part of a squared standard error that is privacy noise; the rest is sampling, as far as noise tells",
+    ),
 )
 
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
@@ -89,7 +97,7 @@ _FLAG_WORDS = {
 }
 
 
-def status_words(result: Estimates) -> str:
+def status_words(result: BaseResult) -> str:
     """What a result's status means, as far as intervals go."""
     if not result.has_intervals and (
         result.status == "ok" or (result.status == "weak" and "no_interval" in result.flags)
@@ -143,7 +151,7 @@ def level_words(alpha: float) -> str:
     return f"{100 * (1 - alpha):.6g} %"
 
 
-def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
+def notes(result: BaseResult) -> tuple[tuple[str, str], ...]:
     """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
     status = f"{result.status}: {status_words(result)}"
     lines = [("Status", status)]
@@ -165,22 +173,26 @@ def notes(result: Estimates) -> tuple[tuple[str, str], ...]:
             else f"none at this status; at status ok they account for: {result.covers}",
         ),
         *bias_words(result),
-        (
-            "Noise share",
-            "the part of a squared standard error that is privacy noise; the rest is sampling, as far as noise tells",
-        ),
+        *(_SHARE if any(column.kind == "share" for column in result.columns(0.5)) else ()),
+        *result.notes(),
         *result.legend,
         ("Release SHA", result.release_sha256),
     ]
     return tuple((label, clean(text)) for label, text in lines if text)
 
 
-def bias_words(result: Estimates) -> tuple[tuple[str, str], ...]:
+def bias_words(result: BaseResult) -> tuple[tuple[str, str], ...]:
     """What becomes of t and the interval where a bound on a bias is known; none where no estimate has one, or the family knows of none."""
     bias = getattr(result, "bias", None)
     if bias is None or not result.has_intervals or not any(one > 0 for one in bias):
         return ()
     return (("Bias", _BIAS),)
+
+
+def short(name: str, most: int = 28) -> str:
+    """A name for an axis; a longer one is cut in the middle, where names of one family differ least."""
+    name = clean(name)
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}...{name[-(most // 2 - 2) :]}"
 
 
 def missing_words(columns: Mapping[str, Column], design: Design) -> str:
@@ -224,7 +236,7 @@ def _either(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _guarantee_words(result: Estimates) -> str:
+def _guarantee_words(result: BaseResult) -> str:
     """What the release states of itself. Whether a ledger was charged for it, a release does not know: `verify` tells."""
     if result.simulated:
         return f"none. {SIMULATED}. With secure noise it would be {result.guarantee}"

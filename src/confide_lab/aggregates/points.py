@@ -55,26 +55,20 @@ def point_estimates(
     finite = bool(np.isfinite(theta).all())
     estimates = matrix @ theta + shift if finite else np.full(len(names), nan)
     status, words = ("not_identified", _NO_LINE) if not finite else ("weak", weak) if weak else ("ok", "")
-    return LinearEstimates(
-        method=f"{method.name} {method.version}",
+    return LinearEstimates.of(
+        release,
         response=design.response.name,
         names=names,
         estimates=estimates,
-        covariance=np.full((len(names), len(names)), nan),
         df=nan,
-        noise_variance=np.full(len(names), nan),
         status=status,
         reason=words and words + unseen,
         flags=("no_interval", *flags),
-        requested=release.plan.requested,
-        guarantee=release.charged,
         target=f"linear regression of {design.response.name} on {', '.join(names)}",
         covers=f"no interval: {reason}",
-        release_sha256=release.sha256,
         facts=tuple(facts),
         # the first line of the legend explains a weighted count, which these tables do not show
         legend=(*legend(design, release.plan.schema)[1:], *(() if words else level_legend(unseen))),
-        simulated=release.simulated,
         design=design,
         nobs=nobs,
     )

@@ -242,25 +242,17 @@ class BinAgg(Method):
         error = sqrt(float((bins.sd_counts**2).sum()))
         flags, clipped = self._clipping(release, count)
         unseen = unseen_levels(design, release.plan.schema, _totals(bins))
-        unknown = np.full(len(found.names), nan)
-        return LinearEstimates(
-            method=f"{self.name} {self.version}",
+        return LinearEstimates.of(
+            release,
             response=design.response.name,
             names=found.names,
             estimates=found.estimates,
-            covariance=np.full((len(unknown),) * 2, nan),
             df=nan,
-            noise_variance=unknown,
             status="not_identified" if found.status == "not_identified" else "weak",
             reason=_COMPARISON
             if found.status == "ok"
             else (_WILD if found.status == "weak" else _NOT_IDENTIFIED) + unseen,
             flags=("no_interval", *flags, *(("few_records",) if count < 3 * error else ())),
-            requested=release.plan.requested,
-            guarantee=release.charged,
-            target=release.plan.target,
-            covers=release.plan.covers,
-            release_sha256=release.sha256,
             facts=(
                 ("Bins", f"{len(bins)} ({self.tree})"),
                 ("Records (noisy)", f"{count:,.0f} ± {stats.norm.ppf(0.975) * error:,.0f}"),
@@ -268,7 +260,6 @@ class BinAgg(Method):
             ),
             # the first line of the legend explains a weighted count, which this table does not show
             legend=(*legend(design, release.plan.schema)[1:], *(level_legend(unseen) if found.status == "ok" else ())),
-            simulated=release.simulated,
             design=design,
             nobs=count,
         )

@@ -150,9 +150,9 @@ class Wavelet(Method):
         x[-1] = axis.high
         low, half = float(response.low), float(response.high - response.low) / 2
         empty = np.full(len(x), nan)
-        return Curve(
-            method=f"{self.name} {self.version}",
-            label=response.name,
+        return Curve.of(
+            release,
+            response=response.name,
             features=(design.terms[0].name,),
             points=x[:, None],
             estimates=low + half + half * f,
@@ -161,16 +161,9 @@ class Wavelet(Method):
             denominator_noise=empty,
             middle=low + half,
             bounds=(low, float(response.high)),
-            status="ok",
-            reason="",
             flags=("no_interval",),
-            requested=release.plan.requested,
-            guarantee=release.charged,
             target=self._target(design),
-            covers=release.plan.covers,
-            release_sha256=release.sha256,
             facts=(("Cells", f"{axis.cells}"), ("Noise sd (records in a cell)", f"{smooth.sd:.4g}")),
-            simulated=release.simulated,
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

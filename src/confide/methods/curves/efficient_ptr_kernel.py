@@ -257,9 +257,9 @@ class EfficientPTRKernel(Method):
             most = size * (1 - np.maximum(np.abs(f) - sd, 0.0) ** 2)
             sampling, noise = np.minimum(local, most) / size**2, np.full(m, sd**2)
             facts += (("Noise sd", f"{half * sd:.4g}"),)
-        return Curve(
-            method=f"{self.name} {self.version}",
-            label=design.response.name,
+        return Curve.of(
+            release,
+            response=design.response.name,
             features=tuple(term.name for term in design.terms),
             points=np.array(rows.points),
             estimates=middle + half * f,
@@ -271,13 +271,9 @@ class EfficientPTRKernel(Method):
             status="ok" if replied else "no_reply",
             reason="" if replied else _NO_REPLY,
             flags=flags,
-            requested=release.plan.requested,
-            guarantee=release.charged,
             target=self._target(rows),
             covers=_COVERS,
-            release_sha256=release.sha256,
             facts=facts,
-            simulated=release.simulated,
             dense=False,
         )
 

@@ -221,9 +221,9 @@ class KernelCurve(Method):
         # of a range of a few bandwidths, half
         weak = float((~lost).mean()) < min(_TOLD * h / (axis.high - axis.low), 0.5)
         half, middle = float(response.high - response.low) / 2, float(response.low + (response.high - response.low) / 2)
-        return Curve(
-            method=f"{self.name} {self.version}",
-            label=response.name,
+        return Curve.of(
+            release,
+            response=response.name,
             features=(design.terms[0].name,),
             points=x[:, None],
             estimates=middle + half * f,
@@ -235,17 +235,11 @@ class KernelCurve(Method):
             status="weak" if weak else "ok",
             reason=_WEAK if weak else "",
             flags=("thin",) if lost.any() and not weak else (),
-            requested=release.plan.requested,
-            guarantee=release.charged,
-            target=release.plan.target,
-            covers=release.plan.covers,
-            release_sha256=release.sha256,
             facts=(
                 ("Bandwidth", f"{h:.6g}"),
                 ("Noise sd (records at the peak)", f"{float(np.median(s)):.4g}"),
             ),
             legend=(("Thin places", "where few records lie, the interval is all that the response's bounds allow"),),
-            simulated=release.simulated,
             crossings=nan if weak else turning(smooth, x, whole, relative * (1 + f * f)),
             band_variance=half**2 * whole,
             null_variance=shares(smooth, x, half) if response.steps == 2 else None,

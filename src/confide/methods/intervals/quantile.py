@@ -314,8 +314,8 @@ class Quantile(Method):
         count = release["records"]
         # 95 % of a Laplace of scale s lie within s log 20
         margin = float(count.scale * count.step) * log(20)
-        return Intervals(
-            method=f"{self.name} {self.version}",
+        return Intervals.of(
+            release,
             response=self.column,
             names=tuple(f"{q:g}" for q in self.qs),
             estimates=middle,
@@ -327,11 +327,6 @@ class Quantile(Method):
             if useless
             else "",
             flags=("open_end",) if open_ends and not useless else (),
-            requested=release.plan.requested,
-            guarantee=release.charged,
-            target=release.plan.target,
-            covers=release.plan.covers,
-            release_sha256=release.sha256,
             facts=(
                 (
                     "Records",
@@ -339,8 +334,7 @@ class Quantile(Method):
                 ),
                 ("Bounds", f"{column.low:,g} to {column.high:,g}, declared; {column.steps:,} possible answers"),
             ),
-            label="quantile",
-            simulated=release.simulated,
+            rows_are="quantile",
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

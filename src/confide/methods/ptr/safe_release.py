@@ -296,24 +296,15 @@ class SafeRelease(Method):
             values, variance = decoded * unit, (sd * unit) ** 2
             facts.append(("Noise sd", ", ".join(f"{v:.4g}" for v in np.sqrt(variance[:_FORECAST]))))
             cut = bool((np.abs(decoded) >= FAR - 10 * sd).any())
-        return Estimates(
-            method=f"{self.name} {self.version}",
-            response="",
+        return Estimates.of(
+            release,
             names=names,
             estimates=values,
-            covariance=np.full((dim, dim), nan),
-            df=inf,
             noise_variance=variance,
             status="no_reply" if not replied else "weak" if cut else "ok",
             reason=_NO_REPLY if not replied else _CUT if cut else "",
             flags=("no_interval",),
-            requested=plan.requested,
-            guarantee=release.charged,
-            target=plan.target,
-            covers=plan.covers,
-            release_sha256=release.sha256,
             facts=tuple(facts),
-            simulated=release.simulated,
         )
 
     def _decoded(self, release: Release, plan: Plan) -> tuple[Any, float]:

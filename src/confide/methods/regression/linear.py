@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -47,14 +47,11 @@ class LinearEstimates(Estimates):
 
     _per: ClassVar[str] = " per unit of the column"
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """`Estimates.to_dict` with the noisy count and R squared; what is not finite is None."""
+    def more(self, alpha: float) -> dict[str, Any]:
+        """`Estimates.more` with the noisy count and R squared."""
         low, high = self.rsquared_interval
-        numbers = {"nobs_noisy": self.nobs, "rsquared": self.rsquared, "rsquared_low": low, "rsquared_high": high}
-        return {
-            **super().to_dict(alpha),
-            **{name: value if isfinite(value) else None for name, value in numbers.items()},
-        }
+        own = {"nobs_noisy": self.nobs, "rsquared": self.rsquared, "rsquared_low": low, "rsquared_high": high}
+        return {**super().more(alpha), **own}
 
     @property
     def has_intervals(self) -> bool:

@@ -130,10 +130,10 @@ class SharedEstimates(LinearEstimates):
         place = [self.design.names.index(name) for name in self.names]
         return combine(self, rows[:, place], names=names)
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """`LinearEstimates.to_dict`, and under "tables" the table of each of several responses."""
+    def more(self, alpha: float) -> dict[str, Any]:
+        """`LinearEstimates.more`, and under "tables" the table of each of several responses."""
         tables = {name: table.to_dict(alpha) for name, table in self.tables.items()}
-        return {**super().to_dict(alpha), **({"tables": tables} if tables else {})}
+        return {**super().more(alpha), **({"tables": tables} if tables else {})}
 
     def _restrictions(
         self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike

@@ -375,24 +375,16 @@ class Select(Method):
         designs = self._designs(schema)
         names = designs[0].names if designs else ("estimate",)
         p = len(names)
-        return LinearEstimates(
-            method=f"{self.name} {self.version}",
+        return LinearEstimates.of(
+            release,
             response=designs[0].response.name if designs else "",
             names=names,
             estimates=np.full(p, nan),
-            covariance=np.full((p, p), nan),
             df=nan,
-            noise_variance=np.full(p, nan),
             status="no_reply",
             reason=_NOTHING,
             flags=("no_interval", "selected"),
-            requested=release.plan.requested,
-            guarantee=release.charged,
-            target=release.plan.target,
-            covers=release.plan.covers,
-            release_sha256=release.sha256,
             facts=said,
-            simulated=release.simulated,
             design=designs[0] if designs else None,
         )
 

@@ -95,16 +95,13 @@ class CertifiedReading:
         release, design, line = self.release, self.design, self.line
         level = float(release.public["level"][0])
         shown = self._declined(level) if release.status == "no_reply" else self._answered(line.at(level))
-        return LinearEstimates(
+        return LinearEstimates.of(
+            release,
             method=self.label,
             response=design.response.name,
             names=design.names,
-            requested=release.plan.requested,
-            guarantee=release.charged,
             target=target_of(line),
-            release_sha256=release.sha256,
             legend=legend(design, release.plan.schema)[1:],
-            simulated=release.simulated,
             design=design,
             heading="least squares with public leverage weights" if weighs(line) else "",
             **({"covers": covers_of(line)} | shown),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -31,22 +31,16 @@ def perturbed_table(method: Any, release: Release) -> LogisticEstimates:
     if not method._share:
         status, flags, covariance = "ok", ("no_interval",), np.full((p, p), np.nan)
     own = np.full(p, np.nan) if status == "weak" or flags else np.diag(matrix @ reading.noise @ matrix.T)
-    return LogisticEstimates(
-        method=f"{method.name} {method.version}",
+    return LogisticEstimates.of(
+        release,
         response=design.response.name,
         names=design.names,
         estimates=matrix @ reading.theta,
         covariance=(covariance + covariance.T) / 2,
-        df=inf,
         noise_variance=own,
         status=status,
         reason=reading.weak if status == "weak" else "",
         flags=flags,
-        requested=release.plan.requested,
-        guarantee=release.charged,
-        target=release.plan.target,
-        covers=release.plan.covers,
-        release_sha256=release.sha256,
         facts=(
             ("Outcome", f"{levels[1]} against {levels[0]}"),
             (
@@ -62,7 +56,6 @@ def perturbed_table(method: Any, release: Release) -> LogisticEstimates:
             ("Noise", f"sd {sd:.4g} on the gradient" if method.mechanism == "objective" else f"sd {sd:.4g} on theta"),
         ),
         legend=legend(design, release.plan.schema)[1:],
-        simulated=release.simulated,
         design=design,
         levels=levels,
         ridge=ridge,

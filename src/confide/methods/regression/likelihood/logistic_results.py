@@ -39,14 +39,13 @@ class LogisticEstimates(ModelEstimates):
     ridge: float = nan
     link: str = "logit"
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """`Estimates.to_dict` with the levels and the odds ratios; what is not finite is None."""
-        whole = {**super().to_dict(alpha), "levels": list(self.levels)}
+    def more(self, alpha: float) -> dict[str, Any]:
+        """`Estimates.more` with the levels and the odds ratios."""
+        whole = {**super().more(alpha), "levels": self.levels}
         if self.link == "probit":
             return {**whole, "link": self.link}
         with np.errstate(over="ignore"):
-            odds = [float(v) if np.isfinite(v) else None for v in np.exp(self.params.to_numpy())]
-        return {**whole, "odds_ratio": odds}
+            return {**whole, "odds_ratio": np.exp(self.params.to_numpy())}
 
     @property
     def _per(self) -> str:  # type: ignore[override]

@@ -26,11 +26,10 @@ class PoissonEstimates(ModelEstimates):
 
     _per: ClassVar[str] = " of the log mean per unit of the column"
 
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """`Estimates.to_dict` with the rate ratios; what is not finite is None."""
+    def more(self, alpha: float) -> dict[str, Any]:
+        """`Estimates.more` with the rate ratios."""
         with np.errstate(over="ignore"):
-            ratios = [float(v) if np.isfinite(v) else None for v in np.exp(self.params.to_numpy())]
-        return {**super().to_dict(alpha), "rate_ratio": ratios}
+            return {**super().more(alpha), "rate_ratio": np.exp(self.params.to_numpy())}
 
     def rate_ratios(self, alpha: float = 0.05) -> pd.DataFrame:
         """exp of the coefficients and of their intervals: rate_ratio, low, high. The intercept's is the mean where all terms are 0.

@@ -1,0 +1,418 @@
+r"""The base of every result: what all of them say of themselves, their checks, and every way to look at one.
+
+A family of results is a frozen dataclass on `BaseResult` that gives its columns. From them, from the fields that all results share, and
+from a few words where a family has more to say, ONE renderer makes the text (`summary`), the table of a notebook, the page (`report`),
+the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not pages. This is a whole one, a mean with its interval:
+
+>>> from confide.guarantees import GDP
+>>> from confide.results import student
+>>> @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+... class Mean(BaseResult):
+...     family = "mean"
+...     mean: float
+...     se: float
+...
+...     def columns(self, alpha):
+...         half = student.quantile(alpha / 2, float("inf")) * self.se
+...         return (
+...             Column("name", [self.response], "name"),
+...             Column("estimate", [self.mean], head="mean"),
+...             Column("se", [self.se], "std_err", head="std err"),
+...             Column("low", [self.mean - half], "interval", head=f"[{alpha / 2:.6g}"),
+...             Column("high", [self.mean + half], "interval", head=f"{1 - alpha / 2:.6g}]"),
+...         )
+>>> mu = GDP(1.0, relation="add-remove")
+>>> result = Mean(
+...     method="mean 1", response="age", status="ok", requested=mu, guarantee=mu, target="mean of age", covers="sampling and privacy noise",
+...     release_sha256="0" * 64, mean=41.5, se=0.5)
+>>> print("\n".join(result.summary(alpha=0.1).splitlines()[:8]))
+                             Private mean of age
+==============================================================================
+Dep. Variable:                     age  Status:                             ok
+Method:                         mean 1
+==============================================================================
+                                                   mean  std err  [0.05  0.95]
+------------------------------------------------------------------------------
+age                                               41.50     0.50  40.68  42.32
+>>> print(result.to_csv(), end="")
+name,estimate,se,low,high
+age,41.5,0.5,40.52001800772997,42.47998199227003
+
+In a method's `table`, `Mean.of(release, response="age", mean=..., se=...)` takes the rest from the release.
+
+What a family may add, each with a default: `title`; `head()`, further facts above the table; `notes()`, further lines below it; `shown`,
+the rows to print of many; `more(alpha)`, further entries of the JSON; `draw(ax, alpha)` with `picture(alpha)`, a picture of its own and
+how to read it; `rows_are` and `unit`, the words on the axes of the picture that it has otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from confide._lazy import later
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.protocol import STATUSES, Release
+from confide.results import table
+from confide.results.spreadsheet import csv_text
+from confide.results.words import WITHOUT_NUMBERS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
+
+__all__ = ["BaseResult", "Column", "check_alpha", "level_heads", "plain"]
+
+#: What a column holds. "name": names of the rows, the index of the frame; "text": labels; "number": public numbers, such as points;
+#: "estimate"; "std_err"; "interval": an end of one, infinite where it is open; "statistic"; "p"; "share": a part, printed in per cent.
+KINDS = ("name", "text", "number", "estimate", "std_err", "interval", "statistic", "p", "share")
+
+# The statuses at which there are intervals.
+ANSWERED = ("ok", "partial")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: what it is called in the frame, its values, their kind (`KINDS`), its printed head.
+
+    words: how to read it, for the page, where the kind does not say it all; printed: False for what stands in the frame alone. Standard
+    errors and ends of intervals belong to the estimate before them and are printed with as many digits as its standard error deserves.
+    """
+
+    name: str
+    values: Sequence[Any] | np.ndarray[Any, Any]
+    kind: str = "estimate"
+    head: str | None = None
+    words: str = ""
+    printed: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise PlanError(f"the kind of column {self.name!r} must be one of {', '.join(KINDS)}, got {self.kind!r}")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BaseResult:
+    """What every result says of itself.
+
+    method: name and version; response: what the table is about ("" when nothing fits); status and reason ("" when ok); flags; the
+    requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals account
+    for; facts: further lines of the head; legend: what they mean, below the table; heading: what the title adds, where a line is not the
+    usual one; simulated: whether a seed made the noise, which protects nobody.
+
+    Raises `PlanError` when the parts do not fit each other.
+    """
+
+    method: str
+    response: str = ""
+    status: str = "ok"
+    reason: str = ""
+    flags: tuple[str, ...] = ()
+    requested: Guarantee
+    guarantee: Guarantee
+    target: str
+    covers: str
+    release_sha256: str
+    facts: tuple[tuple[str, str], ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
+    heading: str = ""
+    simulated: bool = False
+
+    #: What the family is called, in the title and in JSON.
+    family: ClassVar[str] = "estimates"
+    #: The level of the intervals where the plan fixed it; a field in families that have one.
+    level: ClassVar[float | None] = None
+    #: What a row is, such as "quantile": on the axis of the picture, and where a family makes it the head of its names.
+    rows_are: ClassVar[str] = ""
+    #: What several of them are.
+    rows_called: ClassVar[str] = "estimates"
+
+    def __post_init__(self) -> None:
+        self._put("flags", tuple(self.flags))
+        for field in ("facts", "legend"):
+            self._put(field, tuple((str(label), str(value)) for label, value in getattr(self, field)))
+        _check_status(self)
+        _check_guarantees(self)
+
+    def _put(self, field: str, value: Any) -> None:
+        """Set a field while the object is made; afterwards it is frozen."""
+        object.__setattr__(self, field, value)
+
+    @classmethod
+    def of(cls, release: Release, **others: Any) -> Self:
+        """A result whose method, guarantees, target, covers and digest are the release's own; `others` are further fields, or these."""
+        plan = release.plan
+        own: dict[str, Any] = {
+            "method": f"{plan.method.name} {plan.method.version}",
+            "requested": plan.requested,
+            "guarantee": release.charged,
+            "target": plan.target,
+            "covers": plan.covers,
+            "release_sha256": release.sha256,
+            "simulated": release.simulated,
+        }
+        given = own | others
+        if plan.where is not None:
+            given["target"] = plan.titled(given["target"])
+            given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
+        return cls(**given)
+
+    # what a family gives --------------------------------------------------------------------------------------------------
+
+    def columns(self, alpha: float) -> Sequence[Column]:
+        """The table, with intervals at level 1 - alpha."""
+        raise NotImplementedError(f"{type(self).__name__} must give its columns; see confide.results.base")
+
+    @property
+    def title(self) -> str:
+        """The heading of every rendering."""
+        what = f"Private {self.family}" + (f" of {self.response}" if self.response else "")
+        return f"{what}: {self.heading}" if self.heading else what
+
+    def head(self) -> Sequence[tuple[str, str]]:
+        """Facts above the table, between the status and `facts`."""
+        return ()
+
+    def notes(self) -> Sequence[tuple[str, str]]:
+        """Lines below the table, before `legend`."""
+        return ()
+
+    @property
+    def shown(self) -> Sequence[int] | None:
+        """Positions of the rows that are printed; None for all of them."""
+        return None
+
+    def left_out(self, count: int, shown: int) -> str:
+        """What is said where not all rows are printed."""
+        return f"{shown:,} of {count:,} {self.rows_called}; all of them: to_frame()"
+
+    def more(self, alpha: float) -> Mapping[str, Any]:
+        """Further entries of the JSON: arrays, numbers, text, mappings, lists."""
+        return {}
+
+    @property
+    def unit(self) -> str:
+        """Follows "estimate" on the axis of the picture, such as " in units of income"."""
+        return f" in units of {self.response}" if self.response else ""
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """A picture of the family's own, on `ax`. Where it is not written, `plot` draws each row with its interval."""
+        raise NotImplementedError
+
+    def picture(self, alpha: float) -> str:
+        """How to read the family's own picture, said below it on the page."""
+        return ""
+
+    @property
+    def picture_size(self) -> tuple[float, float]:
+        """Width and height of the family's own picture, in inches."""
+        return 6.4, 4.4
+
+    # what all results have ------------------------------------------------------------------------------------------------
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of the guarantee."""
+        return str(self.guarantee.relation)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether there are intervals."""
+        return self.status in ANSWERED and "no_interval" not in self.flags
+
+    def _alpha(self, alpha: float | None) -> float:
+        """The alpha to show: the one asked for, .05, or the one that the plan fixed."""
+        if self.level is None:
+            return check_alpha(0.05 if alpha is None else alpha)
+        if alpha is not None and abs(1 - alpha - self.level) > 1e-12:
+            raise PlanError(
+                f"the level of these intervals was fixed in the plan at {self.level:g}, got alpha={alpha:g}; "
+                f"write alpha={1 - self.level:g}, or plan another release"
+            )
+        return 1 - self.level
+
+    def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
+        """The table as a DataFrame, one row for each name."""
+        columns = self.columns(self._alpha(alpha))
+        names = next((list(one.values) for one in columns if one.kind == "name"), None)
+        return pd.DataFrame({one.name: np.array(one.values) for one in columns if one.kind != "name"}, index=names)
+
+    def to_csv(self, path: str | Path | None = None, alpha: float | None = None) -> str:
+        """The table as CSV, with all digits and empty where there is no valid number; written to `path` where one is given.
+
+        Text that a spreadsheet would run is shielded (`confide.results.spreadsheet`). Raises `PlanError` when it cannot be written.
+        """
+        frame, named = self._spread(self._alpha(alpha)), any(one.kind == "name" for one in self.columns(0.5))
+        if self.status in WITHOUT_NUMBERS:
+            frame = frame.mask(frame.notna())
+        text = csv_text(frame, index=named, index_label="name" if named else None)
+        return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
+
+    def _spread(self, alpha: float) -> pd.DataFrame:
+        """The frame as it goes into a file; a family may join further columns."""
+        return self.to_frame(alpha)
+
+    def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
+        """All that the result holds, in types of strict JSON: what is not finite is None."""
+        level = self._alpha(alpha)
+        columns = self.columns(level)
+        # names of these are the user's own, and must not stand for another entry
+        labels = {one.name: plain(one.values) for one in columns if one.kind in ("text", "number")}
+        names = next((list(one.values) for one in columns if one.kind == "name"), None)
+        return {
+            "family": self.family,
+            "method": self.method,
+            "response": self.response,
+            "status": self.status,
+            "reason": self.reason,
+            "flags": list(self.flags),
+            "simulated": self.simulated,
+            **({} if names is None else {"names": names}),
+            **({"labels": labels} if labels else {}),
+            **{one.name: plain(one.values) for one in columns if one.kind not in ("name", "text", "number")},
+            "alpha": level,
+            **{name: plain(value) for name, value in self.more(level).items()},
+            "facts": plain(self.facts),
+            "legend": plain(self.legend),
+            "target": self.target,
+            "covers": self.covers,
+            "relation": self.relation,
+            "requested": _stated(self.requested),
+            "guarantee": _stated(self.guarantee),
+            "release_sha256": self.release_sha256,
+        }
+
+    def to_json(self, alpha: float | None = None) -> str:
+        """`to_dict` as strict JSON in ASCII: no NaN tokens, floats with all their digits."""
+        return json.dumps(self.to_dict(alpha), allow_nan=False)
+
+    def summary(self, alpha: float | None = None) -> str:
+        """The table as text, at most 100 columns wide, with status, guarantee and what the intervals cover."""
+        return table.text(self, self._alpha(alpha))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        what = f" of {self.response!r}" if self.response else ""
+        kind = ", simulated noise" if self.simulated else ""
+        size = len(self.columns(self._alpha(None))[0].values)
+        head = f"{type(self).__name__} by {self.method!r}: {size:,} {self.rows_called}{what}"
+        return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
+
+    def _repr_html_(self) -> str:
+        return table.html(self, self._alpha(None))
+
+    def plot(
+        self, alpha: float | None = None, ax: Axes | None = None, *, names: str | Sequence[str] | None = None
+    ) -> Axes:
+        """The family's picture, else each row with its interval and, inside it, what sampling alone would give; returns the Axes.
+
+        names: which rows to draw, one beside the other; all but the intercept when left out. Without `ax` a new figure is made that no
+        global list of figures holds: `result.plot().figure.savefig("plot.png")`.
+        """
+        from confide.results.plot import drawn  # here, because matplotlib is slow to load and tables do without it
+
+        return drawn(self, self._alpha(alpha), ax, names)
+
+    @property
+    def _own_picture(self) -> bool:
+        """Whether the family draws itself."""
+        return type(self).draw is not BaseResult.draw
+
+    def report(self, path: str | Path, alpha: float | None = None) -> Path:
+        """Write one self-contained HTML file with table, picture and privacy statement in plain words; returns its path.
+
+        Raises `PlanError` when the file cannot be written.
+        """
+        from confide.results.report import page
+
+        words = "a file in a directory that exists, as in report('report.html')"
+        _written(page(self, self._alpha(alpha)), Path(path), "report", words)
+        return Path(path)
+
+
+def check_alpha(alpha: float) -> float:
+    """alpha as a float between 0 and 1, or `PlanError`."""
+    if isinstance(alpha, (bool, np.bool_)) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
+        raise PlanError(f"alpha must be a number between 0 and 1, got {alpha!r}; for 95 % intervals write alpha=0.05")
+    return float(alpha)
+
+
+def level_heads(alpha: float) -> tuple[str, str]:
+    """The heads of an interval's ends, as in statsmodels.
+
+    >>> level_heads(0.05)
+    ('[0.025', '0.975]')
+    """
+    return f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]"
+
+
+def plain(value: Any) -> Any:
+    """A value in types of strict JSON, for readers: what is not finite is None. (What must read back to the bit is `protocol.exact`'s.)
+
+    >>> plain({"a": (1.0, float("nan")), "b": np.array([[1, 2]])})
+    {'a': [1.0, None], 'b': [[1, 2]]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (float, np.floating)):
+        return float(value) if isfinite(value) else None
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, (np.integer, np.bool_)):
+        return value.item()
+    return [plain(item) for item in value]
+
+
+def _stated(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee to the bit (`to_dict`), as text, and its levels as decimal numbers."""
+    levels = {name: getattr(guarantee, name) for name in guarantee.numbers()}
+    numbers = {
+        name: list(level) if isinstance(level, tuple) else level
+        for name, level in levels.items()
+        if isinstance(level, (float, tuple))
+    }
+    return {**guarantee.to_dict(), "text": str(guarantee), "numbers": numbers}
+
+
+def _written(text: str, path: Path, what: str, give: str) -> str:
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise PlanError(f"the {what} cannot be written to {str(path)!r}: {error.strerror}; give {give}") from None
+    return text
+
+
+def _check_status(result: BaseResult) -> None:
+    if result.status not in STATUSES:
+        raise PlanError(
+            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}; write status='ok' for valid estimates"
+        )
+    if bool(result.reason) == (result.status == "ok"):
+        raise PlanError(
+            f"status {result.status!r} came with the reason {result.reason!r}; write reason='' at status 'ok', "
+            "and a reason at every other status"
+        )
+
+
+def _check_guarantees(result: BaseResult) -> None:
+    for field in ("requested", "guarantee"):
+        statement = getattr(result, field)
+        if not statement.complete:
+            raise PlanError(
+                f"{field} must have its relation, got {statement}; take it from the plan or the release, "
+                "where it has one, or call .resolve('add-remove') on it"
+            )
