@@ -348,10 +348,10 @@ def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
     """alpha for a verb that takes one. The protocol of results does not ask for it: a third party's may have none."""
     if alpha is None:
         return {}
-    if "alpha" not in inspect.signature(verb).parameters:
-        fixed = getattr(getattr(verb, "__self__", None), "level", None)
-        if not isinstance(fixed, float):
-            raise PlanError("the results of this method have no level to choose: leave --alpha out")
+    fixed = getattr(getattr(verb, "__self__", None), "level", None)
+    if "alpha" not in inspect.signature(verb).parameters and not isinstance(fixed, float):
+        raise PlanError("the results of this method have no level to choose: leave --alpha out")
+    if isinstance(fixed, float):
         if abs(1 - alpha - fixed) > 1e-9:
             raise PlanError(
                 f"the level of these intervals was fixed in the plan at {fixed:g}, got --alpha {alpha:g}; leave --alpha out, or plan "

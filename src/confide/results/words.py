@@ -48,6 +48,7 @@ STATUS_WORDS = {
     "weak": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
     "not_identified": "behind the privacy noise the data do not determine the estimates; do not interpret them",
     "no_reply": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",
+    "failed": "the question failed after its budget was charged: there are no estimates, and that it failed has no guarantee",
     "uninformative": "the privacy noise leaves every value possible; the result says nothing about the data",
 }
 
@@ -64,7 +65,7 @@ _SHARE = (
 )
 
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
-WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative")
+WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative", "failed")
 
 _FLAG_WORDS = {
     "y_clipping": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
