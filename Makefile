@@ -38,7 +38,7 @@ unit: $(READY)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/confide lab bench all
 
 clean:
 	rm -rf $(VENV) .venv-diffprivlib out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,25 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks import (
-    outside_tables,
-    truth,
-    truth_adversary,
-    truth_cases,
-    truth_judge,
-    truth_page,
-    truth_plain,
-    truth_records,
-    truth_rows,
-    truth_runs,
-)
-from benchmarks.truth_runs import Cell
 from scipy import stats
 
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.regression import SSP, SSP2, Logistic
 from confide.schema import Categorical, Design
 from confide.schema.practice import Practice
+from confide_lab.benchmarks import outside_tables
+from confide_lab.benchmarks.truth import adversary as truth_adversary
+from confide_lab.benchmarks.truth import bench as truth
+from confide_lab.benchmarks.truth import cases as truth_cases
+from confide_lab.benchmarks.truth import judge as truth_judge
+from confide_lab.benchmarks.truth import page as truth_page
+from confide_lab.benchmarks.truth import plain as truth_plain
+from confide_lab.benchmarks.truth import records as truth_records
+from confide_lab.benchmarks.truth import rows as truth_rows
+from confide_lab.benchmarks.truth import runs as truth_runs
+from confide_lab.benchmarks.truth.runs import Cell
 
 #: What still fails, by cell: the page shows it, and this list may only grow shorter.
 KNOWN = {

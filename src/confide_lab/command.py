@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -140,6 +143,34 @@ def run_experiment(
         if place is not None:
             put(place, json_module.dumps([strict(record) for record in found], indent=1, allow_nan=False) + "\n")
             session.say(f"wrote {len(found)} records to {output}")
+
+
+@app.command("bench", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME ...", help="Benchmarks, or all; left out: list them.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run benchmarks and acceptance checks by name; figures go to out/bench, words after truth and faults to them.
+
+    Their data are simulated or public; no ledger is charged. Exit code 1 where a check failed.
+
+    Example:
+
+    confide lab bench noise quantile
+    """
+    # by name: these modules import what only a developer's environment has
+    session: Session = ctx.obj
+    words = [word for word in (name, *ctx.args) if word is not None]
+    run = import_module("confide_lab.benchmarks.__main__").main
+    with redirect_stdout(sys.stderr) if json else nullcontext():
+        code = run(words)
+    session.answer({"benchmarks": words, "code": code})
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command("report")

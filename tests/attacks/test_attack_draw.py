@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.planted_curves import _KeepsZeros, _WritesToThePlan
-from benchmarks.planted_toy import LINE_SCHEMA
 
 import confide as cf
 from confide.errors import ReleaseError
 from confide.noise import SimulatedNoise
+from confide_lab.benchmarks.planted.curves import _KeepsZeros, _WritesToThePlan
+from confide_lab.benchmarks.planted.toy import LINE_SCHEMA
 from confide_lab.methods.wavelet import Wavelet
 
 

@@ -9,16 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_kinds import Fault
-from benchmarks.planted_lattice import (
-    LATTICES,
-    CoarseSampling,
-    OldAdaOPS,
-    OldSampling,
-    count_named,
-    old_counts,
-    sample_named,
-)
 from scipy import stats
 
 import confide as cf
@@ -27,6 +17,16 @@ from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.testing.checks import Case, _shows_no_lattice
 from confide.testing.contract import tried
+from confide_lab.benchmarks.planted.kinds import Fault
+from confide_lab.benchmarks.planted.lattice import (
+    LATTICES,
+    CoarseSampling,
+    OldAdaOPS,
+    OldSampling,
+    count_named,
+    old_counts,
+    sample_named,
+)
 from confide_lab.methods import SmoothNaiveBayes
 from confide_lab.methods.adaops import AdaOPS
 from confide_lab.methods.posterior_sampling import PosteriorSampling

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.planted_kinds import Fault
-from benchmarks.planted_least_squares import LEAST_SQUARES, unlike
 
 import confide as cf
 from confide.aggregates.rows import Box
@@ -21,6 +19,8 @@ from confide.protocol import Allowance, Spend
 from confide.protocol.events import leaves, paths
 from confide.regression import SSP, SSP2, Logistic
 from confide.schema import Design
+from confide_lab.benchmarks.planted.kinds import Fault
+from confide_lab.benchmarks.planted.least_squares import LEAST_SQUARES, unlike
 
 COLUMNS = {
     "a": cf.Numeric(0, 1),

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.float_attacks import OPAQUE, opaque
 from tests.golden.golden_cases import CASES
 from tests.golden.golden_cases import SCHEMA as BOX
 
@@ -15,6 +14,7 @@ import confide as cf
 from confide.audit import replay
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
+from confide_lab.benchmarks.float_attacks import OPAQUE, opaque
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 METHOD = cf.regression.SSP("y ~ a")

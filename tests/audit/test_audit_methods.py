@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.planted_toy import SCHEMA, Toy
 from tests.third_party import Mean
 
 import confide as cf
@@ -24,6 +23,7 @@ from confide.errors import PrivacyError
 from confide.guarantees import PureDP
 from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Allowance, Plan, Total
+from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Integer(0, 9), "y": cf.Numeric(-20, 30)})
 SSP = cf.regression.SSP

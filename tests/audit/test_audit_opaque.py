@@ -8,9 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from benchmarks.planted_kinds import Fault
-from benchmarks.planted_opaque import OPAQUE_FAULTS
-from benchmarks.planted_toy import SCHEMA, Toy
 
 import confide as cf
 from confide.aggregates import ColumnMoments
@@ -21,6 +18,9 @@ from confide.audit.opaque import Setting, attack_opaque, certificates
 from confide.audit.pairs import Domain
 from confide.audit.verdict import Audit, Finding
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Release, Source, Total, leaves
+from confide_lab.benchmarks.planted.kinds import Fault
+from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
+from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
 from confide_lab.methods import BinAgg, JohnsonLindenstrauss, PosteriorSampling
 
 XY = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks import faults as command
-from benchmarks.planted import ELSEWHERE, FAMILIES, FAULTS, Fault, runs_in
-from benchmarks.planted_ssp2 import SSP2_FAULTS
+
+from confide_lab.benchmarks import faults as command
+from confide_lab.benchmarks.planted.catalogue import ELSEWHERE, FAMILIES, FAULTS, Fault, runs_in
+from confide_lab.benchmarks.planted.ssp2 import SSP2_FAULTS
 
 RUNS = 40_000
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_toy import SCHEMA, Toy
 from tests.third_party import Mean
 
 import confide as cf
@@ -19,6 +18,7 @@ from confide.audit import replay
 from confide.audit.recording import ReplayNoise, run
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Spend, Together
+from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)})
 SSP = cf.regression.SSP

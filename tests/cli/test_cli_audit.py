@@ -12,7 +12,7 @@ SSP = ("audit", "ssp", "y ~ a", "--set", "cov=classical")
 
 MODULE = """
 import numpy as np
-from benchmarks.planted_toy import Toy
+from confide_lab.benchmarks.planted.toy import Toy
 from confide import GDP
 from confide.audit import audit
 generator = np.random.default_rng(1)
@@ -96,7 +96,7 @@ def test_what_was_not_tested_has_a_code_and_a_reason_of_its_own(here: Path) -> N
 
 
 def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:
-    words = ("audit", "benchmarks.planted_toy:Toy", "v", "--runs", "0")
+    words = ("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--runs", "0")
     assert run(*words).code == 0
     assert run(*words, "--set", "fault=log").code == 1
 
@@ -110,7 +110,7 @@ def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:
         (("audit", "my_own_audit:absent"), 3),
         (("audit", "no_such_module:x"), 3),
         (("audit", "my_own_audit:method", "v"), 2),
-        (("audit", "benchmarks.planted_toy:Toy", "v", "--set", "speed=1"), 3),
+        (("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--set", "speed=1"), 3),
         (("audit", "ssp", "y ~ a", "--runs", "3"), 2),
         (("audit", "ssp", "y ~ a", "--confidence", "1"), 2),
         (("audit", "ssp", "y ~ a", "--mu", "1", "--rho", "1"), 2),

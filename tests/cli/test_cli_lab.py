@@ -29,6 +29,14 @@ def test_the_list(here: Path) -> None:
     assert table1["full"] == [2000, 2000] and table1["settings"]["versions"]["budget"] == ["1:9", "1:3:3:3"]
 
 
+def test_benchmarks_are_listed_and_an_unknown_one_is_a_usage_error(here: Path) -> None:
+    found = CliRunner().invoke(app, ["lab", "bench"])
+    assert found.exit_code == 0 and "truth " in found.stdout and "planted" in found.stdout
+    found = CliRunner().invoke(app, ["lab", "bench", "nothing", "--json"])
+    assert found.exit_code == 2 and json.loads(found.stdout)["benchmarks"] == ["nothing"]
+    assert "`confide lab bench` lists the names" in found.stderr
+
+
 def ran(*words: str) -> tuple[int, str, str]:
     """`confide lab run`, whose --json names a file: the table stays on stdout."""
     found = CliRunner().invoke(app, ["lab", "run", *words])

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.ledger_grants import LEDGERS, cell
 from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
@@ -23,6 +22,7 @@ from confide.ledger.account import Account
 from confide.ledger.decision import choose
 from confide.ledger.moves import opened_account
 from confide.ledger.units import Price, amount_of, delta_of
+from confide_lab.benchmarks.ledger_grants import LEDGERS, cell
 
 Array = NDArray[np.float64]
 
@@ -171,7 +171,7 @@ def test_a_budget_that_protects_nobody_is_warned_of(place: str | Path, budget: G
 
 
 def test_the_table_of_typical_ledgers() -> None:
-    """Some cells of `python -m benchmarks ledger`: at least what basic and numerical composition grant, never less than before."""
+    """Some cells of `confide lab bench ledger`: at least what basic and numerical composition grant, never less than before."""
     cells = {
         (ApproxDP(1.0, 1e-6), "pure .1"): "3-10 S",
         (ApproxDP(4.0, 1e-5), "(1,1e-6)"): "1-4 S",

@@ -226,10 +226,10 @@ def refit(
     drawings = Drawings(report, plot, csv)
     check_places(drawings.places, {f"the table {path}": path for path in table})
     drawings.check(force=force)
-    from confide.faces import synthesis as synthetic_data
+    from confide.faces.synthesis import refit
 
     with session.doing("refit"):
-        result = synthetic_data.refit(table[0] if len(table) == 1 else list(table), formula)
+        result = refit(table[0] if len(table) == 1 else list(table), formula)
     show_result(session, result, alpha, drawings)
     session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
 

@@ -14,8 +14,8 @@ Source: Lin, Slavkovic, Bhoomireddy 2025 (arXiv 2510.16974), Algorithms 1 and 2,
 corrected: docs/errata.md.
 
 Interval: none is printed, and no table says "ok". The sandwich over K bins knows K scores and weights bins, not records: where a mean is
-curved, or a factor has few levels, it misses (benchmarks truth, rows of binagg). `sandwich` gives it for studies: Student t with K - p
-degrees of freedom; cov="hc3" (default) divides each score by one less its leverage, unequal residual variances allowed; cov="model"
+curved, or a factor has few levels, it misses (`confide lab bench truth`, rows of binagg). `sandwich` gives it for studies: Student t with K
+- p degrees of freedom; cov="hc3" (default) divides each score by one less its leverage, unequal residual variances allowed; cov="model"
 assumes equal ones. It is kept to compare with published work; `SSP2` has intervals.
 """
 

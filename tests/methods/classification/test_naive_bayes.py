@@ -7,8 +7,6 @@ from math import exp, log
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_classes import CLASSES
-from benchmarks.planted_kinds import Fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +18,8 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Total, seal
 from confide.testing import ZeroNoise, check_method, codes_of
 from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
+from confide_lab.benchmarks.planted.classes import CLASSES
+from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.experiments.eptr_bayes import measure, measure_intervals
 from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
 from confide_lab.methods.smooth_naive_bayes import smooth_sensitivity

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from benchmarks.coverage import consistent
 
 import confide as cf
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise
+from confide_lab.benchmarks.coverage import consistent
 
 SCHEMA = cf.Schema(
     {

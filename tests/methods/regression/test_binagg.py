@@ -165,7 +165,7 @@ def test_clipped_responses_raise_a_flag() -> None:
 
 @pytest.mark.long
 def test_coverage_and_accuracy() -> None:
-    from benchmarks.binagg import simulate
+    from confide_lab.benchmarks.binagg import simulate
 
     errors, hits, ok, _ = simulate(BinAgg("y ~ 0 + x0 + x1 + x2 + x3 + x4"), 300, 1000, 5, (0, 7), 17)
     assert errors.mean() <= 0.14 and ok == 1 and 0.93 <= hits.mean() <= 0.98

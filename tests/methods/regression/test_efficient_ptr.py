@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_eptr_ols import EPTR_OLS
-from benchmarks.planted_kinds import Fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -29,6 +27,8 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Gram
 from confide.schema import Practice
 from confide.testing import ZeroNoise, check_method
+from confide_lab.benchmarks.planted.eptr_ols import EPTR_OLS
+from confide_lab.benchmarks.planted.kinds import Fault
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 LEVEL = cf.GDP(3.0, 1e-3)

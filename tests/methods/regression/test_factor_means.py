@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.coverage import consistent, interval
-from benchmarks.factor_means import replicate
 from tests.simulated import simulated
 
 import confide as cf
@@ -21,6 +19,8 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Release, exact_cost
 from confide.regression import SSP2
 from confide.testing.practice import ZeroNoise
+from confide_lab.benchmarks.coverage import consistent, interval
+from confide_lab.benchmarks.factor_means import replicate
 
 SCHEMA = cf.Schema(
     {

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_kernel import KERNEL
-from benchmarks.planted_kinds import Fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -22,6 +20,8 @@ from confide.methods.curves.kernel_curve import KernelCurve
 from confide.methods.curves.kernel_reading import Smooth
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method
+from confide_lab.benchmarks.planted.kernel import KERNEL
+from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.experiments.eptr_kernel import curve, smoothed
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})

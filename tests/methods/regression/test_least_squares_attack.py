@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.truth_plain import line
 from numpy.typing import NDArray
 from scipy import stats
 from tests.simulated import simulated
@@ -23,6 +22,7 @@ import confide as cf
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Levels, Maxima, Sizes, Tail, score_edges
 from confide.regression import SSP2
 from confide.schema import Design, Practice
+from confide_lab.benchmarks.truth.plain import line
 
 Array = NDArray[np.float64]
 N, RUNS, SIZE = 2_000, 15, 50_000

@@ -9,7 +9,6 @@ from math import exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_logistic import LOGISTIC, evaluations
 from scipy import optimize, special, stats
 
 import confide as cf
@@ -23,6 +22,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import seal, threshold
 from confide.testing import check_method
 from confide.testing.practice import ZeroNoise
+from confide_lab.benchmarks.planted.logistic import LOGISTIC, evaluations
 
 SCHEMA = cf.Schema(
     {

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_kinds import Fault
-from benchmarks.planted_ops import OPS_FAULTS, PAIR, Certificates, one_dimension
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -24,6 +22,8 @@ from confide.protocol import Opaque, Question, leaves, seal
 from confide.testing import ZeroNoise, check_method
 from confide_lab.aggregates.posterior import LeverageRows, Odds, Posterior, chosen_penalty
 from confide_lab.aggregates.posterior_pair import largest_shift, posterior_delta
+from confide_lab.benchmarks.planted.kinds import Fault
+from confide_lab.benchmarks.planted.ops import OPS_FAULTS, PAIR, Certificates, one_dimension
 from confide_lab.methods.posterior_sampling import PosteriorSampling
 from confide_lab.published import generalized_ptr_ops as published
 
@@ -202,7 +202,7 @@ def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> No
 
 def test_the_sign_that_is_printed_is_caught_at_its_own_claim() -> None:
     """Algorithm 7 with (1, 1e-6): the runs of the whole release on one pair say epsilon above 4."""
-    from benchmarks.planted_ops import _Variant
+    from confide_lab.benchmarks.planted.ops import _Variant
 
     claim = cf.ApproxDP(1.0, 1e-6)
     g = np.random.default_rng(5)

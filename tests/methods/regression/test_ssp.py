@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from benchmarks.coverage import consistent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -22,6 +21,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Meter, leaves
 from confide.protocol.events import paths
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.benchmarks.coverage import consistent
 
 FORMULA = "y ~ a + b + c"
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "c": cf.Numeric(-1, 1), "y": cf.Numeric(-20, 30)})
@@ -416,7 +416,7 @@ def test_values_at_the_bounds_are_not_clipped(recenter: str | bool) -> None:
     assert counted == 5 * 2**20
 
 
-# coverage, small scale (full scale: benchmarks/acceptance.py) ------------------------------------------------------
+# coverage, small scale (full scale: confide_lab/benchmarks/acceptance.py) ------------------------------------------------------
 
 
 def _hits(method: cf.regression.SSP, frames: list[pd.DataFrame], truth: list[float], mu: float = 1.0) -> np.ndarray:

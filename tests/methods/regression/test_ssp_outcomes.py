@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from benchmarks.coverage import consistent
 from scipy import optimize
 from tests.simulated import simulated
 
@@ -23,6 +22,7 @@ from confide.protocol import leaves
 from confide.protocol.events import paths
 from confide.protocol.statistic import moved_squared
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.benchmarks.coverage import consistent
 
 SCHEMA = cf.Schema(
     {

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from benchmarks.coverage import consistent
 from tests.simulated import simulated
 
 import confide as cf
@@ -19,6 +18,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Either, leaves
 from confide.protocol.events import paths
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.benchmarks.coverage import consistent
 
 LOOSE = cf.Schema({"a": cf.Numeric(-20, 30), "b": cf.Numeric(0, 100), "k": cf.Integer(0, 1), "y": cf.Numeric(-20, 30)})
 FORMULA = "y ~ a + b + k"

@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.planted_kinds import Fault
-from benchmarks.planted_select import SELECT_FAULTS, moved_by_one
 from scipy import stats
 
 import confide as cf
@@ -25,6 +23,8 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Total, seal
 from confide.testing import check_method
 from confide.testing.practice import hostile_frames
+from confide_lab.benchmarks.planted.kinds import Fault
+from confide_lab.benchmarks.planted.select import SELECT_FAULTS, moved_by_one
 from confide_lab.methods import AdaSSP, GradientDescent, JohnsonLindenstrauss, OutputPerturbation, PosteriorSampling
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})

@@ -60,7 +60,8 @@ CERTAIN, _BEYOND_DOUBT = 3.0, 4.5
 # The fine edges are many, and little is lost beyond them: there the second is the least.
 _LIKELY, _SEEN = 1.6, 2.25
 _STEPS = ((_LIKELY, 1.0), (_SEEN, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
-# The least limit: noise of b in its own sds, and in typical sizes. (This and _BIAS: widths on the designs of benchmarks/least_squares.py.)
+# The least limit: noise of b in its own sds, and in typical sizes. (This and _BIAS: widths on the designs of
+# confide_lab/benchmarks/least_squares.py.)
 _LEAST_NOISE, _LEAST_SIZE = 0.4, 3.0
 # Nor do the outer edges begin before so many typical sizes: few scores of ordinary skewed errors are beyond, and what they lose is little.
 _OUTER_SIZE = 5.0

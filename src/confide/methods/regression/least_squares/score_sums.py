@@ -67,8 +67,8 @@ Array = NDArray[np.float64]
 
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
-# Shares of mu^2, chosen on seeds 1 to 3 of the designs of benchmarks/least_squares.py; each branch adds up to 1. (That of the tail, and
-# what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`.)
+# Shares of mu^2, chosen on seeds 1 to 3 of the designs of confide_lab/benchmarks/least_squares.py; each branch adds up to 1. (That of the
+# tail, and what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`.)
 COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8}
 _LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 30}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 32}

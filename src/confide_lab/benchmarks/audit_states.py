@@ -1,0 +1,137 @@
+"""What the audit says of every registered method, leaf by leaf, and of planted faults in opaque releases.
+
+    confide lab bench audit_states
+
+prints the tables of docs/audit.md. Draws of a sampled row: CONFIDE_STATE_RUNS (default 20,000); whole releases 1,000.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import confide as cf
+from confide import registry
+from confide.audit import Audit, audit
+from confide.audit.methods import usual_request
+from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
+from confide_lab.methods import AdaSSP
+
+RUNS = int(os.environ.get("CONFIDE_STATE_RUNS", "20000"))
+Row = dict[str, Any]
+
+_LINE = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
+_BINARY = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
+_COUNT = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 12)})
+_KINDS = cf.Schema({"k": cf.Categorical(["u", "v"]), "a": cf.Numeric(-1, 1)})
+_ONE = cf.Schema({"a": cf.Numeric(0, 1, steps=257, on_missing="midpoint")})
+
+_FORMULA: Row = {"formula": "y ~ a"}
+_CLASSES: Row = {"formula": "k ~ a"}
+#: label -> (name, parameters, schema); a method of several ways stands here once for each that has other leaves
+CASES: dict[str, tuple[str, Row, cf.Schema]] = {
+    **{
+        name: (name, _FORMULA, _LINE)
+        for name in (
+            "adaops", "adassp", "analyze_gauss", "binagg", "efficient_ptr", "functional_mechanism", "kernel_curve",
+            "output_perturbation", "posterior_sampling", "ssp", "ssp2", "wavelet",
+        )
+    },
+    **{name: (name, _CLASSES, _KINDS) for name in ("class_sums", "naive_bayes", "smooth_naive_bayes")},
+    "binagg, private tree": ("binagg", {**_FORMULA, "tree": "privtree", "depth": 4}, _LINE),
+    "boosted_adassp": ("boosted_adassp", {**_FORMULA, "rounds": 3}, _LINE),
+    "efficient_ptr_bayes": ("efficient_ptr_bayes", {**_CLASSES, "least": 10}, _KINDS),
+    "efficient_ptr_kernel": (
+        "efficient_ptr_kernel", {**_FORMULA, "points": (0.0,), "bandwidth": 0.5, "least": 10.0}, _LINE,
+    ),
+    "gradient_descent": ("gradient_descent", _FORMULA, _LINE),
+    "johnson_lindenstrauss": ("johnson_lindenstrauss", {**_FORMULA, "rows": 200}, _LINE),
+    "logistic": ("logistic", _FORMULA, _BINARY),
+    "logistic, objective": ("logistic", {**_FORMULA, "mechanism": "objective"}, _BINARY),
+    "logistic, ptr": ("logistic", {**_FORMULA, "mechanism": "ptr"}, _BINARY),
+    "logistic, probit": ("logistic", {**_FORMULA, "link": "probit"}, _BINARY),
+    "poisson": ("poisson", _FORMULA, _COUNT),
+    "quantile": ("quantile", {"column": "a"}, _ONE),
+    "safe_release": (
+        "safe_release", {"bound": OrderStatistic(21, 0.0, 1.0, alpha=0.05), "gamma_plan": 8.0}, _ONE,
+    ),
+    "safe_release, exact": (
+        "safe_release", {"bound": OrderStatistic(21, 0.0, 1.0, alpha=0.05), "gamma_plan": 8, "mode": "exact"}, _ONE,
+    ),
+    "select": (
+        "select",
+        {"candidates": [AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2)], "runs": 2.0},
+        _LINE,
+    ),
+    "synthetic_table": ("synthetic_table", {**_FORMULA, "cells": 8}, _LINE),
+}  # fmt: skip
+
+
+def methods(wanted: Sequence[str] = ()) -> list[Row]:
+    """One audit for each, under its first relation: no spend may be violated."""
+    missing = set(registry.known()) - {name for name, _, _ in CASES.values()}
+    rows: list[Row] = [{"check": f"every registered method is audited ({len(CASES)} cases)", "passed": not missing}]
+    print(
+        "\n| method | level | holds | untested, with the reason | seconds |\n| --- | --- | --- | --- | --- |",
+        flush=True,
+    )
+    for label in sorted(wanted or CASES):
+        name, parameters, schema = CASES[label]
+        method = registry.make(name, **parameters)
+        start = time.perf_counter()
+        found = audit(method, schema, relation=method.relations[0], runs=RUNS, seed=1)
+        spent = time.perf_counter() - start
+        _line(label, str(usual_request(method, schema)).replace(", relation open", ""), found, spent)
+        rows.append(
+            {
+                "check": f"audit of {label}: {found.verdict}",
+                "states": [state.to_dict() for state in found.states],
+                "seconds": round(spent, 1),
+                "passed": found.verdict != "violated",
+            }
+        )
+    return rows
+
+
+def _line(label: str, level: str, found: Audit, seconds: float) -> None:
+    short = {state: state.spend.split(" ", 1)[-1] for state in found.states}
+    holds = ", ".join(short[state] for state in found.states if state.verdict == "holds") or "-"
+    rest = "; ".join(
+        f"**{short[state]}**: {'VIOLATED ' if state.verdict == 'violated' else ''}{state.reason.split('; ')[0]}"
+        for state in found.states
+        if state.verdict != "holds"
+    )
+    print(f"| {label} | {level} | {holds} | {rest or '-'} | {seconds:.0f} |", flush=True)
+
+
+def faults() -> list[Row]:
+    """Each planted fault of an opaque release must be violated, its clean twin must not."""
+    rows: list[Row] = []
+    print(
+        "\n| fault | what is wrong | verdict | refuted by | clean twin |\n| --- | --- | --- | --- | --- |", flush=True
+    )
+    for fault in OPAQUE_FAULTS:
+        wrong, clean = fault.caught(10**6), fault.passed(10**6)
+        by = ", ".join(dict.fromkeys(one.attack for one in wrong.violated)) or "-"
+        print(f"| {fault.name} | {fault.what} | {wrong.verdict} | {by} | {clean.verdict} |", flush=True)
+        rows.append(
+            {
+                "check": f"planted fault: {fault.name}",
+                "value": wrong.verdict,
+                "clean": clean.verdict,
+                "passed": wrong.verdict == "violated" and clean.verdict != "violated",
+            }
+        )
+    return rows
+
+
+def run() -> list[Row]:
+    return [*faults(), *methods()]
+
+
+if __name__ == "__main__":
+    methods(sys.argv[1:])

