@@ -1,0 +1,233 @@
+"""The distribution of a numeric column, by group: quantiles, its distribution function with a band, box plots, from one release.
+
+Guarantee: mu-GDP, add-remove or substitute. One Gaussian release of K h for each group, h the numbers of records in public bins and K the
+integer strategy of `confide.aggregates.cells.cumulative`, where the sensitivity is proved: groups are disjoint, so that any number of
+them costs what one does. Everything else is computed from it and costs nothing.
+Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
+sample of (sampling and privacy noise), or of these very records (noise alone). Intervals of quantiles are whole bins, and hold for any
+distribution, atoms included (`distribution_reading`). Quantiles in a GDP ledger are a quarter as long as those of the exponential
+mechanism (`Quantile`) at the same charge. Sources: McKenna, Miklau, Hay, Machanavajjhala 2018 for counts by least squares; Fichtenberger,
+Henzinger, Upadhyay 2023 for the square root; Cornish, Fisher 1938; Kolmogorov 1933.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from confide.aggregates.cells.cumulative import BinTotals, Bins, CumulativeRows, strategy
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tables.distribution_reading import Group
+from confide.methods.tables.distribution_result import DistributionResult
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.result import READINGS
+from confide.protocol import Method, Plan, Question, Release, Statistic
+from confide.schema import Practice, Schema
+from confide.schema.formula import cut
+
+__all__ = ["Distribution", "DistributionAbout"]
+
+Array = NDArray[np.float64]
+
+_QUARTILES = (0.25, 0.5, 0.75)
+# Numbers that one release may hold.
+_MOST_NUMBERS = 1 << 22
+_Z = float(special.ndtri(0.975))
+
+
+@dataclass(frozen=True)
+class DistributionAbout:
+    """What a distribution is asked of: the groups, the measure, the bins, as the record map of the strategy."""
+
+    layout: Layout
+    rows: CumulativeRows
+
+    @property
+    def groups(self) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        """(name, attributes, cell) of each row of the table: all records first, then each shown group."""
+        crossing = self.layout.crossing
+        found = []
+        for axes in self.layout.shown:
+            titles = [crossing.attributes[axis].name for axis in axes]
+            for cell, labels in enumerate(crossing.labels(axes)):
+                name = ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
+                found.append((name, axes, cell))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Distribution(Method):
+    """Quantiles and the distribution function of a numeric column, by group, from one Gaussian release of cumulative counts.
+
+    formula: "income", "income ~ sex", "log(income) ~ sex:cut(age, 18, 65)", groups as in tables (`a * b` with the groups of a and b
+    alone); bins: how many even ones (2 to 1,024), or public edges; an integer column has whole values in its bins. quantiles: those that
+    the table shows; any other one is read off the same release, by `result.quantile(...)`. term_bounds: of derived terms.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
+    >>> data = cf.read(schema.sample(5_000, seed=1), schema)
+    >>> release = cf.release(Distribution("income ~ sex"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> frame = cf.infer(release).quantile(0.9)
+    >>> frame.index.tolist(), bool((frame.low < frame.estimate).all())
+    (['0.9', 'sex=F, 0.9', 'sex=M, 0.9'], True)
+    """
+
+    formula: str
+    bins: int | Sequence[float] = 256
+    quantiles: float | Sequence[float] = _QUARTILES
+    term_bounds: Mapping[str, Any] | None = None
+
+    name: ClassVar[str] = "distribution"
+    family: ClassVar[str] = "tables"
+    source: ClassVar[str] = "cumulative counts by the square-root strategy from both ends, least squares; Dong, Roth, Su 2022"
+    intervals: ClassVar[str] = "quantiles of the clipped column, any distribution, at finite n; sampling and privacy noise"
+    asks: ClassVar[tuple[str, ...]] = ("quantiles", "covers")
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.formula, str) or not self.formula.strip():
+            raise PlanError(f'a distribution is of a column, got {self.formula!r}; write Distribution("income ~ sex")')
+        if not isinstance(self.bins, int):
+            try:
+                object.__setattr__(self, "bins", tuple(float(edge) for edge in self.bins))
+            except (TypeError, ValueError):
+                raise PlanError(
+                    f"bins must be a number of bins or a list of public edges, got {self.bins!r}; write bins=256"
+                ) from None
+        object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
+
+    # plan -------------------------------------------------------------------------------------------------------------
+
+    def about(self, schema: Any) -> DistributionAbout:
+        """The groups, the measure and its bins; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
+        formula = self.formula if _has_sides(self.formula) else f"{self.formula} ~ 1"
+        layout = Layout.of(formula, schema, term_bounds=self.term_bounds)
+        if len(layout.measures) != 1:
+            raise PlanError(
+                f"a distribution is of one column, {cut(self.formula)!r} names {len(layout.measures)}; plan one for each, as in "
+                f'Distribution("{layout.measures[0].name} ~ ...")'
+            )
+        if len(layout.maximal) != 1:
+            raise PlanError(
+                f'{cut(self.formula)!r} asks for groups that do not partition the records; write "a:b" or "a * b", or plan one for each'
+            )
+        measure = layout.measures[0]
+        rows = CumulativeRows(layout.crossing, layout.maximal[0], measure, Bins.of(measure, self.bins))  # type: ignore[arg-type]
+        if rows.width > _MOST_NUMBERS:
+            most = _MOST_NUMBERS // 3 // rows.cells
+            raise PlanError(
+                f"{rows.cells:,} groups of {rows.bins.size:,} bins are {rows.width:,} numbers, at most {_MOST_NUMBERS:,} are released; "
+                f"write bins={most}" + ("" if most > 1 else " after crossing fewer columns")
+            )
+        return DistributionAbout(layout, rows)
+
+    def statistics(self, about: DistributionAbout, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
+        """The strategy's integers of every group."""
+        return {"cumulative": (BinTotals(about.rows), Fraction(1))}
+
+    def facts(self, about: DistributionAbout) -> Mapping[str, Any]:
+        """Target and covers."""
+        by = about.layout.crossing.title(about.rows.axes)
+        groups = "" if by == "total" else f" by {by}"
+        return {
+            "target": f"distribution of {about.rows.measure.name}{groups}, clipped to its declared bounds",
+            "covers": "quantiles and distribution function, in whole bins; independent records, any distribution; sampling of records and "
+            "privacy noise, or privacy noise alone where these very records are asked about",
+        }
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """One Gaussian release; with n, a note says how far intervals will reach."""
+        made = super().plan(schema, privacy, n=n, public=public)
+        if not n:
+            return made
+        bins = self.about(schema).rows.bins.size
+        unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
+        reached = []
+        for q in checked_quantiles(self.quantiles):
+            middle = float(strategy(bins).centred(q)[min(int(q * bins), bins - 1)])
+            half = _Z * sqrt(n * q * (1 - q) + unit * middle) / n
+            reached.append(f"{q:g} from {max(q - half, 0):.3g} to {min(q + half, 1):.3g}")
+        said = f"with {n:,} records in a group the intervals reach about as far as these of its quantiles, and a bin: {', '.join(reached)}"
+        return replace(made, notes=(*made.notes, said))
+
+    # infer ------------------------------------------------------------------------------------------------------------
+
+    def table(self, release: Release, about: DistributionAbout, question: Question) -> DistributionResult:
+        """Quantiles of each group. question: `quantiles` in place of the plan's, `covers` "population" (the default) or "dataset"."""
+        covers = question.covers or "population"
+        if covers not in READINGS:
+            raise PlanError(f"covers must be 'population' or 'dataset', got {covers!r}; write Question(covers='population')")
+        shown = self.quantiles if question.quantiles is None else question.quantiles
+        return DistributionResult.read(release, tuple(_groups(release, about, covers)), checked_quantiles(shown), covers)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The quantiles of the clipped column: the least value that a share of at least q of a group's records does not exceed."""
+        practice = Practice.checked(frame)
+        about = self.about(practice.schema)
+        rows, layout = about.rows, about.layout
+        codes = np.stack([practice.codes[name] for name in rows.columns])
+        place, _ = rows.placed(codes)
+        at = {name: row for row, name in enumerate(rows.columns)}
+        coded, _ = rows.measure.design.codes(codes[[at[name] for name in rows.measure.columns]])
+        values = rows.measure.term.grid.decode(coded[-1])
+        found = {}
+        q = checked_quantiles(self.quantiles)
+        for name, axes, cell in about.groups:
+            own = layout.crossing.places(codes[: len(layout.crossing.columns)], axes) == cell
+            own &= place < rows.cells
+            if not own.any():
+                raise PlanError(f"no practice record is in the group {name or 'of all records'!r}; give more records")
+            quantiles = np.quantile(values[own], q, method="inverted_cdf")
+            found |= {_row_name(name, one): float(value) for one, value in zip(q, quantiles, strict=True)}
+        return found
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """A record at either end: no columns of the strategy are farther apart by much."""
+        if isinstance(schema, Schema):
+            measure = self.about(schema).rows.measure
+            for name in measure.columns:
+                column = schema[name]
+                yield {name: getattr(column, "low", None)}, {name: getattr(column, "high", None)}
+
+
+def checked_quantiles(q: Any) -> tuple[float, ...]:
+    """Probabilities strictly between 0 and 1, as a tuple; `PlanError` otherwise."""
+    try:
+        given = tuple(float(one) for one in (q if isinstance(q, (tuple, list, np.ndarray)) else (q,)))
+    except (TypeError, ValueError):
+        given = ()
+    if not given or not all(0 < one < 1 for one in given):
+        raise PlanError(f"quantiles must be numbers strictly between 0 and 1, got {q!r}; write (0.25, 0.5, 0.75)")
+    return given
+
+
+def _has_sides(formula: str) -> bool:
+    """Whether a formula says what the groups are."""
+    return "~" in "".join(formula.split("`")[::2])
+
+
+def _row_name(group: str, q: float) -> str:
+    return f"{group}, {q:g}" if group else f"{q:g}"
+
+
+def _groups(release: Release, about: DistributionAbout, covers: str) -> Iterable[Group]:
+    """Least squares in each cell, and sums over cells for the groups that are margins."""
+    rows = about.rows
+    noisy, own = release["cumulative"], strategy(rows.bins.size)
+    values = noisy.decode().reshape(rows.block, rows.cells).T
+    counts = own.counts(values).reshape(*about.layout.crossing.shape(rows.axes), rows.bins.size)
+    unit = noisy.variance / 4.0**20
+    for name, axes, cell in about.groups:
+        left_out = tuple(k for k, axis in enumerate(rows.axes) if axis not in axes)
+        margin = counts.sum(axis=left_out).reshape(-1, rows.bins.size)
+        summed = rows.cells // len(margin)
+        yield Group(name, margin[cell], unit * summed, rows.bins, own, 0.0 if covers == "dataset" else 1.0)
