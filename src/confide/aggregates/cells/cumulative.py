@@ -192,8 +192,8 @@ class Strategy:
         return float(self.upto[-1])
 
     def counts(self, values: Array) -> Array:
-        """Least squares: counts (..., m) from released numbers (..., 3 m) in units of 2^-20."""
-        return np.asarray(values @ self.table @ self.covariance) / 2.0**BITS
+        """Least squares: counts (..., m) from released numbers (..., 3 m), in the integers that they are released in."""
+        return np.asarray((values / 4.0**BITS) @ self.table @ self.covariance)
 
     def centred(self, q: float | Array) -> Array:
         """Variances of "up to each edge" less q times all, (m + 1,), or (m,) for one q for each upper edge."""

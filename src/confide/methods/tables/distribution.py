@@ -28,7 +28,7 @@ from confide.guarantees import Guarantee
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.distribution_result import DistributionResult
 from confide.methods.tables.layout import Layout
-from confide.methods.tables.result import READINGS
+from confide.methods.tables.result import checked_reading
 from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.schema import Practice, Schema
 from confide.schema.formula import cut
@@ -69,7 +69,8 @@ class Distribution(Method):
 
     formula: "income", "income ~ sex", "log(income) ~ sex:cut(age, 18, 65)", groups as in tables (`a * b` with the groups of a and b
     alone); bins: how many even ones (2 to 1,024), or public edges; an integer column has whole values in its bins. quantiles: those that
-    the table shows; any other one is read off the same release, by `result.quantile(...)`. term_bounds: of derived terms.
+    the table shows; any other one is read off the same release, by `result.quantile(...)`. covers: "population", of which the records are a
+    sample, or "dataset", these very records; either is read off one release, by a question. term_bounds: of derived terms.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
@@ -83,6 +84,7 @@ class Distribution(Method):
     formula: str
     bins: int | Sequence[float] = 256
     quantiles: float | Sequence[float] = _QUARTILES
+    covers: str = "population"
     term_bounds: Mapping[str, Any] | None = None
 
     name: ClassVar[str] = "distribution"
@@ -101,6 +103,7 @@ class Distribution(Method):
                 raise PlanError(
                     f"bins must be a number of bins or a list of public edges, got {self.bins!r}; write bins=256"
                 ) from None
+        checked_reading(self.covers, "distribution")
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
 
     # plan -------------------------------------------------------------------------------------------------------------
@@ -163,9 +166,7 @@ class Distribution(Method):
 
     def table(self, release: Release, about: DistributionAbout, question: Question) -> DistributionResult:
         """Quantiles of each group. question: `quantiles` in place of the plan's, `covers` "population" (the default) or "dataset"."""
-        covers = question.covers or "population"
-        if covers not in READINGS:
-            raise PlanError(f"covers must be 'population' or 'dataset', got {covers!r}; write Question(covers='population')")
+        covers = checked_reading(question.covers or self.covers, "distribution")
         shown = self.quantiles if question.quantiles is None else question.quantiles
         return DistributionResult.read(release, tuple(_groups(release, about, covers)), checked_quantiles(shown), covers)
 

@@ -89,13 +89,13 @@ class DistributionResult(BaseResult):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, low, high, flag; one row for each quantile of each group."""
         found = [group.quantiles(np.array(self.q), alpha) for group in self.groups]
-        low, high = level_heads(alpha)
+        (low, high), marks = level_heads(alpha), self._marks(self.q)
         return (
             Column("name", self.names, "name", head=self.rows_are),
             Column("estimate", np.concatenate([one.estimates for one in found])),
             Column("low", np.concatenate([one.low for one in found]), "interval", head=low),
             Column("high", np.concatenate([one.high for one in found]), "interval", head=high),
-            Column("flag", self._marks(self.q), "text"),
+            Column("flag", marks, "text", printed=any(marks)),
         )
 
     def _marks(self, q: Sequence[float]) -> list[str]:
