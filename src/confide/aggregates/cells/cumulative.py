@@ -113,7 +113,7 @@ def _even(measure: Measure, bins: int) -> Bins:
             edges = (*(term.low + own * start for start in starts), term.high + own)
             return Bins(starts, edges, own)
     width = term.high - term.low
-    edges = tuple(term.low + width * k / bins for k in range(bins)) + (term.high,)
+    edges = (*(term.low + width * k / bins for k in range(bins)), term.high)
     return Bins(tuple(-(-k * (term.steps - 1) // bins) for k in range(bins)), edges, 0.0)
 
 
@@ -134,9 +134,13 @@ def _between(measure: Measure, edges: Any) -> Bins:
     scale = Fraction(term.steps - 1) / (Fraction(term.high) - Fraction(term.low))
     starts = (0, *(ceil((Fraction(edge) - Fraction(term.low)) * scale) for edge in inner))
     if len(starts) < 2 or len(set(starts)) < len(starts):
-        raise PlanError(f"bins needs edges inside the bounds of {measure.name!r}, further apart than a step of its grid; {example}")
+        raise PlanError(
+            f"bins needs edges inside the bounds of {measure.name!r}, further apart than a step of its grid; {example}"
+        )
     if len(starts) > MOST_BINS:
-        raise PlanError(f"at most {MOST_BINS} bins are released, got {len(starts)}; give fewer edges or bins={MOST_BINS}")
+        raise PlanError(
+            f"at most {MOST_BINS} bins are released, got {len(starts)}; give fewer edges or bins={MOST_BINS}"
+        )
     step = _step(measure)
     if not step:
         return Bins(starts, (term.low, *inner, term.high), 0.0)
@@ -161,8 +165,8 @@ class Strategy:
 
     >>> own = strategy(64)
     >>> variances = own.centred(np.arange(1, 65) / 64) * own.longest / 4.0**20
-    >>> round(variances[:-1].mean(), 2), round(variances.max(), 2)
-    (3.85, 4.38)
+    >>> [round(float(v), 2) for v in (variances[:-1].mean(), variances.max())]
+    [3.85, 4.38]
     """
 
     table: Whole
@@ -222,7 +226,7 @@ def strategy(bins: int) -> Strategy:
 
 @dataclass(frozen=True)
 class BinRows(CellRows):
-    """One record as the column of a public table that stands for its bin, in the numbers of its cell; a record without a value is in none."""
+    """One record as the column of a public table for its bin, in the numbers of its cell; without a value it is in none."""
 
     measure: Measure
     bins: Bins

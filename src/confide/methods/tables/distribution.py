@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates.cells.cumulative import BinTotals, Bins, CumulativeRows, strategy
+from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, strategy
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.distribution_reading import Group
@@ -89,8 +89,12 @@ class Distribution(Method):
 
     name: ClassVar[str] = "distribution"
     family: ClassVar[str] = "tables"
-    source: ClassVar[str] = "cumulative counts by the square-root strategy from both ends, least squares; Dong, Roth, Su 2022"
-    intervals: ClassVar[str] = "quantiles of the clipped column, any distribution, at finite n; sampling and privacy noise"
+    source: ClassVar[str] = (
+        "cumulative counts by the square-root strategy from both ends, least squares; Dong, Roth, Su 2022"
+    )
+    intervals: ClassVar[str] = (
+        "quantiles of the clipped column, any distribution, at finite n; sampling and privacy noise"
+    )
     asks: ClassVar[tuple[str, ...]] = ("quantiles", "covers")
 
     def __post_init__(self) -> None:
@@ -122,7 +126,7 @@ class Distribution(Method):
                 f'{cut(self.formula)!r} asks for groups that do not partition the records; write "a:b" or "a * b", or plan one for each'
             )
         measure = layout.measures[0]
-        rows = CumulativeRows(layout.crossing, layout.maximal[0], measure, Bins.of(measure, self.bins))  # type: ignore[arg-type]
+        rows = CumulativeRows(layout.crossing, layout.maximal[0], measure, Bins.of(measure, self.bins))
         if rows.width > _MOST_NUMBERS:
             most = _MOST_NUMBERS // 3 // rows.cells
             raise PlanError(
@@ -168,7 +172,9 @@ class Distribution(Method):
         """Quantiles of each group. question: `quantiles` in place of the plan's, `covers` "population" (the default) or "dataset"."""
         covers = checked_reading(question.covers or self.covers, "distribution")
         shown = self.quantiles if question.quantiles is None else question.quantiles
-        return DistributionResult.read(release, tuple(_groups(release, about, covers)), checked_quantiles(shown), covers)
+        return DistributionResult.read(
+            release, tuple(_groups(release, about, covers)), checked_quantiles(shown), covers
+        )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of a group's records does not exceed."""
@@ -180,7 +186,7 @@ class Distribution(Method):
         at = {name: row for row, name in enumerate(rows.columns)}
         coded, _ = rows.measure.design.codes(codes[[at[name] for name in rows.measure.columns]])
         values = rows.measure.term.grid.decode(coded[-1])
-        found = {}
+        found: dict[str, float] = {}
         q = checked_quantiles(self.quantiles)
         for name, axes, cell in about.groups:
             own = layout.crossing.places(codes[: len(layout.crossing.columns)], axes) == cell

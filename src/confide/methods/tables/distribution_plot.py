@@ -67,7 +67,9 @@ def density(result: DistributionResult, ax: Axes, alpha: float) -> None:
         edges, size = np.append(frame["left"], frame["right"].iloc[-1]), max(group.size, 1.0)
         ax.stairs(frame["density"], edges, color=colour, label=clean(group.name) or None)
         middle, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-        ax.vlines(middle, frame["low"] / size / width, frame["high"] / size / width, color=colour, alpha=0.5, linewidth=1)
+        ax.vlines(
+            middle, frame["low"] / size / width, frame["high"] / size / width, color=colour, alpha=0.5, linewidth=1
+        )
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("share of records, for one unit")
     _label(ax, result)

@@ -197,7 +197,9 @@ class Group:
         z, unit = float(-special.ndtri(alpha / 2)), self.unit
         base = np.full(self.bins.size, max(self.size, 0.0))
         upto, both = unit * self.strategy.upto[1:], unit * self.strategy.with_all[1:]
-        low, high = share_interval(self.sums[1:], base, upto, np.full_like(base, unit * self.strategy.total), both, z, self.part)
+        low, high = share_interval(
+            self.sums[1:], base, upto, np.full_like(base, unit * self.strategy.total), both, z, self.part
+        )
         f = self.distribution
         variance = self.part * max(self.size, 0.0) * f * (1 - f) + unit * self.strategy.centred(f)
         se = np.sqrt(np.maximum(variance, 0.0)) / max(self.size, 1.0)

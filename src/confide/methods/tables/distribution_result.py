@@ -157,8 +157,11 @@ class DistributionResult(BaseResult):
         qs = np.array(checked_quantiles(q))
         parts = [self.group(name).quantiles(qs, check_alpha(alpha)) for name in (one, other)]
         if one == other or "" in (self.group(one).name, self.group(other).name):
-            raise PlanError("a difference is between two groups that have no records in common; name two cells of the crossing")
-        found = difference(*((part.estimates, part.low, part.high) for part in parts))
+            raise PlanError(
+                "a difference is between two groups that have no records in common; name two cells of the crossing"
+            )
+        first, second = ((part.estimates, part.low, part.high) for part in parts)
+        found = difference(first, second)
         return _frame(np.stack(found, axis=1), [f"{value:g}" for value in qs], ("estimate", "low", "high"))
 
     def letter_values(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -232,7 +235,7 @@ class DistributionResult(BaseResult):
     def plot(  # type: ignore[override]
         self, kind: str | None = None, ax: Axes | None = None, *, alpha: float | None = None
     ) -> Axes:
-        """A picture; returns the Axes. kind: "box" (quartiles with intervals, 5 % and 95 % whiskers), "cdf" (steps with the band), "density"."""
+        """A picture; returns the Axes. kind: "box" (quartiles, whiskers at 5 % and 95 %), "cdf" (steps with the band), "density"."""
         from confide.results.plot import drawn
 
         if kind is not None and kind not in _DRAWINGS:
