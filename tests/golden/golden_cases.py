@@ -81,6 +81,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "posterior_sampling": (PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
     "adaops ridge": (AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "posterior_sampling ridge": (PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
+    "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
     "quantile": (Quantile("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "safe_release": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), gamma_plan=30),

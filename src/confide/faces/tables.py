@@ -1,4 +1,4 @@
-"""`cf.tables`: what an office asks first, in one call each: counts, shares, means and totals over any crossing, with intervals.
+"""`cf.tables`: what an office asks first, in one call each: counts, shares, means, totals and distributions over any crossing.
 
 A lower-case name is the call (plan, release, infer), a class the method behind it, for those who plan, release and infer apart.
 """
@@ -7,15 +7,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from confide.faces.distribution import distribution
 from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
+from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
 from confide.methods.tables.result import checked_reading
 from confide.protocol import Noise, Source
 
-__all__ = ["Counts", "Means", "Shares", "Totals", "counts", "means", "shares", "totals"]
+__all__ = [
+    "Counts",
+    "Distribution",
+    "Means",
+    "Shares",
+    "Totals",
+    "counts",
+    "distribution",
+    "means",
+    "shares",
+    "totals",
+]
 
 _EXAMPLE = '"region * smoker", data, covers="population", privacy=cf.GDP(1.0), ledger=None'
 
