@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates import WeightedRows
+from confide.aggregates.linear_rows import LinearRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -172,9 +172,9 @@ class JohnsonLindenstrauss(Method):
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
-    def _map(self, design: Design) -> WeightedRows:
+    def _map(self, design: Design) -> LinearRows:
         cap = 1 + len(design.terms) / 3
-        return WeightedRows(design, cap, (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR))
+        return LinearRows(design, cap, (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR))
 
     # release --------------------------------------------------------------------------------------------------------
 

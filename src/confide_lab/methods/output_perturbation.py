@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates import WeightedRows
 from confide.aggregates.corners import corner_pairs
+from confide.aggregates.linear_rows import LinearRows
 from confide.aggregates.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
@@ -136,7 +136,7 @@ class OutputPerturbation(Method):
         cap = 1 + len(design.terms) / 3
         reach = sqrt(self.radius**2 + float(start @ start))
         # the g2 at which the bound on a gradient is attained at |u|^2 = cap and |t| = 1
-        rows = WeightedRows(design, cap, cap / (2 * reach * sqrt(cap) + 1))
+        rows = LinearRows(design, cap, cap / (2 * reach * sqrt(cap) + 1))
         return BallMinimiser(
             rows,
             float(self.radius),
