@@ -225,6 +225,14 @@ class CodedRows(DesignRows):
 class IndicatorRows(DesignRows):
     """What maps of one record to 0 or 1 share."""
 
-    width: ClassVar[int] = 1
-    l1: ClassVar[int] = 1
-    l2_squared: ClassVar[int] = 1
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def l1(self) -> int:
+        return 1
+
+    @property
+    def l2_squared(self) -> int:
+        return 1
