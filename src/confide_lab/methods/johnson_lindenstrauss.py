@@ -41,6 +41,7 @@ from confide.aggregates.linear_rows import LinearRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of
 from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
@@ -130,7 +131,7 @@ class JohnsonLindenstrauss(Method):
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 2 <= self.rows <= 1_000_000:
+        if not is_whole(self.rows, 2, 1_000_000):
             raise PlanError(
                 f"rows must be a whole number from 2 to 1,000,000, got {self.rows!r}; 10,000 is the default"
             )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from confide.aggregates.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
@@ -91,7 +92,7 @@ class OutputPerturbation(Method):
         for name, value, largest in (("radius", self.radius, 1e3), ("penalty", self.penalty, 1e12)):
             if value is None and name == "penalty":
                 continue
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            number = is_finite(value)
             if not (number and 1e-3 <= float(value or 0) <= largest):
                 raise PlanError(
                     f"{name} must be a number from 0.001 to {largest:g}, got {value!r}; leave it out for the default"

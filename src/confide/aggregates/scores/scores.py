@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.rows import Box, CodedRows, Codes, leverage, residual, round_within, scaled, steps
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import pack
 from confide.schema import Design
@@ -111,7 +112,7 @@ def plan_descent(
     share: of the allowance, for the whole descent, exactly; clip: bound on the length of a score, in scaled units. Every statistic is the
     map at theta = 0: its bound holds wherever the step will be taken. Raises `PlanError` for a clip or a number that cannot work.
     """
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or not 1 <= iterations <= 1000:
+    if not is_whole(iterations, 1, 1000):
         raise PlanError(
             f"iterations must be a whole number from 1 to 1000, got {iterations!r}; each one is a pass over the data; 30 is the default"
         )

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, inf, isfinite, log
+from math import ceil, floor, inf, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from confide._lazy import later
 from confide.aggregates.cells.histogram import Histogram
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
@@ -326,7 +327,7 @@ class Quantile(Method):
 
 
 def _inside(x: object) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) and 0 < x < 1
+    return is_finite(x) and 0 < x < 1
 
 
 def _names(q: float) -> tuple[str, str, str]:

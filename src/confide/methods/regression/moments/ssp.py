@@ -36,6 +36,7 @@ from confide.aggregates.rows import Box
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_number
 from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.moments.leverage import REACH, chosen_cap, largest, margin, residual_limit
 from confide.methods.regression.moments.shared_moments import Layout
@@ -97,7 +98,7 @@ class SSP(Method):
         if self.cov not in ("robust", "classical"):
             raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
         cap = self.leverage_cap
-        if cap is not None and not (isinstance(cap, (int, float)) and not isinstance(cap, bool) and cap >= 1):
+        if cap is not None and not (is_number(cap) and cap >= 1):
             raise PlanError(
                 f"leverage_cap must be a number of at least 1, got {cap!r}; leave it out for the least-squares line"
             )
