@@ -10,6 +10,7 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.fisher_rows import (
     CROSS,
@@ -21,7 +22,6 @@ from confide.aggregates.scores.fisher_rows import (
     InformationIndices,
     SumAndExcess,
 )
-from confide.aggregates.scores.score_rows import SizeCells
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.protocol import Gram, Total, moved_squared
@@ -60,7 +60,7 @@ def maps_of(frame: Frame, generator: np.random.Generator) -> dict[str, Any]:
     return {
         "scores and information": FisherSum(FisherRows(DESIGN).at(*own)),
         "meat": Gram(FisherScores(DESIGN).at(*own)),
-        "cells": SizeCells(InformationIndices(DESIGN).at(*own)),
+        "cells": Histogram(InformationIndices(DESIGN).at(*own)),
         "excess": Total(Excess(DESIGN).at(*own), nonnegative=True),
     }
 

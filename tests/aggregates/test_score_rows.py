@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import confide as cf
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.score_rows import (
     SCORE_CELLS,
     Coordinates,
     LimitedFeatures,
     LimitedScores,
-    SizeCells,
     SizeIndices,
     SquareOf,
 )
@@ -60,8 +60,8 @@ def maps_of(frame: Frame, generator: np.random.Generator) -> dict[str, Any]:
         "cross": Total(LimitedScores(SCORE_DESIGN).at(frame, limit)),
         "meat": Gram(LimitedScores(SCORE_DESIGN).at(frame, limit)),
         "square": Total(SquareOf(SCORE_DESIGN).at(frame, limit), nonnegative=True),
-        "tail": SizeCells(SizeIndices(SCORE_DESIGN, scores=True).at(frame, edges)),
-        "leverage": SizeCells(SizeIndices(SCORE_DESIGN, scores=False).at(frame, edges)),
+        "tail": Histogram(SizeIndices(SCORE_DESIGN, scores=True).at(frame, edges)),
+        "leverage": Histogram(SizeIndices(SCORE_DESIGN, scores=False).at(frame, edges)),
     }
 
 

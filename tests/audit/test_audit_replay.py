@@ -70,8 +70,7 @@ def test_the_difference_is_the_one_of_the_exact_integers(cov: str, recenter: Any
 @pytest.mark.parametrize(("recenter", "n", "branch"), WAYS)
 def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: int, branch: str) -> None:
     """The meat's integers at the line of the transcript: exactly what a map at that line gives for the record."""
-    from confide.aggregates import ResidualRows
-    from confide.aggregates.outcome_rows import OutcomeResiduals
+    from confide.aggregates import LinearRows
 
     method, frame = SSP("y ~ a", recenter=recenter), XY.sample(n, 2)
     plan = cf.plan(method, XY, cf.GDP(1.0))
@@ -79,7 +78,7 @@ def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: in
     first = run(method, cf.read(frame, XY), plan, ReplayNoise(3))
     assert first.release is not None
     rows, theta = plan.statistic(f"{branch}meat").map, first.release.public["theta"]
-    assert isinstance(rows, OutcomeResiduals if recenter else ResidualRows)
+    assert isinstance(rows, LinearRows) and rows.residual == 0 and rows.recentred == (recenter == "auto")
     limit = float(first.release.public["limits"][0])
     (meat,) = cf.read(frame.iloc[:1], XY).aggregate(
         _layout(method, first.release).meat(0, theta, _box(first.release), limit)

@@ -24,6 +24,7 @@ from confide.advice.expectation import Advice, Expectation, mean_ratio, ranked
 from confide.advice.tasks import TASKS, Task
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_whole
 from confide.noise import SimulatedNoise
 from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Together
 from confide.protocol.allowance import checked_privacy
@@ -77,7 +78,7 @@ def advise(
     if task not in TASKS:
         raise PlanError(f"no task {task!r}{near_match(str(task), tuple(TASKS))}; the tasks are {', '.join(TASKS)}")
     for name, value, least in (("n", n, 2), ("replications", replications, 2)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if not is_whole(value, least):
             raise PlanError(f"{name} must be a whole number of at least {least}, got {value!r}")
     wanted = checked_privacy(privacy)
     asked = wanted.resolve(wanted.relation or "substitute")

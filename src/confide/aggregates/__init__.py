@@ -8,16 +8,11 @@ from confide._lazy import names
 
 if TYPE_CHECKING:
     from confide.aggregates.column import ColumnMoments
-    from confide.aggregates.moments import ClippedResponse, ResidualRows, WeightedRows
+    from confide.aggregates.linear_rows import LinearRows
 else:
     __getattr__, __dir__ = names(
         __name__,
-        {
-            "ClippedResponse": "confide.aggregates.moments",
-            "ColumnMoments": "confide.aggregates.column",
-            "ResidualRows": "confide.aggregates.moments",
-            "WeightedRows": "confide.aggregates.moments",
-        },
+        {"ColumnMoments": "confide.aggregates.column", "LinearRows": "confide.aggregates.linear_rows"},
     )
 
-__all__ = ["ClippedResponse", "ColumnMoments", "ResidualRows", "WeightedRows"]
+__all__ = ["ColumnMoments", "LinearRows"]

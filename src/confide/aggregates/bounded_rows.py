@@ -17,18 +17,19 @@ and Sylvester's criterion decides that in integers (Bareiss 1968); floats only s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite, isqrt, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, CodedRows, Codes, leverage, round_within, scaled, steps
+from confide.aggregates.function_of import FunctionOf
+from confide.aggregates.rows import BITS, BOUND, CodedRows, Codes, residual, round_within, scaled, shortening, steps
 from confide.errors import PlanError
 from confide.protocol import Gram
-from confide.protocol.exact import digest, pack
+from confide.protocol.exact import pack
 from confide.schema import Design
 
 __all__ = [
@@ -68,6 +69,7 @@ class BoundedRows(CodedRows):
     design: Design
     length: float
     joint: bool = False
+    kind: ClassVar[str] = "bounded rows"
 
     def __post_init__(self) -> None:
         if not (isfinite(self.length) and 1e-3 <= self.length <= 1e3):
@@ -94,19 +96,13 @@ class BoundedRows(CodedRows):
         return isqrt(self.width * self.l2_squared) + 1
 
     @property
-    def digest(self) -> str:
-        return digest(["bounded rows", self.design.to_dict(), pack(self.length), self.joint])
+    def stated(self) -> list[object]:
+        return [pack(self.length), self.joint]
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes)
-        features = len(self.design.terms)
         with np.errstate(all="ignore"):
-            factor = leverage(rows, features)
-            if self.joint:
-                factor += rows[-1] * rows[-1]
-            np.sqrt(factor, out=factor)
-            np.divide(self.length, factor, out=factor)
-            np.minimum(factor, 1.0, out=factor)
+            factor = shortening(rows if self.joint else rows[:-1], self.length)
             factor *= float(self.steps)
             present = np.ones(rows.shape[1]) if keep is None else keep.astype(np.float64)
             factor *= present
@@ -134,7 +130,7 @@ class ClippedResidualRows(CodedRows):
     length: float
     clip: float
     theta: tuple[float, ...] = ()
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "clipped residual rows"
 
     def __post_init__(self) -> None:
         BoundedRows(self.design, self.length)
@@ -153,9 +149,9 @@ class ClippedResidualRows(CodedRows):
         return float(steps(self.length * self.clip, self.width))
 
     @property
-    def digest(self) -> str:
+    def stated(self) -> list[object]:
         # theta is left out: the bound holds for any, and the plan does not know it yet
-        return digest(["clipped residual rows", self.design.to_dict(), pack(self.length), pack(self.clip)])
+        return [pack(self.length), pack(self.clip)]
 
     def at(self, theta: NDArray[np.float64]) -> ClippedResidualRows:
         """The map at another line, shape (terms + 1,), in scaled units."""
@@ -163,28 +159,20 @@ class ClippedResidualRows(CodedRows):
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes)
-        features = len(self.design.terms)
         with np.errstate(all="ignore"):
-            factor = leverage(rows, features)
-            np.sqrt(factor, out=factor)
-            np.divide(self.length, factor, out=factor)
-            np.minimum(factor, 1.0, out=factor)
-            score, residual = rows[:-1], rows[-1]
-            score *= factor
-            product = np.empty_like(residual)
-            for row, weight in zip(score, self.theta, strict=False):
-                np.multiply(row, weight, out=product)
-                residual -= product
-            np.clip(residual, -self.clip, self.clip, out=residual)
-            residual *= self.unit
+            score = rows[:-1]
+            score *= shortening(score, self.length)
+            r = residual(score, rows[-1], self.theta)
+            np.clip(r, -self.clip, self.clip, out=r)
+            r *= self.unit
             if keep is not None:
-                residual *= keep
-            score *= residual
+                r *= keep
+            score *= r
             return round_within(score)
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(FunctionOf):
     """One part of the exact Gram matrix of bounded rows, as a statistic of its own: "features", "response" or "eigenvalue".
 
     map: not joint. `of(whole)` takes the part from the Gram matrix of the same map, so that one pass serves all parts.
@@ -207,7 +195,7 @@ class Part:
         return {"features": (self._size, self._size), "response": (self._size,), "eigenvalue": (1,)}[self.kind]
 
     @property
-    def norm(self) -> str:
+    def norm(self) -> str:  # type: ignore[override]
         return "frobenius" if self.kind == "features" else "l2"
 
     def sensitivity_squared(self, relation: str) -> Fraction:
@@ -232,20 +220,8 @@ class Part:
         return lengths**2 + length**2 - 2 * (before[:, None] * after).sum(axis=0) ** 2
 
     @property
-    def _gram(self) -> Gram:
+    def behind(self) -> Gram:
         return moments(self.map)
-
-    def zero(self) -> Any:
-        return self._gram.zero()
-
-    def update(self, state: Any, codes: NDArray[np.float64]) -> Any:
-        return self._gram.update(state, codes)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return self._gram.merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.of(self._gram.value(state))
 
     def of(self, whole: NDArray[Any]) -> NDArray[Any]:
         """This part of the exact Gram matrix of (m, r), shape (terms + 2, terms + 2)."""

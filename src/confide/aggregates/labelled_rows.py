@@ -9,13 +9,14 @@ A record's weight is w = min(1, cut/|z|), a function of its integers: weighting 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, Codes, round_within, scaled, steps
+from confide.aggregates.rows import BITS, Box, CodedRows, Codes, round_within, scaled, steps
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -38,7 +39,7 @@ class LabelledRows(CodedRows):
     """
 
     design: Design
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "labelled rows"
 
     @property
     def width(self) -> int:
@@ -53,10 +54,6 @@ class LabelledRows(CodedRows):
     def longest(self) -> float:
         """No |z| is larger."""
         return float((1 << BITS) / self.steps)
-
-    @property
-    def digest(self) -> str:
-        return digest(["labelled rows", self.design.to_dict()])
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes)
@@ -94,7 +91,6 @@ class CurvatureRows(CodedRows):
     labelled: LabelledRows
     cut: float
     theta: tuple[float, ...] = ()
-    l2_squared: int = field(default=BOUND, init=False)
 
     @property
     def design(self) -> Design:  # type: ignore[override]

@@ -10,16 +10,16 @@ Binary features keep their public box: measured in units of its own spread a rar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
-from confide.protocol.exact import digest
+from confide.aggregates.cells.histogram import WholeSums
+from confide.aggregates.rows import Box, DesignRows, IndicatorRows
 from confide.schema import Design
 
 __all__ = ["CELLS", "CellIndices", "Present", "RangeCells", "found_ranges", "private_box", "ranged"]
@@ -39,21 +39,11 @@ def ranged(design: Design) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Present:
+class Present(IndicatorRows):
     """1 for every record that the design uses, 0 for one that is dropped for a missing value."""
 
     design: Design
-    width: int = field(default=1, init=False)
-    l1: int = field(default=1, init=False)
-    l2_squared: int = field(default=1, init=False)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["present", self.design.to_dict()])
+    kind: ClassVar[str] = "present"
 
     def __call__(self, codes: Array) -> Array:
         _, keep = self.design.codes(codes)
@@ -62,18 +52,16 @@ class Present:
 
 
 @dataclass(frozen=True)
-class CellIndices:
+class CellIndices(DesignRows):
     """The cell of each ranged feature, counted from 1; 0 for a record that is dropped. Shape (ranged features, records)."""
 
     design: Design
+    kind: ClassVar[str] = "range cells"
+    stated: ClassVar[tuple[int, ...]] = (CELLS,)
 
     @property
     def width(self) -> int:
         return len(ranged(self.design))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
 
     @property
     def l1(self) -> int:
@@ -82,10 +70,6 @@ class CellIndices:
     @property
     def l2_squared(self) -> int:
         return CELLS**2 * self.width
-
-    @property
-    def digest(self) -> str:
-        return digest(["range cells", self.design.to_dict(), CELLS])
 
     def __call__(self, codes: Array) -> Array:
         own = ranged(self.design)
@@ -110,11 +94,11 @@ class CellIndices:
 
 
 @dataclass(frozen=True)
-class RangeCells:
+class RangeCells(WholeSums):
     """Histograms of the ranged features, shape (features, 64): one record moves one cell of each by 1."""
 
     map: CellIndices
-    norm: str = field(default="cells", init=False)
+    norm: ClassVar[str] = "cells"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,19 +110,10 @@ class RangeCells:
     def sensitivity_l1(self, relation: str) -> Fraction:
         return self.sensitivity_squared(relation)
 
-    def zero(self) -> NDArray[np.int64]:
-        return np.zeros((self.map.width, CELLS + 1), dtype=np.int64)
-
     def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
         for row, cells in zip(state, self.map.cells(codes), strict=True):
-            row += np.bincount(cells, minlength=CELLS + 1)
+            row += np.bincount(cells, minlength=CELLS + 1)[1:]
         return state
-
-    def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        return a + b
-
-    def value(self, state: NDArray[np.int64]) -> NDArray[Any]:
-        return state[:, 1:].copy()
 
 
 def private_box(design: Design, histograms: Array, sd: float) -> Box:

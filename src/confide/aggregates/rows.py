@@ -12,14 +12,15 @@ the batch it came in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol.exact import pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = [
@@ -28,12 +29,17 @@ __all__ = [
     "Box",
     "CodedRows",
     "Codes",
+    "DesignRows",
+    "IndicatorRows",
     "aligned",
     "leverage",
     "pieces",
+    "residual",
     "round_within",
     "scaled",
+    "shortening",
     "steps",
+    "weights",
 ]
 
 BITS = 20
@@ -144,20 +150,47 @@ def scaled(design: Design, codes: Codes, box: Box | None = None) -> tuple[Codes,
     return rows, keep
 
 
-def leverage(rows: Codes, features: int) -> Codes:
-    """|z|^2 of z = (1, x~), feature by feature."""
-    total = np.ones(rows.shape[1])
-    square = np.empty(rows.shape[1])
-    for row in rows[1 : features + 1]:
+def leverage(z: Codes) -> Codes:
+    """|z|^2 of each record, coordinate by coordinate; z: (coordinates, records)."""
+    total = np.zeros(z.shape[1])
+    square = np.empty(z.shape[1])
+    for row in z:
         np.multiply(row, row, out=square)
         total += square
     return total
 
 
-class CodedRows(ABC):
-    """What rows of 20-bit integers share; |m|_1 <= sqrt(width) |m|_2."""
+def weights(z: Codes, cap: float) -> Codes:
+    """min(1, cap/|z|^2); 1 where z is 0, NaN where it is no number."""
+    weight = leverage(z)
+    np.divide(cap, weight, out=weight)
+    return np.minimum(weight, 1.0, out=weight)
+
+
+def shortening(z: Codes, length: float) -> Codes:
+    """min(1, length/|z|)."""
+    factor = leverage(z)
+    np.sqrt(factor, out=factor)
+    np.divide(length, factor, out=factor)
+    return np.minimum(factor, 1.0, out=factor)
+
+
+def residual(z: Codes, t: Codes, theta: Sequence[float]) -> Codes:
+    """t - z'theta, one multiplication after the other: a matrix product would depend on the batch. theta: () for 0."""
+    rest = t.copy()
+    product = np.empty_like(rest)
+    for row, weight in zip(z, theta or (0.0,) * len(z), strict=True):
+        if weight != 0.0:
+            np.multiply(row, weight, out=product)
+            rest -= product
+    return rest
+
+
+class DesignRows(ABC):
+    """What record maps of a design share; `kind` and the design alone make the digest where `stated` adds nothing."""
 
     design: Design
+    kind: ClassVar[str]
 
     @property
     @abstractmethod
@@ -168,5 +201,38 @@ class CodedRows(ABC):
         return self.design.columns
 
     @property
+    def stated(self) -> Iterable[object]:
+        """What the digest says besides the design: all that a bound rests on, and nothing that a plan does not know yet."""
+        return ()
+
+    @property
+    def digest(self) -> str:
+        return digest([self.kind, self.design.to_dict(), *self.stated])
+
+
+class CodedRows(DesignRows):
+    """What rows of 20-bit integers share; |m|_1 <= sqrt(width) |m|_2."""
+
+    @property
     def l1(self) -> int:
         return floor(sqrt(self.width) * (1 << BITS)) + 1
+
+    @property
+    def l2_squared(self) -> int:
+        return BOUND
+
+
+class IndicatorRows(DesignRows):
+    """What maps of one record to 0 or 1 share."""
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def l1(self) -> int:
+        return 1
+
+    @property
+    def l2_squared(self) -> int:
+        return 1

@@ -11,17 +11,30 @@ holds each map with its sensitivity before the numbers are known; `at(frame, ...
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, round_within, scaled, steps
-from confide.protocol.exact import digest
+from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.rows import (
+    BITS,
+    BOUND,
+    Box,
+    CodedRows,
+    DesignRows,
+    IndicatorRows,
+    leverage,
+    residual,
+    round_within,
+    scaled,
+    steps,
+    weights,
+)
 from confide.schema import Design
 
 __all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
@@ -81,45 +94,46 @@ class Frame:
 
     def residual(self, z: Array, t: Array) -> Array:
         """(t - z'theta)/rho, shape (records,), not clipped."""
-        r = t.copy()
-        product = np.empty_like(r)
-        for row, weight in zip(z, self.theta, strict=True):
-            if weight != 0.0:
-                np.multiply(row, weight, out=product)
-                r -= product
+        r = residual(z, t, self.theta)
         r /= self.rho
         return r
 
 
-def _square(u: Array) -> Array:
-    """|u|^2, coordinate by coordinate."""
-    total = np.zeros(u.shape[1])
-    square = np.empty(u.shape[1])
-    for row in u:
-        np.multiply(row, row, out=square)
-        total += square
-    return total
-
-
-def _weight(u: Array, cap: float) -> Array:
-    """min(1, cap/|u|^2); 1 where u is 0, NaN where it is no number."""
-    weight = _square(u)
-    np.divide(cap, weight, out=weight)
-    return np.minimum(weight, 1.0, out=weight)
-
-
 @dataclass(frozen=True)
-class WhitenedRows(CodedRows):
-    """One record as sqrt(w) (u, r) in integer steps: p features with |m_u|^2 <= 2^40 and a response with m_r^2 <= 2^40."""
+class FramedRows(DesignRows):
+    """What maps in the coordinates of a frame share; without one the public box, T = I, theta = 0.
+
+    The frame and all limits are left out of the digest: the bounds hold for any, and the plan does not know them yet.
+    """
 
     design: Design
     frame: Frame | None = None
-    cap: float = 1.0
-    l2_squared: int = field(default=2 * BOUND, init=False)
 
-    def at(self, frame: Frame, cap: float) -> WhitenedRows:
+    def at(self, frame: Frame) -> Self:
+        """The map in the coordinates of a frame."""
+        return replace(self, frame=frame)
+
+    def _framed(self, codes: Array) -> tuple[Frame, Array, Array, NDArray[np.bool_] | None]:
+        """The frame, z (p, records), t (records,), and which records count."""
+        frame = self.frame or Frame.start(Box.of(self.design))
+        rows, keep = scaled(self.design, codes, frame.box)
+        return frame, rows[:-1], rows[-1], keep
+
+
+@dataclass(frozen=True)
+class WhitenedRows(FramedRows, CodedRows):
+    """One record as sqrt(w) (u, r) in integer steps: p features with |m_u|^2 <= 2^40 and a response with m_r^2 <= 2^40."""
+
+    cap: float = 1.0
+    kind: ClassVar[str] = "whitened rows"
+
+    def at(self, frame: Frame, cap: float = 1.0) -> Self:
         """The map of one round. cap: R2."""
         return replace(self, frame=frame, cap=float(cap))
+
+    @property
+    def l2_squared(self) -> int:
+        return 2 * BOUND
 
     @property
     def width(self) -> int:
@@ -137,11 +151,6 @@ class WhitenedRows(CodedRows):
     def l1(self) -> int:
         return floor(sqrt(self.width - 1) * (1 << BITS)) + 1 + (1 << BITS)
 
-    @property
-    def digest(self) -> str:
-        # the frame and the cap are left out: the bounds hold for any, and the plan does not know them yet
-        return digest(["whitened rows", self.design.to_dict()])
-
     def __call__(self, codes: Array) -> Array:
         frame = self.frame or Frame.start(Box.of(self.design))
         rows, keep = scaled(self.design, codes, frame.box)
@@ -152,7 +161,7 @@ class WhitenedRows(CodedRows):
             u, rows[-1] = rows[:-1], r
             r = rows[-1]
             np.clip(r, -1.0, 1.0, out=r)
-            root = np.sqrt(_weight(u, self.cap))
+            root = np.sqrt(weights(u, self.cap))
             if keep is not None:
                 root *= keep
             r *= root
@@ -165,20 +174,18 @@ class WhitenedRows(CodedRows):
 
 
 @dataclass(frozen=True)
-class ScoreRows(CodedRows):
+class ScoreRows(FramedRows, CodedRows):
     """One record as w r u / reach in integer steps, r clipped at reach <= 1: its Gram matrix is the meat of a robust covariance.
 
     |w u| <= sqrt(R2) and |r| <= reach, so that the row is at most sqrt(R2).
     """
 
-    design: Design
-    frame: Frame | None = None
     cap: float = 1.0
     theta: tuple[float, ...] = ()
     reach: float = 1.0
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "score rows"
 
-    def at(self, frame: Frame, cap: float, theta: Array, reach: float) -> ScoreRows:
+    def at(self, frame: Frame, cap: float = 1.0, theta: Sequence[float] | Array = (), reach: float = 1.0) -> Self:
         """The map at a line theta; reach: where residuals in units of the frame's rho are clipped."""
         return replace(self, frame=frame, cap=float(cap), theta=tuple(map(float, theta)), reach=float(reach))
 
@@ -191,19 +198,14 @@ class ScoreRows(CodedRows):
         """Integer steps in one unit of w r u / reach."""
         return steps(sqrt(self.cap), self.width)
 
-    @property
-    def digest(self) -> str:
-        return digest(["score rows", self.design.to_dict()])
-
     def __call__(self, codes: Array) -> Array:
-        frame = self.frame or Frame.start(Box.of(self.design))
-        rows, keep = scaled(self.design, codes, frame.box)
+        frame, z, t, keep = self._framed(codes)
         with np.errstate(all="ignore"):
-            u = frame.whitened(rows[:-1])
-            r = replace(frame, theta=self.theta or frame.theta).residual(rows[:-1], rows[-1])
+            u = frame.whitened(z)
+            r = replace(frame, theta=self.theta or frame.theta).residual(z, t)
             r /= self.reach
             np.clip(r, -1.0, 1.0, out=r)
-            r *= _weight(u, self.cap)
+            r *= weights(u, self.cap)
             r *= float(self.steps)
             if keep is not None:
                 r *= keep
@@ -212,70 +214,40 @@ class ScoreRows(CodedRows):
 
 
 @dataclass(frozen=True)
-class FarResiduals:
+class FarResiduals(FramedRows, IndicatorRows):
     """1 for a complete record whose residual is clipped, |t - z'theta| > rho, and 0 for any other."""
 
-    design: Design
-    frame: Frame | None = None
-    width: int = field(default=1, init=False)
-    l1: int = field(default=1, init=False)
-    l2_squared: int = field(default=1, init=False)
-
-    def at(self, frame: Frame) -> FarResiduals:
-        """The map in the coordinates of a frame."""
-        return replace(self, frame=frame)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["far residuals", self.design.to_dict()])
+    kind: ClassVar[str] = "far residuals"
 
     def __call__(self, codes: Array) -> Array:
-        frame = self.frame or Frame.start(Box.of(self.design))
-        rows, keep = scaled(self.design, codes, frame.box)
+        frame, z, t, keep = self._framed(codes)
         with np.errstate(all="ignore"):
             # what is no number counts as far
-            far = 1.0 - (np.abs(frame.residual(rows[:-1], rows[-1])) <= 1.0)
+            far = 1.0 - (np.abs(frame.residual(z, t)) <= 1.0)
         if keep is not None:
             far *= keep
         return np.asarray(far[None, :])
 
 
 @dataclass(frozen=True)
-class LeverageIndices:
+class LeverageIndices(FramedRows):
     """The cell of |u|^2 among public edges p 2^(j/2), j = -4..6: 1 to 12, and 0 for a record that is dropped."""
 
-    design: Design
-    frame: Frame | None = None
-    width: int = field(default=1, init=False)
-    l1: int = field(default=12, init=False)
-    l2_squared: int = field(default=144, init=False)
-
-    def at(self, frame: Frame) -> LeverageIndices:
-        """The map in the coordinates of a frame."""
-        return replace(self, frame=frame)
+    kind: ClassVar[str] = "leverage cells"
+    width: ClassVar[int] = 1
+    cells: ClassVar[int] = 12
+    l1: ClassVar[int] = 12
+    l2_squared: ClassVar[int] = 144
 
     @property
     def edges(self) -> Array:
         """The eleven edges."""
         return np.asarray((len(self.design.terms) + 1) * 2.0 ** (np.arange(-4, 7) / 2))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["leverage cells", self.design.to_dict()])
-
     def __call__(self, codes: Array) -> Array:
-        frame = self.frame or Frame.start(Box.of(self.design))
-        rows, keep = scaled(self.design, codes, frame.box)
+        frame, z, _, keep = self._framed(codes)
         with np.errstate(all="ignore"):
-            square = _square(frame.whitened(rows[:-1]))
+            square = leverage(frame.whitened(z))
         # what is no number counts as infinitely far out
         cell = 1.0 + np.searchsorted(self.edges, np.nan_to_num(square, nan=np.inf, posinf=np.inf), side="left")
         if keep is not None:
@@ -284,32 +256,11 @@ class LeverageIndices:
 
 
 @dataclass(frozen=True)
-class LeverageCells:
+class LeverageCells(Histogram):
     """How many records lie in each cell of |u|^2, shape (12,): one record moves one count by 1."""
 
     map: LeverageIndices
-    shape: tuple[int] = field(default=(12,), init=False)
-    norm: str = field(default="cells", init=False)
 
     def at(self, frame: Frame) -> LeverageCells:
         """The statistic in the coordinates of a frame."""
         return LeverageCells(self.map.at(frame))
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(2 if relation == "substitute" else 1)
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return self.sensitivity_squared(relation)
-
-    def zero(self) -> NDArray[np.int64]:
-        return np.zeros(13, dtype=np.int64)
-
-    def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=13)
-        return state
-
-    def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        return a + b
-
-    def value(self, state: NDArray[np.int64]) -> NDArray[Any]:
-        return state[1:].copy()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -18,6 +18,9 @@ __all__ = [
     "TRUSTS",
     "assumption_tuple",
     "count",
+    "is_finite",
+    "is_number",
+    "is_whole",
     "level",
     "orders_tuple",
     "real",
@@ -29,6 +32,25 @@ __all__ = [
 
 RELATIONS = ("add-remove", "substitute")
 TRUSTS = ("central", "local")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a number of Python's own, and no bool."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_finite(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number of Python's own, and no bool."""
+    return is_number(value) and isfinite(value)
+
+
+def is_whole(value: object, least: float = -inf, most: float = inf) -> TypeGuard[int]:
+    """Whether a value is a whole number of Python's own from `least` to `most`, and no bool.
+
+    >>> is_whole(3, 1), is_whole(True), is_whole(3.0), is_whole(0, 1)
+    (True, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def real(value: object, name: str, example: str) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_whole
 from confide.ledger.chain import canonical, guarantee_from_text, guarantee_to_text
 from confide.ledger.currencies import currency_at
 from confide.ledger.currency import Currency
@@ -125,6 +126,6 @@ def terms_text(row: Mapping[str, Any]) -> str:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole(value):
         raise TypeError("not a whole number")
     return value

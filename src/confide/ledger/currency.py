@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, Guarantee, PureDP
+from confide.guarantees.validation import is_number
 from confide.ledger.units import (
     AMOUNT_BITS,
     DELTA_BITS,
@@ -244,7 +245,7 @@ def checked_delta(charge_delta: float | None) -> float | None:
     """
     if charge_delta is None:
         return None
-    real = isinstance(charge_delta, (int, float)) and not isinstance(charge_delta, bool)
+    real = is_number(charge_delta)
     if not real or not (charge_delta == 0 or 2.0**-DELTA_BITS <= charge_delta < 1):
         raise PrivacyError(
             f"charge_delta must be 0 or a number from 2^-60 to below 1, got {charge_delta!r}; a curve is charged at the "

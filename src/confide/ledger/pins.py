@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from confide.errors import PlanError, PrivacyError
+from confide.guarantees.validation import is_whole
 from confide.ledger.account import Account
 from confide.ledger.names import named, same_name
 from confide.ledger.places import check_text
@@ -29,7 +30,7 @@ def check_unit(unit: object, rows_per_unit: object) -> None:
             f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!a}{_WHY}; for instance unit='person'"
         )
     check_text("unit", unit)
-    whole = isinstance(rows_per_unit, int) and not isinstance(rows_per_unit, bool)
+    whole = is_whole(rows_per_unit)
     if not whole or not 1 <= rows_per_unit <= _MANY:  # type: ignore[operator]
         raise PlanError(
             f"rows_per_unit must be a whole number from 1 to {_MANY}, the most rows that one unit has, got {rows_per_unit!r}; for "

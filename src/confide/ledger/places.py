@@ -9,6 +9,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from confide.errors import PlanError
+from confide.guarantees.validation import is_number
 from confide.ledger.store import Store
 
 __all__ = ["check_text", "checked_path", "store_of"]
@@ -61,5 +62,5 @@ def _url(place: str | Path, scheme: str) -> URL:
 
 
 def _check_timeout(timeout: float) -> None:
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout <= 86_400:
+    if not is_number(timeout) or not 0 <= timeout <= 86_400:
         raise PlanError(f"timeout must be a number of seconds from 0 to 86400, got {timeout!r}; the default is 60")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
+from confide.guarantees.validation import is_whole
 from confide.protocol.events import (
     Event,
     Opaque,
@@ -338,7 +339,7 @@ def _numbers(method: Method, public: Any) -> dict[str, NDArray[Any]]:
     found = {}
     for name, values in public.items():
         array = np.asarray(values)
-        whole = array.dtype == object and all(isinstance(v, int) and not isinstance(v, bool) for v in array.ravel())
+        whole = array.dtype == object and all(is_whole(v) for v in array.ravel())
         if not (isinstance(name, str) and name.isprintable() and array.ndim <= _AXES) or not (
             whole or array.dtype.kind in "biu" or (array.dtype.kind == "f" and np.isfinite(array).all())
         ):

@@ -10,6 +10,7 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.guarantees.validation import is_whole
 from confide.guarantees.wording import weakness
 from confide.protocol.allowance import Allowance
 from confide.protocol.event_files import event_from_dict, event_to_dict
@@ -105,7 +106,7 @@ class Plan:
 
         n: kept as a public fact under "substitute" alone. What follows from it otherwise goes into `forecast` and `notes`.
         """
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
+        if n is not None and not is_whole(n, 0):
             raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
         secret = allowance.relation == "add-remove"
         delta = getattr(allowance.requested, "delta", 0.0)

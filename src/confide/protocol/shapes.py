@@ -13,6 +13,7 @@ from math import inf, isfinite
 from typing import Any
 
 from confide.errors import ReleaseError
+from confide.guarantees.validation import is_whole
 
 __all__ = [
     "BOOLEAN",
@@ -101,7 +102,7 @@ def whole(least: int, most: int) -> Shape:
     """A JSON integer within bounds."""
 
     def check(value: Any, where: str) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if not is_whole(value, least, most):
             raise refuse(where, f"a whole number from {least} to {most}")
 
     return check

@@ -23,6 +23,7 @@ from scipy import special
 
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees.validation import is_whole
 from confide.protocol import Allowance, Event, Meter, Opaque, Plan, Release, Source, Statistic, leaves
 from confide.protocol.events import fold
 from confide.schema import Design
@@ -78,7 +79,7 @@ def plan_bins(
     """
     if kind not in KINDS:
         raise PlanError(f'tree must be "gaussian", "privtree" or "grid", got {kind!r}; leave it out for "gaussian"')
-    if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= _DEEPEST[kind]:
+    if not is_whole(depth, 1, _DEEPEST[kind]):
         raise PlanError(
             f"depth must be a whole number from 1 to {_DEEPEST[kind]} for the tree {kind!r}, got {depth!r}; leave it out"
         )

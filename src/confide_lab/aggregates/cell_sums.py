@@ -20,12 +20,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.cells.histogram import WholeSums
+from confide.aggregates.ranges import Present
 from confide.aggregates.rows import BOUND, CodedRows, Codes, round_within, scaled, steps
-from confide.protocol.exact import digest
 from confide.schema import Design
 from confide_lab.aggregates.trees import Bins, Paths
 
@@ -52,16 +54,16 @@ class CellRows(CodedRows):
     design: Design
     replaced: bool = False
     bins: Bins | None = field(default=None, compare=False)
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "rows of cells"
 
     @property
     def width(self) -> int:
         return len(self.design.terms) + 2
 
     @property
-    def digest(self) -> str:
+    def stated(self) -> list[object]:
         # the cells are left out: the bound holds for any, and the plan does not know them yet
-        return digest(["rows of cells", self.design.to_dict(), self.replaced])
+        return [self.replaced]
 
     @cached_property
     def found(self) -> Bins:
@@ -120,30 +122,12 @@ class CellRows(CodedRows):
             return cell, round_within(rows)
 
 
-class _Table:
-    """What tables of integers share: they begin at zeros and merge by adding."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        raise NotImplementedError
-
-    def zero(self) -> Whole:
-        return np.zeros(self.shape, dtype=np.int64)
-
-    def merge(self, a: Whole, b: Whole) -> Whole:
-        return a + b
-
-    def value(self, state: Whole) -> Whole:
-        return state.copy()
-
-
 @dataclass(frozen=True)
-class CellSums(_Table):
+class CellSums(WholeSums):
     """The rows of all cells added up, shape (size, terms + 2), rows beyond the last cell are zeros."""
 
     map: CellRows
     size: int
-    norm: str = field(default="l2", init=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -172,23 +156,17 @@ class CellSums(_Table):
 
 
 @dataclass(frozen=True)
-class Depths:
+class Depths(Present):
     """1 for a record that counts, 0 for one that is dropped; and its cell at a depth of the public way down."""
 
     design: Design
     paths: Paths
     depth: int
-    width: int = field(default=1, init=False)
-    l1: int = field(default=1, init=False)
-    l2_squared: int = field(default=1, init=False)
+    kind: ClassVar[str] = "depth"
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["depth", self.design.to_dict(), self.paths.depth, self.depth])
+    def stated(self) -> list[object]:
+        return [self.paths.depth, self.depth]
 
     def cells(self, codes: Codes) -> Whole:
         """The cell at this depth, 2^depth for a record that is dropped."""
@@ -196,18 +174,12 @@ class Depths:
         number = self.paths.of_codes(terms) >> (self.paths.depth - self.depth)
         return number if keep is None else np.where(keep, number, 1 << self.depth)
 
-    def __call__(self, codes: Codes) -> Codes:
-        _, keep = self.design.codes(codes)
-        rows = codes.shape[1]
-        return np.ones((1, rows)) if keep is None else keep[None, :].astype(np.float64)
-
 
 @dataclass(frozen=True)
-class CellCounts(_Table):
+class CellCounts(WholeSums):
     """How many records lie in each cell of one depth, shape (2^depth,): one record moves one count by 1."""
 
     map: Depths
-    norm: str = field(default="l2", init=False)
 
     @property
     def shape(self) -> tuple[int]:

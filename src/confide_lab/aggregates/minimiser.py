@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.moments import WeightedRows
+from confide.aggregates.linear_rows import LinearRows
 from confide.aggregates.rows import BOUND
 from confide.protocol import Gram
 
@@ -49,7 +49,7 @@ class BallMinimiser:
     the penalty, public or from an earlier noisy output, of which the sensitivity does not depend (`at`).
     """
 
-    map: WeightedRows
+    map: LinearRows
     radius: float
     start: tuple[float, ...]
     basis: tuple[tuple[float, ...], ...]

@@ -40,16 +40,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import exp, frexp, inf, log, log1p, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from confide.aggregates.bounded_rows import BoundedRows, moments
-from confide.aggregates.rows import BITS, Codes, leverage, round_within, scaled
+from confide.aggregates.rows import BITS, Codes, round_within, scaled, shortening
 from confide.protocol import Noise, Spend
-from confide.protocol.exact import digest, pack
+from confide.protocol.exact import pack
 from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole
 from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above
 
@@ -84,9 +84,11 @@ class LeverageRows(BoundedRows):
     the records holds for the rows. length: bound on |u|, at least 1; S is `steps`, so that |u| <= 2^20/S exactly.
     """
 
+    kind: ClassVar[str] = "leverage rows"
+
     @property
-    def digest(self) -> str:
-        return digest(["leverage rows", self.design.to_dict(), pack(self.length)])
+    def stated(self) -> list[object]:
+        return [pack(self.length)]
 
     @property
     def bound(self) -> float:
@@ -96,10 +98,7 @@ class LeverageRows(BoundedRows):
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes)
         with np.errstate(all="ignore"):
-            factor = leverage(rows, len(self.design.terms))
-            np.sqrt(factor, out=factor)
-            np.divide(self.length, factor, out=factor)
-            np.minimum(factor, 1.0, out=factor)
+            factor = shortening(rows[:-1], self.length)
             if keep is not None:
                 factor *= keep
             rows *= factor

@@ -35,6 +35,7 @@ from confide.aggregates.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
+from confide.guarantees.validation import is_number
 from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import LinearEstimates, kept
 from confide.methods.regression.normal_equations import Line
@@ -206,7 +207,7 @@ def _length(asked: ApproxDP) -> float:
 def bounded(design: Design, row_bound: float | None) -> BoundedRows:
     """The rows of a method: clipped at `row_bound`, or not at all."""
     most = largest_length(design)
-    if row_bound is not None and (isinstance(row_bound, bool) or not isinstance(row_bound, (int, float))):
+    if row_bound is not None and not is_number(row_bound):
         raise PlanError(f"row_bound must be a number above 0, got {row_bound!r}; leave it out and no row is clipped")
     return BoundedRows(design, most if row_bound is None else min(float(row_bound), most))
 

@@ -29,6 +29,7 @@ from confide.aggregates.reference import least_squares
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_number
 from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import LinearEstimates, kept
 from confide.methods.regression.scaling import line_of
@@ -92,7 +93,7 @@ class AnalyzeGauss(Method):
 
     def _rows(self, design: Design) -> BoundedRows:
         most, bound = sqrt(2 + len(design.terms)), self.row_bound
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, (int, float))):
+        if bound is not None and not is_number(bound):
             raise PlanError(f"row_bound must be a number above 0, got {bound!r}; leave it out and no row is clipped")
         return BoundedRows(design, most if bound is None else min(float(bound), most), joint=True)
 

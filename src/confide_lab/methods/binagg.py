@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.moments import ClippedResponse
+from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -191,7 +191,7 @@ class BinAgg(Method):
         if self.clipping_check:
             edges = design.response.name in (self.term_bounds or {})
             # a cap of 1 + terms is never reached: every record counts the same
-            statistics["clipping"] = Total(ClippedResponse(design, 1.0 + terms, edges=edges), nonnegative=True)
+            statistics["clipping"] = Total(ClippedRows(design, 1.0 + terms, edges=edges), nonnegative=True)
             events = (*events, allowance.spend("clipping", statistics["clipping"], _CLIPPING_SHARE))
         paths = Paths.of(design, depth)
         return Plan.of(
@@ -285,7 +285,7 @@ class BinAgg(Method):
         """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
         if not self.clipping_check:
             return ("clipping_unchecked",), UNCHECKED
-        seen, text = clipped_share(release["clipping"], count, ClippedResponse.unit)
+        seen, text = clipped_share(release["clipping"], count, ClippedRows.unit)
         return ("y_clipping",) if seen else (), text
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -36,6 +36,7 @@ from confide.aggregates.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_number, is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
@@ -94,11 +95,11 @@ class BoostedAdaSSP(Method):
     source: ClassVar[str] = "gradient boosting of AdaSSP (Tang et al. 2023), exact Gaussian accounting of every round"
 
     def __post_init__(self) -> None:
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or not 1 <= self.rounds <= 1000:
+        if not is_whole(self.rounds, 1, 1000):
             raise PlanError(
                 f"rounds must be a whole number from 1 to 1000, got {self.rounds!r}; each one is a pass over the data; 10 is the default"
             )
-        if isinstance(self.tau, bool) or not isinstance(self.tau, (int, float)):
+        if not is_number(self.tau):
             raise PlanError(
                 f"tau must be a number above 0, got {self.tau!r}; leave it out for 1 half-range of the response"
             )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from confide.aggregates.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.level_counts import unseen_levels
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
@@ -75,9 +76,7 @@ class FunctionalMechanism(Method):
 
     def __post_init__(self) -> None:
         ridge = self.ridge
-        if not (
-            isinstance(ridge, (int, float)) and not isinstance(ridge, bool) and isfinite(ridge) and 0 <= ridge <= 1e6
-        ):
+        if not (is_finite(ridge) and 0 <= ridge <= 1e6):
             raise PlanError(
                 f"ridge must be a number from 0 to 1e6, got {ridge!r}; leave it out for 4 sds of the noise, as in the source"
             )

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,7 @@ from confide.aggregates.scores.round_lines import restriction
 from confide.aggregates.scores.scores import default_clip, descend, plan_descent
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.linear import LinearEstimates
 from confide.protocol import (
     Allowance,
@@ -99,9 +100,7 @@ class GradientDescent(Method):
             )
         for name in ("rate", "clip"):
             value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value > 0
-            ):
+            if value is not None and not (is_finite(value) and value > 0):
                 raise PlanError(f"{name} must be a finite number above 0, got {value!r}; leave it out for the preset's")
 
     # plan -----------------------------------------------------------------------------------------------------------

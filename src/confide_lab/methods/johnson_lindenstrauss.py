@@ -37,10 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates import WeightedRows
+from confide.aggregates.linear_rows import LinearRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of
 from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
@@ -130,7 +131,7 @@ class JohnsonLindenstrauss(Method):
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 2 <= self.rows <= 1_000_000:
+        if not is_whole(self.rows, 2, 1_000_000):
             raise PlanError(
                 f"rows must be a whole number from 2 to 1,000,000, got {self.rows!r}; 10,000 is the default"
             )
@@ -172,9 +173,9 @@ class JohnsonLindenstrauss(Method):
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
-    def _map(self, design: Design) -> WeightedRows:
+    def _map(self, design: Design) -> LinearRows:
         cap = 1 + len(design.terms) / 3
-        return WeightedRows(design, cap, (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR))
+        return LinearRows(design, cap, (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR))
 
     # release --------------------------------------------------------------------------------------------------------
 

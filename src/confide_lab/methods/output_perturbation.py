@@ -22,19 +22,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates import WeightedRows
 from confide.aggregates.corners import corner_pairs
+from confide.aggregates.linear_rows import LinearRows
 from confide.aggregates.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
@@ -91,7 +92,7 @@ class OutputPerturbation(Method):
         for name, value, largest in (("radius", self.radius, 1e3), ("penalty", self.penalty, 1e12)):
             if value is None and name == "penalty":
                 continue
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            number = is_finite(value)
             if not (number and 1e-3 <= float(value or 0) <= largest):
                 raise PlanError(
                     f"{name} must be a number from 0.001 to {largest:g}, got {value!r}; leave it out for the default"
@@ -136,7 +137,7 @@ class OutputPerturbation(Method):
         cap = 1 + len(design.terms) / 3
         reach = sqrt(self.radius**2 + float(start @ start))
         # the g2 at which the bound on a gradient is attained at |u|^2 = cap and |t| = 1
-        rows = WeightedRows(design, cap, cap / (2 * reach * sqrt(cap) + 1))
+        rows = LinearRows(design, cap, cap / (2 * reach * sqrt(cap) + 1))
         return BallMinimiser(
             rows,
             float(self.radius),

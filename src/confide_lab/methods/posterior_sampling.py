@@ -40,6 +40,7 @@ from confide.aggregates.corners import corner_pairs
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.rounding import sqrt_down
+from confide.guarantees.validation import is_number, is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of, to_units
 from confide.protocol import Allowance, Event, Meter, Method, Noise, Opaque, Plan, Question, Release, Source, Statistic
@@ -108,13 +109,13 @@ class PosteriorMethod(Method):
 
     def _check(self) -> None:
         cap = self.leverage_cap
-        number = isinstance(cap, (int, float)) and not isinstance(cap, bool)
+        number = is_number(cap)
         if cap is not None and not (number and isfinite(cap) and cap >= 1):
             raise PlanError(
                 f"leverage_cap must be a finite number of at least 1, got {cap!r}; leave it out for 1 + d/3"
             )
         lam = self.penalty
-        given = isinstance(lam, (int, float)) and not isinstance(lam, bool) and 1e-2 <= lam <= 1e9
+        given = is_number(lam) and 1e-2 <= lam <= 1e9
         if lam != "auto" and not given:
             raise PlanError(
                 f'penalty must be "auto" or a number from 0.01 to 1e9, in units of one record\'s z\'z, got {lam!r}; leave it out for "auto"'
@@ -403,7 +404,7 @@ class PosteriorSampling(PosteriorMethod):
                 f'preset must be "released" or "balanced", got {self.preset!r}; leave it out for "released"'
             )
         most = self.most_records
-        whole = isinstance(most, int) and not isinstance(most, bool) and 1 <= most <= 10**12
+        whole = is_whole(most, 1, 10**12)
         if (self.preset == "balanced") != (most is not None) or (most is not None and not whole):
             raise PlanError(
                 f"most_records goes with preset='balanced', a whole number from 1 to 1e12, got {most!r} with {self.preset!r}; write "

@@ -26,6 +26,7 @@ from confide.aggregates.cells.kernel_cells import Axis, KernelRows, KernelSums
 from confide.aggregates.corners import corner_pairs
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_whole
 from confide.methods.curves.kernel_reading import Smooth, one_feature
 from confide.protocol import Allowance, Method, Plan, Question, Release
 from confide.results.curve import Curve
@@ -75,7 +76,7 @@ class Wavelet(Method):
 
     def __post_init__(self) -> None:
         level = self.level
-        if level is not None and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= _DEEPEST):
+        if level is not None and not is_whole(level, 0, _DEEPEST):
             raise PlanError(
                 f"level must be a whole number from 0 to {_DEEPEST}, got {level!r}; leave it out for the default"
             )

@@ -11,6 +11,7 @@ from typing import Protocol
 import pandas as pd
 
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide_lab.runner.parts import Outcome, Parts
 from confide_lab.runner.study import Cell, Study, Value
 from confide_lab.runner.workers import TICK, outcomes
@@ -30,7 +31,7 @@ def run(study: Study, out: str | Path, *, jobs: int = 2, resume: bool = True, pr
 
     Raises `PlanError` when the study cannot run in worker processes, or jobs is below 1.
     """
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+    if not is_whole(jobs, 1):
         raise PlanError(f"jobs must be a whole number of at least 1, got {jobs!r}; for instance jobs=2")
     parts = Parts(Path(out) / study.name / str(study.version))
     if not resume:

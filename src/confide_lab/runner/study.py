@@ -20,6 +20,7 @@ import numpy as np
 
 import confide
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 
 __all__ = ["Cell", "Measure", "Study", "Value", "seed_of", "version_of_sources"]
 
@@ -80,7 +81,7 @@ class Study:
                     f"a study's {field} must be lower-case letters, digits, '-', '_' and '.', got {text!r}; it names a "
                     "folder, for instance 'mean-of-noise'"
                 )
-        if isinstance(self.replications, bool) or not isinstance(self.replications, int) or self.replications < 1:
+        if not is_whole(self.replications, 1):
             raise PlanError(f"replications must be a whole number of at least 1, got {self.replications!r}")
         if not callable(self.measure):
             raise PlanError("measure must be a function of (coordinates, generator) that returns numbers by name")

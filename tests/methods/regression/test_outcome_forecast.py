@@ -9,10 +9,10 @@ from scipy.special import expit
 
 import confide as cf
 from confide.aggregates.blocks import BlockGram
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.ranges import CellIndices, RangeCells
 from confide.aggregates.rows import Box
 from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
-from confide.aggregates.scores.score_rows import SizeCells
 from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.methods.regression.likelihood.simulated_draw import Plain, SimulatedMeter, WeightedSource
@@ -41,7 +41,7 @@ def test_weighted_sums_are_those_of_a_release_where_each_record_stands_for_itsel
         RangeCells(CellIndices(design)),
         BlockGram(WhitenedRows(design).at(Frame.start(Box.of(design)), 2.0), (64, 64, 12)),
         FisherSum(FisherRows(design).at(at, 1.5, 2.0)),
-        SizeCells(InformationIndices(design).at(at, 1.5, 1.0)),
+        Histogram(InformationIndices(design).at(at, 1.5, 1.0)),
         Gram(FisherScores(design).at(at, 1.5, 2.0)),
         Total(Excess(design).at(at, 1.5, 0.5), nonnegative=True),
     ]
@@ -57,7 +57,7 @@ def test_weighted_sums_are_those_of_a_release_where_each_record_stands_for_itsel
 
 def test_simulated_noise_has_the_sds_of_the_plan() -> None:
     design = binary_design(FORMULA, BOX)[0]
-    statistics = {"a": SizeCells(InformationIndices(design)), "b": Gram(FisherScores(design))}
+    statistics = {"a": Histogram(InformationIndices(design)), "b": Gram(FisherScores(design))}
     meter = SimulatedMeter(Plain(statistics, {"a": 2.0, "b": 2.0}, {}), np.random.default_rng(1), "1")
     drawn = np.array([meter.draw("a", np.zeros(26)).decode() for _ in range(400)])
     # 10,400 numbers: five sds of a standard deviation are 3.5 %

@@ -15,7 +15,7 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates import ResidualRows, WeightedRows
+from confide.aggregates import LinearRows
 from confide.methods.regression.normal_equations import Line, Meat, NoisyMoments, fit
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, leaves
@@ -120,7 +120,7 @@ def test_same_records_in_any_form_give_the_same_release(tmp_path: object) -> Non
 
 def _codes(frame: pd.DataFrame) -> np.ndarray:
     design = cf.Design.of(FORMULA, SCHEMA)
-    return codes_of(cf.read(frame, SCHEMA), WeightedRows(design, 2.0, 1.0))
+    return codes_of(cf.read(frame, SCHEMA), LinearRows(design, 2.0, 1.0))
 
 
 corner = st.sampled_from([-1e300, -2.0, -1.0, 0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 1e300])
@@ -131,7 +131,7 @@ corner = st.sampled_from([-1e300, -2.0, -1.0, 0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 1e
 def test_no_record_goes_beyond_its_bound(rows: list[tuple[float, ...]], cap: float, g2: float) -> None:
     design = cf.Design.of(FORMULA, SCHEMA)
     frame = pd.DataFrame(rows, columns=["a", "b", "c", "y"])
-    weighted = WeightedRows(design, cap, g2)
+    weighted = LinearRows(design, cap, g2)
     integers = weighted(_codes(frame)).astype(object)
     assert max((integers * integers).sum(axis=0)) <= BOUND
     # the integers are the real row: w (|z|^2 + g2 t^2) in steps
@@ -152,7 +152,7 @@ def test_no_residual_row_goes_beyond_its_bound_for_any_line(
     rows: list[tuple[float, ...]], theta: tuple[float, ...], cap: float
 ) -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c", "y"])
-    integers = ResidualRows(cf.Design.of(FORMULA, SCHEMA), cap).at(np.array(theta))(_codes(frame))
+    integers = LinearRows(cf.Design.of(FORMULA, SCHEMA), cap, residual=0).at(np.array(theta))(_codes(frame))
     assert np.isfinite(integers).all()
     whole = integers.astype(object)
     assert max((whole * whole).sum(axis=0)) <= BOUND
@@ -160,15 +160,13 @@ def test_no_residual_row_goes_beyond_its_bound_for_any_line(
 
 def test_a_worst_record_comes_near_the_bound() -> None:
     design = cf.Design.of(FORMULA, SCHEMA)
-    integers = WeightedRows(design, 2.0, 1.0)(
+    integers = LinearRows(design, 2.0, 1.0)(
         _codes(pd.DataFrame([[3.0, 10.0, 1.0, 30.0]], columns=["a", "b", "c", "y"]))
     )
     # at a corner w |z|^2 = cap, and g2 t^2 w = g2 cap / |z|^2
     assert (integers**2).sum() / BOUND == pytest.approx((2 + 0.5) / 3, rel=1e-4)
     # |z|^2 = cap and |t| = 1 attain cap + g2; here z = (1, 0, 0, 1)
-    integers = WeightedRows(design, 2.0, 1.0)(
-        _codes(pd.DataFrame([[0.5, 5.0, 1.0, 30.0]], columns=["a", "b", "c", "y"]))
-    )
+    integers = LinearRows(design, 2.0, 1.0)(_codes(pd.DataFrame([[0.5, 5.0, 1.0, 30.0]], columns=["a", "b", "c", "y"])))
     assert (integers**2).sum() / BOUND == pytest.approx(1, rel=1e-4)
 
 

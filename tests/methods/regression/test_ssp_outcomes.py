@@ -14,7 +14,8 @@ from scipy import optimize
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.outcome_rows import BlockRows, JoinedRows, OutcomeGram, OutcomeResiduals, block_numbers, least
+from confide.aggregates.blocks import BlockGram, block_numbers, least
+from confide.aggregates.linear_rows import BlockRows, LinearRows
 from confide.aggregates.rows import Box
 from confide.methods.regression.moments.shared_moments import responses_of
 from confide.noise import SimulatedNoise
@@ -191,7 +192,7 @@ def test_no_residual_row_goes_beyond_its_bound(theta: tuple[float, ...]) -> None
     frame = pd.DataFrame(_corners(4), columns=list(SCHEMA.names))
     for box in _BOXES:
         for k in range(2):
-            rows = OutcomeResiduals(layout.whole, 2, layout.cap, outcome=k, theta=theta, box=box)
+            rows = LinearRows(layout.whole, layout.cap, outcomes=2, residual=k, theta=theta, box=box)
             whole = rows(codes_of(cf.read(frame, SCHEMA), rows)).astype(np.int64).astype(object)
             assert max((whole * whole).sum(axis=0)) <= BOUND
 
@@ -215,9 +216,9 @@ def test_a_record_has_the_same_integers_in_any_batch() -> None:
     layout = method()._layout(SCHEMA)
     frame = pd.DataFrame(_corners(6), columns=list(SCHEMA.names))
     for rows in (
-        BlockRows(layout.whole, 2, layout.cap, box=_BOXES[2]),
-        JoinedRows(layout.whole, 2, layout.cap, 1.0, box=_BOXES[2]),
-        OutcomeResiduals(layout.whole, 2, layout.cap, outcome=1, theta=(0.1, 0.2, 0.3), box=_BOXES[2]),
+        BlockRows(layout.whole, layout.cap, outcomes=2, box=_BOXES[2]),
+        LinearRows(layout.whole, layout.cap, outcomes=2, box=_BOXES[2]),
+        LinearRows(layout.whole, layout.cap, outcomes=2, residual=1, theta=(0.1, 0.2, 0.3), box=_BOXES[2]),
     ):
         codes = codes_of(cf.read(frame, SCHEMA), rows)
         apart = np.column_stack([rows(codes[:, [j]].copy())[:, 0] for j in range(0, codes.shape[1], 17)])
@@ -354,7 +355,7 @@ def test_rows_are_dropped_for_any_missing_response() -> None:
         method(cov="classical", leverage_cap=3), cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise()
     )
     assert cf.infer(made).nobs == pytest.approx(400, abs=0.1)
-    assert isinstance(method()._layout(SCHEMA).moments, OutcomeGram)
+    assert isinstance(method()._layout(SCHEMA).moments, BlockGram)
 
 
 def test_a_factor_named_in_a_test_points_to_the_joint_test() -> None:

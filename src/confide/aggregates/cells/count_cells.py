@@ -1,17 +1,18 @@
 """Where counts lie: one record as a cell among edges that halve a declared bound.
 
 With the bound C of an outcome between 0 and C the edges are C 2^(-j/2), j = 0..30. A histogram of these cells moves by 1 in one cell for
-one record, sensitivity 1, and by 1 in two under substitute, sqrt(2): `SizeCells`.
+one record, sensitivity 1, and by 1 in two under substitute, sqrt(2): `Histogram`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol.exact import digest
+from confide.aggregates.rows import DesignRows
 from confide.schema import Design
 
 __all__ = ["COUNT_CELLS", "CountIndices", "count_edges"]
@@ -28,22 +29,15 @@ def count_edges(high: float) -> Array:
 
 
 @dataclass(frozen=True)
-class CountIndices:
+class CountIndices(DesignRows):
     """The cell of a record's outcome, from 1 on, up to its upper edge; 0 for a record that is dropped."""
 
     design: Design
-    width: int = field(default=1, init=False)
-    cells: int = field(default=COUNT_CELLS, init=False)
-    l1: int = field(default=COUNT_CELLS, init=False)
-    l2_squared: int = field(default=COUNT_CELLS**2, init=False)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["count cells", self.design.to_dict()])
+    kind: ClassVar[str] = "count cells"
+    width: ClassVar[int] = 1
+    cells: ClassVar[int] = COUNT_CELLS
+    l1: ClassVar[int] = COUNT_CELLS
+    l2_squared: ClassVar[int] = COUNT_CELLS**2
 
     def __call__(self, codes: Array) -> Array:
         terms, keep = self.design.codes(codes)

@@ -22,16 +22,17 @@ squares are Q^2 S^2 and 2 Q^2 S^2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, exp, pi, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Codes
+from confide.aggregates.cells.histogram import WholeSums
+from confide.aggregates.rows import Codes, DesignRows
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -129,11 +130,12 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class KernelRows:
+class KernelRows(DesignRows):
     """One record as (V A, v A), shape (2 nodes, rows); zeros for a record that is dropped."""
 
     design: Design
     axis: Axis
+    kind: ClassVar[str] = "kernel rows"
 
     @property
     def width(self) -> int:
@@ -149,12 +151,8 @@ class KernelRows:
         return 2 * UNIT * int(self.axis.table.sum(axis=1).max())
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["kernel rows", self.design.to_dict(), self.axis.to_list()])
+    def stated(self) -> list[object]:
+        return [self.axis.to_list()]
 
     def placed(self, codes: Codes) -> tuple[Whole, Array, Array]:
         """Cell, v and 1 for each record; v and the 1 are 0 for a record that is dropped."""
@@ -226,11 +224,10 @@ class ResidualRows:
 
 
 @dataclass(frozen=True)
-class KernelSums:
+class KernelSums(WholeSums):
     """The rows of all records added up, shape (width,): exact sums of each cell first, then one product of integers with the table."""
 
     map: KernelRows | ResidualRows
-    norm: str = field(default="l2", init=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -257,9 +254,6 @@ class KernelSums:
             for own, value in zip(state, reversed(values), strict=True):
                 own += np.bincount(cell[piece], weights=value[piece], minlength=len(own)).astype(np.int64)
         return state
-
-    def merge(self, a: Whole, b: Whole) -> Whole:
-        return a + b
 
     def value(self, state: Whole) -> NDArray[Any]:
         if self._parts == 1:

@@ -19,7 +19,7 @@ Everything else is a function of residuals r = t - clip(sum_b fit_b, -1, 1) at f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import isqrt
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.factor_levels import FactorLevels
+from confide.aggregates.cells.histogram import Histogram, WholeSums
 from confide.aggregates.rows import BITS, BOUND, Codes, round_within, steps
 from confide.protocol.exact import digest
 
@@ -116,27 +117,8 @@ class LevelRows:
         return out
 
 
-class _Added:
-    """What sums by level share: int64 states that begin at zeros and merge by adding."""
-
-    norm: ClassVar[str] = "l2"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        raise NotImplementedError
-
-    def zero(self) -> Whole:
-        return np.zeros(self.shape, dtype=np.int64)
-
-    def merge(self, a: Whole, b: Whole) -> Whole:
-        return a + b
-
-    def value(self, state: Whole) -> NDArray[Any]:
-        return state.copy()
-
-
 @dataclass(frozen=True)
-class LevelSums(_Added):
+class LevelSums(WholeSums):
     """The rows of all records added up, shape (width,), with the exact sensitivity of both relations."""
 
     map: LevelRows
@@ -218,9 +200,10 @@ class ResidualIndices(_Residuals):
     """The cell of |r| among eight public or noisy edges: 1 to 9, and 0 for a record that is dropped."""
 
     edges: tuple[float, ...] = ()
-    width: int = field(default=1, init=False)
-    l1: int = field(default=9, init=False)
-    l2_squared: int = field(default=81, init=False)
+    width: ClassVar[int] = 1
+    cells: ClassVar[int] = 9
+    l1: ClassVar[int] = 9
+    l2_squared: ClassVar[int] = 81
 
     def at(self, fits: Fits, edges: Array) -> ResidualIndices:
         """The map at fits and edges of earlier noisy outputs, put in order: a search among others would depend on the batch."""
@@ -238,29 +221,14 @@ class ResidualIndices(_Residuals):
 
 
 @dataclass(frozen=True)
-class ResidualCells(_Added):
+class ResidualCells(Histogram):
     """How many records lie in each of nine cells of |r|: one record moves one count by 1, a substitute two."""
 
     map: ResidualIndices
-    norm: ClassVar[str] = "cells"
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (9,)
 
     def at(self, fits: Fits, edges: Array) -> ResidualCells:
         """The statistic at fits and edges of earlier noisy outputs."""
         return ResidualCells(self.map.at(fits, edges))
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(2 if relation == "substitute" else 1)
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return self.sensitivity_squared(relation)
-
-    def update(self, state: Whole, codes: Codes) -> Whole:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=10)[1:10]
-        return state
 
 
 @dataclass(frozen=True)
@@ -268,9 +236,9 @@ class SquaredRows(_Residuals):
     """One record as rint(2^40 min(r^2/reach^2, 1)), for the residual sum of squares: a single number that is never negative."""
 
     reach: float = 2.0
-    width: int = field(default=1, init=False)
-    l1: int = field(default=BOUND, init=False)
-    l2_squared: int = field(default=BOUND**2, init=False)
+    width: ClassVar[int] = 1
+    l1: ClassVar[int] = BOUND
+    l2_squared: ClassVar[int] = BOUND**2
     unit: ClassVar[int] = BOUND
 
     def at(self, fits: Fits, reach: float) -> SquaredRows:
@@ -292,8 +260,8 @@ class _SquareRows(_Residuals):
 
     reach: float = 2.0
     unit: ClassVar[int] = 1 << 30
-    l1: int = field(default=1 << 30, init=False)
-    l2_squared: int = field(default=1 << 60, init=False)
+    l1: ClassVar[int] = 1 << 30
+    l2_squared: ClassVar[int] = 1 << 60
 
     @property
     def width(self) -> int:
@@ -315,7 +283,7 @@ class _SquareRows(_Residuals):
 
 
 @dataclass(frozen=True)
-class LevelSquares(_Added):
+class LevelSquares(WholeSums):
     """Sums of min(r^2/reach^2, 1) by level of the one block, 2^30 steps each: never negative, so that a substitute moves two levels by
     2^30 each or one by 2^30. States are Python integers: 2^33 records would fill 64 bits.
     """
@@ -358,7 +326,7 @@ class LevelScores(_Residuals):
 
     axes: tuple[tuple[tuple[float, ...], ...], ...] = ()
     reach: float = 2.0
-    l2_squared: int = field(default=BOUND, init=False)
+    l2_squared: ClassVar[int] = BOUND
 
     def at(self, fits: Fits, reach: float) -> LevelScores:
         """The map at fits and a reach of earlier noisy outputs."""

@@ -37,19 +37,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt, sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, aligned, pieces, round_within
+from confide.aggregates.rows import BITS, BOUND, aligned, leverage, pieces, round_within
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.protocol import Gram, Total
 from confide.protocol.exact import digest
-from confide.schema import Design
 
 __all__ = [
     "CROSS",
@@ -88,8 +87,6 @@ class _Parts(NamedTuple):
 class _AtLine(InCoordinates):
     """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record."""
 
-    design: Design
-    frame: Frame | None = None
     alpha: float = 1.0
     bound: float = 1.0
     family: Family = LOGIT
@@ -124,15 +121,11 @@ class _AtLine(InCoordinates):
         eta -= 1.0
         eta -= rows[-1]
         h, r, most = self.family.parts(eta, terms[-1], steps)
-        square = np.zeros(len(h))
-        product = np.empty(len(h))
-        for row in u:
-            np.multiply(row, row, out=product)
-            square += product
+        square = leverage(u)
         size = h * square
         size *= self.alpha
         size *= size
-        np.multiply(most, most, out=product)
+        product = most * most
         product *= square
         size += product
         return _Parts(u, h, r, np.sqrt(size, out=size), keep, most)
@@ -147,7 +140,7 @@ class FisherRows(_AtLine):
     """One record as (a, b), 2 k rows of integers, with |a|^4 + 2 c^2 |b|^2 <= 2^80."""
 
     #: |a|^2 + |b|^2 <= 2^40 (x + 1 - x^2) (1 + 2^-20) with x = |a|^2/2^40, at most 5/4 of 2^40.
-    l2_squared: int = field(default=BOUND + BOUND // 4 + (BOUND >> 19), init=False)
+    l2_squared: ClassVar[int] = BOUND + BOUND // 4 + (BOUND >> 19)
 
     @property
     def width(self) -> int:
@@ -298,8 +291,6 @@ class FisherSum:
 class FisherScores(_AtLine):
     """One record as rint(S' w r u), |b|^2 <= 2^40: its Gram matrix is the meat of a robust covariance."""
 
-    l2_squared: int = field(default=BOUND, init=False)
-
     @property
     def steps(self) -> float:
         """S': integer steps in one unit of w r u."""
@@ -324,10 +315,10 @@ class FisherScores(_AtLine):
 class InformationIndices(_AtLine):
     """The cell of N^2 among public edges k 2^(j/2), j = -4..20, from 1 on, and 0 for a record that is dropped."""
 
-    width: int = field(default=1, init=False)
-    cells: int = field(default=INFORMATION_CELLS, init=False)
-    l1: int = field(default=INFORMATION_CELLS, init=False)
-    l2_squared: int = field(default=INFORMATION_CELLS**2, init=False)
+    width: ClassVar[int] = 1
+    cells: ClassVar[int] = INFORMATION_CELLS
+    l1: ClassVar[int] = INFORMATION_CELLS
+    l2_squared: ClassVar[int] = INFORMATION_CELLS**2
 
     @property
     def edges(self) -> Array:
@@ -353,9 +344,9 @@ class Excess(_AtLine):
     is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
     """
 
-    width: int = field(default=1, init=False)
-    l1: int = field(default=BOUND, init=False)
-    l2_squared: int = field(default=BOUND**2, init=False)
+    width: ClassVar[int] = 1
+    l1: ClassVar[int] = BOUND
+    l2_squared: ClassVar[int] = BOUND**2
 
     def __call__(self, codes: Array) -> Array:
         with np.errstate(all="ignore"):

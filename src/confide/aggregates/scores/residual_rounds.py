@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.moments import ClippedResponse
+from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.aggregates.rows import Box
 from confide.aggregates.scores.round_lines import RoundLines, allowed_lines, restriction
@@ -98,9 +98,7 @@ def plan_line(
     if inference and clipping:
         # weights are 1 at this cap, so that the count is one of records
         bounded = design.response.name in dict(design.term_bounds)
-        statistics["clipping"] = Total(
-            ClippedResponse(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True
-        )
+        statistics["clipping"] = Total(ClippedRows(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
         shares["clipping"] = _CLIPPING
     if inference:
         statistics["meat"] = Gram(ScoreRows(design))

@@ -22,30 +22,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import sqrt
-from typing import Any, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, round_within, steps
+from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, leverage, round_within, steps
 from confide.aggregates.whitened_rows import Frame
-from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = [
     "LEVERAGE_CELLS",
     "SCORE_CELLS",
-    "CellMap",
     "Coordinates",
     "InCoordinates",
     "LimitedFeatures",
     "LimitedScores",
     "PartialFrame",
-    "SizeCells",
     "SizeIndices",
     "SquareOf",
     "cell_among",
@@ -175,11 +171,7 @@ def _products_are_exact() -> bool:
 
 def _length(v: Array) -> Array:
     """|v|, coordinate by coordinate."""
-    total = np.zeros(v.shape[1])
-    square = np.empty(v.shape[1])
-    for row in v:
-        np.multiply(row, row, out=square)
-        total += square
+    total = leverage(v)
     return np.sqrt(total, out=total)
 
 
@@ -197,10 +189,15 @@ def cell_among(edges: Sequence[float], size: Array) -> Array:
     return beyond.astype(np.float64)
 
 
+@dataclass(frozen=True)
 class InCoordinates(CodedRows):
-    """What maps in whitened coordinates share: a design, and the frame of one release; without one the public box, M = I, theta = 0."""
+    """What maps in whitened coordinates share: a design, and the frame of one release; without one the public box, M = I, theta = 0.
 
-    frame: Frame | None
+    The frame and all limits are left out of the digest: the bounds hold for any, and the plan does not know them yet.
+    """
+
+    design: Design
+    frame: Frame | None = None
 
     @property
     def features(self) -> int:
@@ -226,10 +223,8 @@ class InCoordinates(CodedRows):
 class LimitedFeatures(InCoordinates):
     """One record as sqrt(w) v in integer steps, w = min(1, cap/|v|^2): |m|^2 <= 2^40."""
 
-    design: Design
-    frame: Frame | None = None
     cap: float = 1.0
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "limited features"
 
     def at(self, frame: Frame, cap: float) -> LimitedFeatures:
         """The map in the coordinates of a frame. cap: R_A."""
@@ -243,10 +238,6 @@ class LimitedFeatures(InCoordinates):
     def steps(self) -> int:
         """Integer steps in one unit of v."""
         return steps(sqrt(self.cap), self.width)
-
-    @property
-    def digest(self) -> str:
-        return digest(["limited features", self.design.to_dict()])
 
     def __call__(self, codes: Array) -> Array:
         v, _, keep = self.rows(codes)
@@ -265,10 +256,8 @@ class LimitedFeatures(InCoordinates):
 class LimitedScores(InCoordinates):
     """One record as limit(v r, R)/R in integer steps: |m|^2 <= 2^40."""
 
-    design: Design
-    frame: Frame | None = None
     limit: float = 1.0
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "limited scores"
 
     def at(self, frame: Frame, limit: float) -> LimitedScores:
         """The map in the coordinates and at the line of a frame. limit: R."""
@@ -282,10 +271,6 @@ class LimitedScores(InCoordinates):
     def steps(self) -> float:
         """Integer steps in one unit of a score."""
         return steps(1.0, self.width) / self.limit
-
-    @property
-    def digest(self) -> str:
-        return digest(["limited scores", self.design.to_dict()])
 
     def __call__(self, codes: Array) -> Array:
         v, r, keep = self.rows(codes)
@@ -305,20 +290,15 @@ class LimitedScores(InCoordinates):
 class SquareOf(InCoordinates):
     """min(r^2/reach^2, 1) of a complete record in steps of 2^-40, 0 for any other."""
 
-    design: Design
-    frame: Frame | None = None
     reach: float = 1.0
-    width: int = field(default=1, init=False)
-    l1: int = field(default=BOUND, init=False)
-    l2_squared: int = field(default=BOUND**2, init=False)
+    kind: ClassVar[str] = "limited square"
+    width: ClassVar[int] = 1
+    l1: ClassVar[int] = BOUND
+    l2_squared: ClassVar[int] = BOUND**2
 
     def at(self, frame: Frame, reach: float) -> SquareOf:
         """The map at the line of a frame."""
         return replace(self, frame=frame, reach=float(reach))
-
-    @property
-    def digest(self) -> str:
-        return digest(["limited square", self.design.to_dict()])
 
     def __call__(self, codes: Array) -> Array:
         _, r, keep = self.rows(codes)
@@ -341,11 +321,9 @@ class SizeIndices(InCoordinates):
     scores: the size is |v r|, else |v|. The plan fixes the number of cells; the edges follow from noisy numbers.
     """
 
-    design: Design
-    scores: bool
-    frame: Frame | None = None
     edges: tuple[float, ...] = ()
-    width: int = field(default=1, init=False)
+    scores: bool = field(kw_only=True)
+    width: ClassVar[int] = 1
 
     @property
     def cells(self) -> int:
@@ -378,41 +356,3 @@ class SizeIndices(InCoordinates):
         if keep is not None:
             cell *= keep
         return np.asarray(cell[None, :])
-
-
-class CellMap(RecordMap, Protocol):
-    """A map of one record to the cell that it lies in, from 1 on, 0 for none."""
-
-    @property
-    def cells(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class SizeCells:
-    """How many records lie in each cell of a size, shape (cells,): one record moves one count by 1."""
-
-    map: CellMap
-    norm: str = field(default="cells", init=False)
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (self.map.cells,)
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(2 if relation == "substitute" else 1)
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return self.sensitivity_squared(relation)
-
-    def zero(self) -> NDArray[np.int64]:
-        return np.zeros(self.map.cells + 1, dtype=np.int64)
-
-    def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=self.map.cells + 1)
-        return state
-
-    def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        return a + b
-
-    def value(self, state: NDArray[np.int64]) -> NDArray[Any]:
-        return state[1:].copy()

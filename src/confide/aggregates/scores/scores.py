@@ -13,17 +13,19 @@ Thakurta 2024 (for linear regression).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BOUND, Box, CodedRows, Codes, leverage, round_within, scaled, steps
+from confide.aggregates.rows import Box, CodedRows, Codes, leverage, residual, round_within, scaled, steps
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.exact import digest, pack
+from confide.protocol.exact import pack
 from confide.schema import Design
 
 __all__ = ["ClippedScores", "descend", "plan_descent"]
@@ -56,7 +58,7 @@ class ClippedScores(CodedRows):
     clip: float
     theta: tuple[float, ...] = ()
     box: Box | None = None
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "clipped scores"
 
     def __post_init__(self) -> None:
         if not (isfinite(self.clip) and 0 < self.clip <= _LARGEST_CLIP):
@@ -75,9 +77,9 @@ class ClippedScores(CodedRows):
         return float(steps(self.clip, self.width))
 
     @property
-    def digest(self) -> str:
+    def stated(self) -> list[object]:
         # theta and box are left out: the bound holds for any, and a plan does not know them yet
-        return digest(["clipped scores", self.design.to_dict(), pack(self.clip)])
+        return [pack(self.clip)]
 
     def at(self, theta: Array) -> ClippedScores:
         """The map at a line that was computed from earlier noisy outputs, shape (terms + 1,)."""
@@ -85,15 +87,10 @@ class ClippedScores(CodedRows):
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes, self.box)
-        features = len(self.design.terms)
         with np.errstate(all="ignore"):
-            error = rows[-1]
-            product = np.empty_like(error)
-            for row, weight in zip(rows, self.theta, strict=False):
-                np.multiply(row, weight, out=product)
-                error -= product
+            error = residual(rows[:-1], rows[-1], self.theta)
             # min(1, C/(|e||z|)) e = clip(e, -C/|z|, C/|z|)
-            edge = leverage(rows, features)
+            edge = leverage(rows[:-1])
             np.sqrt(edge, out=edge)
             np.divide(self.clip, edge, out=edge)
             np.minimum(error, edge, out=error)
@@ -115,7 +112,7 @@ def plan_descent(
     share: of the allowance, for the whole descent, exactly; clip: bound on the length of a score, in scaled units. Every statistic is the
     map at theta = 0: its bound holds wherever the step will be taken. Raises `PlanError` for a clip or a number that cannot work.
     """
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or not 1 <= iterations <= 1000:
+    if not is_whole(iterations, 1, 1000):
         raise PlanError(
             f"iterations must be a whole number from 1 to 1000, got {iterations!r}; each one is a pass over the data; 30 is the default"
         )

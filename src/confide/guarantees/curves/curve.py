@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.curves.charging import least_mu
-from confide.guarantees.validation import count, real
+from confide.guarantees.validation import count, is_number, real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -246,7 +246,7 @@ class Curve(ABC):
 
 
 def _numbers(value: ArrayLike, name: str, example: str) -> ArrayLike:
-    if isinstance(value, (float, int)) and not isinstance(value, bool):
+    if is_number(value):
         return value
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":

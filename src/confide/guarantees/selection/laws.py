@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import exp, expm1, inf, isfinite, log, log1p
+from math import exp, expm1, inf, log, log1p
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from confide.errors import PrivacyError
+from confide.guarantees.validation import is_finite, is_whole
 
 __all__ = ["Binomial", "Fixed", "Poisson", "RunLaw", "TruncatedNegativeBinomial", "Weights", "run_law"]
 
@@ -134,14 +135,14 @@ def _weights(law: RunLaw) -> Weights:
 
 
 def _number(value: object, name: str, low: float, high: float, call: str) -> float:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and low < value <= high
+    good = is_finite(value) and low < value <= high
     if not good:
         raise PrivacyError(f"{name} must be a number above {low:g} and at most {high:g}, got {value!r}; write {call}")
     return float(value)  # type: ignore[arg-type]
 
 
 def _whole(value: object, name: str, call: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
+    if not is_whole(value, 1, _MOST):
         raise PrivacyError(f"{name} must be a whole number from 1 to {_MOST:g}, got {value!r}; write {call}")
     return value
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, isfinite, log10, sqrt
+from math import ceil, floor, log10, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from scipy import stats
 from confide.aggregates.safety_formulas import least_class_size
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, SquareRows, class_pairs
 from confide.methods.classification.reading import (
@@ -105,7 +106,7 @@ class EfficientPTRBayes(Method):
                 f"give either c0, about half of the least share of a class to expect, or least, a least size, from public facts; got "
                 f"c0={self.c0!r} and least={self.least!r}; write c0=0.05"
             )
-        if self.c0 is not None and not (_is_number(self.c0) and 0 < self.c0 < 0.5):
+        if self.c0 is not None and not (is_finite(self.c0) and 0 < self.c0 < 0.5):
             raise PlanError(
                 f"c0 must be above 0 and below one over the number of classes, got {self.c0!r}; about half of the least share of a "
                 "class to expect is usual: write c0=0.05 where that share is 0.1"
@@ -114,11 +115,11 @@ class EfficientPTRBayes(Method):
             isinstance(self.least, bool) or not isinstance(self.least, int) or not 2 <= self.least < 1 << 40
         ):
             raise PlanError(f"least must be a whole number of at least 2, got {self.least!r}; write least=200")
-        if self.gamma_plan is not None and not (_is_number(self.gamma_plan) and self.gamma_plan > 1):
+        if self.gamma_plan is not None and not (is_finite(self.gamma_plan) and self.gamma_plan > 1):
             raise PlanError(
                 f"gamma_plan must be a number above 1, got {self.gamma_plan!r}; leave it out for 3/4 of the least size"
             )
-        if not (_is_number(self.beta) and 1e-12 <= self.beta < 1):
+        if not (is_finite(self.beta) and 1e-12 <= self.beta < 1):
             raise PlanError(f"beta must be a number from 1e-12 to 1, got {self.beta!r}; 0.001 is the default")
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -311,7 +312,3 @@ def _down(share: float) -> float:
     """Two digits of a share, rounded down."""
     unit = 10.0 ** (floor(log10(share)) - 1)
     return float(f"{floor(share / unit) * unit:.12g}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)

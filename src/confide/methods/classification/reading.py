@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.guarantees.validation import is_number
 from confide.methods.classification.class_design import ClassDesign
 from confide.protocol import Release
 from confide.results.classes import ClassModel, ClassTable, class_names
@@ -71,7 +72,7 @@ def checked_radius(radius: float | None, features: int) -> float:
     corner = sqrt(features)
     if radius is None:
         return corner
-    if isinstance(radius, bool) or not isinstance(radius, (int, float)) or not 1e-3 <= radius <= 1e6:
+    if not is_number(radius) or not 1e-3 <= radius <= 1e6:
         raise PlanError(
             f"radius must be a number of at least 0.001, in half-widths of the bounds, got {radius!r}; leave it out for sqrt(features)"
         )

@@ -32,6 +32,7 @@ from confide.aggregates.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_finite
 from confide.protocol import (
     Allowance,
     Meter,
@@ -99,8 +100,8 @@ class EfficientPTRKernel(Method):
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "points", _points(self.points))
-        widths: tuple[Any, ...] = (self.bandwidth,) if _is_number(self.bandwidth) else tuple(self.bandwidth)  # type: ignore[arg-type]
-        if not widths or not all(_is_number(h) and h > 0 for h in widths):
+        widths: tuple[Any, ...] = (self.bandwidth,) if is_finite(self.bandwidth) else tuple(self.bandwidth)  # type: ignore[arg-type]
+        if not widths or not all(is_finite(h) and h > 0 for h in widths):
             raise PlanError(
                 f"bandwidth must be a finite number above 0, or one for each feature, got {self.bandwidth!r}; write bandwidth=0.05"
             )
@@ -118,9 +119,9 @@ class EfficientPTRKernel(Method):
             ("gamma_plan", self.gamma_plan, 1.0),
             ("residual_bound", self.residual_bound, 0.0),
         ):
-            if value is not None and not (_is_number(value) and low < value < 1e12):
+            if value is not None and not (is_finite(value) and low < value < 1e12):
                 raise PlanError(f"{name} must be a finite number above {low:g}, got {value!r}")
-        if not (_is_number(self.beta) and 1e-12 <= self.beta < 1):
+        if not (is_finite(self.beta) and 1e-12 <= self.beta < 1):
             raise PlanError(f"beta must be a number from 1e-12 to 1, got {self.beta!r}; 0.001 is the default")
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class EfficientPTRKernel(Method):
         d = len(design.terms)
         if not d or any(term.binary for term in design.terms):
             raise PlanError(f"{self.name} takes numeric features, as in 'y ~ a + b'; indicators have no kernel")
-        widths = (float(self.bandwidth),) * d if _is_number(self.bandwidth) else tuple(map(float, self.bandwidth))  # type: ignore[arg-type]
+        widths = (float(self.bandwidth),) * d if is_finite(self.bandwidth) else tuple(map(float, self.bandwidth))  # type: ignore[arg-type]
         if len(widths) != d or any(len(point) != d for point in self.points):
             raise PlanError(f"the formula has {d} features, so each point and the bandwidths must have {d} numbers")
         return PointRows(design, tuple(self.points), widths, self.kernel)
@@ -335,7 +336,3 @@ def _points(given: Any) -> tuple[tuple[float, ...], ...]:
     if len(set(found)) < len(found):
         raise PlanError("points must differ from each other; a point that is named twice is paid for twice")
     return found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite, nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,7 @@ from confide.aggregates.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.results.curve import Curve, point_names
@@ -99,7 +100,7 @@ class KernelCurve(Method):
     def __post_init__(self) -> None:
         for name in ("bandwidth", "residual_bound"):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > 0):
+            if value is not None and not (is_finite(value) and value > 0):
                 raise PlanError(f"{name} must be a finite number above 0, got {value!r}; leave it out for the default")
         if not isinstance(self.undersmooth, bool):
             raise PlanError(f"undersmooth must be True or False, got {self.undersmooth!r}")
@@ -273,7 +274,3 @@ _WEAK = (
     "almost nowhere (over less than two bandwidths, or half of the range) do the records stand above the privacy noise; ask for a larger "
     "bandwidth, more records or a larger budget"
 )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)

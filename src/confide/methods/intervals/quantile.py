@@ -30,15 +30,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, inf, isfinite, log
+from math import ceil, floor, inf, log
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
+from confide.aggregates.cells.histogram import Histogram
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
@@ -79,7 +81,7 @@ class Place:
             raise PlanError(f"{self.column!r} is categorical and has no quantiles; name a numeric or integer column")
 
     @property
-    def points(self) -> int:
+    def cells(self) -> int:
         """Number of points of the grid."""
         column = self.schema[self.column]
         assert not isinstance(column, Categorical)
@@ -87,7 +89,7 @@ class Place:
 
     @property
     def l1(self) -> int:
-        return 1 if self.present else self.points
+        return 1 if self.present else self.cells
 
     @property
     def l2_squared(self) -> int:
@@ -104,37 +106,6 @@ class Place:
     def __call__(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
         place = codes[:1] + 1
         return np.asarray(np.minimum(place, 1.0) if self.present else place)
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How many records lie on each point of a grid, shape (points,): one record moves one count by 1."""
-
-    map: Place
-    norm: str = field(default="cells", init=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.map.points,)
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(2 if relation == "substitute" else 1)
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return Fraction(2 if relation == "substitute" else 1)
-
-    def zero(self) -> NDArray[np.int64]:
-        return np.zeros(self.map.points + 1, dtype=np.int64)
-
-    def update(self, state: NDArray[np.int64], codes: NDArray[np.float64]) -> NDArray[np.int64]:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=len(state))
-        return state
-
-    def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-        return a + b
-
-    def value(self, state: NDArray[np.int64]) -> NDArray[Any]:
-        return state[1:].copy()
 
 
 def rank_scores(counts: NDArray[np.int64], q: Fraction, offset: int = 0) -> NDArray[np.int64]:
@@ -225,7 +196,7 @@ class Quantile(Method):
         share = (1 - _COUNT_SHARE) / len(self.qs)
         choices = [
             allowance.choice(
-                name, ranks.map.points, _sensitivity(exact, allowance.relation), share * part, map=ranks.map.digest
+                name, ranks.map.cells, _sensitivity(exact, allowance.relation), share * part, map=ranks.map.digest
             )
             for q, exact in zip(self.qs, self._exact, strict=True)
             for name, part in zip(_names(q), _PARTS, strict=True)
@@ -361,7 +332,7 @@ class Quantile(Method):
 
 
 def _inside(x: object) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) and 0 < x < 1
+    return is_finite(x) and 0 < x < 1
 
 
 def _names(q: float) -> tuple[str, str, str]:

@@ -37,6 +37,7 @@ from confide.aggregates.collected import Collected
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.reply import GaussianReply, exact_reply
+from confide.guarantees.validation import is_whole
 from confide.methods.ptr import records
 from confide.methods.ptr.records import FAR, FINE, ColumnCodes, OfTable
 from confide.methods.ptr.safety import (
@@ -123,7 +124,7 @@ class SafeRelease(Method):
                 f'mode="{self.mode}" needs gamma_plan, the safety that data of this kind will have: from public facts, such as '
                 "(planned statistic - threshold)/lipschitz, never from the records"
             )
-        if isinstance(self.tried, bool) or not isinstance(self.tried, int) or self.tried < 0:
+        if not is_whole(self.tried, 0):
             raise PlanError(f"tried must be a whole number of pairs, got {self.tried!r}")
 
     # plan -----------------------------------------------------------------------------------------------------------

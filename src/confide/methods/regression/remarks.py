@@ -6,7 +6,7 @@ from math import sqrt
 
 from scipy import special
 
-from confide.aggregates import ClippedResponse
+from confide.aggregates.linear_rows import ClippedRows
 from confide.protocol import Noisy, Release
 
 __all__ = ["UNCHECKED", "clipped_responses", "clipped_share", "count_text", "few_records"]
@@ -45,5 +45,5 @@ def clipped_responses(release: Release, records: float) -> tuple[tuple[str, ...]
     """Flag and fact of the paid diagnostic: which share of the responses lay outside their bounds."""
     if "clipping" not in release.statistics:
         return ("clipping_unchecked",), (("Clipped responses", UNCHECKED),)
-    seen, text = clipped_share(release["clipping"], records, ClippedResponse.unit)
+    seen, text = clipped_share(release["clipping"], records, ClippedRows.unit)
     return ("y_clipping",) if seen else (), (("Clipped responses", text),)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, ClassVar
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.huber.line_path import LinePath
 from confide.methods.regression.huber.robust_line import RobustLine
@@ -90,9 +90,7 @@ class SSP2(Method):
         if self.limit == "none" and (self.target == "robust" or self.objective == "prediction"):
             raise PlanError('limit="none" belongs to the least-squares line; write SSP2(formula, limit="none")')
         bound = self.slope_bound
-        if bound is not None and not (
-            isinstance(bound, (int, float)) and not isinstance(bound, bool) and isfinite(bound) and bound > 0
-        ):
+        if bound is not None and not (is_finite(bound) and bound > 0):
             raise PlanError(f"slope_bound must be a finite number above 0, got {bound!r}; leave it out, or write 2.0")
         if bound is not None and self.target != "robust":
             raise PlanError(

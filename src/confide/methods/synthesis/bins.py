@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.cells.histogram import WholeSums
+from confide.aggregates.rows import IndicatorRows
 from confide.methods.synthesis.tree import Bins, Tree, grown, level_sizes
 from confide.protocol import Allowance, Event, Meter, Plan, Release, Source, Spend, Statistic, Together, leaves
-from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = ["NoisyBins", "draw_bins", "feature_columns", "plan_bins", "read_bins"]
@@ -51,32 +52,13 @@ def feature_columns(design: Design) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class InBins:
+class InBins(IndicatorRows):
     """1 for every record that the design uses, 0 for one that is dropped; and in which bin it lies."""
 
     design: Design
+    # the bins are left out of the digest: the bounds hold for any, and the plan does not know them yet
     bins: Bins | None = field(default=None, compare=False)
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def l1(self) -> int:
-        return 1
-
-    @property
-    def l2_squared(self) -> int:
-        return 1
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        # the bins are left out: the bounds hold for any, and the plan does not know them yet
-        return digest(["in bins", self.design.to_dict()])
+    kind: ClassVar[str] = "in bins"
 
     @property
     def found(self) -> Bins:
@@ -105,6 +87,7 @@ class Places(InBins):
     """One record as (C, its places within its bin, the response's between its bounds), integers; zeros for a dropped one."""
 
     label: bool = False
+    kind: ClassVar[str] = "places in bins"
 
     @property
     def width(self) -> int:
@@ -124,8 +107,8 @@ class Places(InBins):
         return self.unit + (self.width - 1) * _STEPS
 
     @property
-    def digest(self) -> str:
-        return digest(["places in bins", self.design.to_dict(), self.label])
+    def stated(self) -> list[object]:
+        return [self.label]
 
     def __call__(self, codes: Array) -> Array:
         own, _ = self.features(codes)
@@ -148,12 +131,11 @@ class Places(InBins):
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(WholeSums):
     """How many records lie in each bin of one level, shape (size,): one record moves one count by 1."""
 
     map: InBins
     size: int
-    norm: str = field(default="l2", init=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -173,28 +155,18 @@ class Counts:
     def sensitivity_l1(self, relation: str) -> Fraction:
         return self.sensitivity_squared(relation)
 
-    def zero(self) -> Whole:
-        return np.zeros(self.size + 1, dtype=np.int64)
-
     def update(self, state: Whole, codes: Array) -> Whole:
         # what is nowhere is counted last and left out
-        state += np.bincount(self.map.numbers(codes) % (self.size + 1), minlength=self.size + 1)
+        state += np.bincount(self.map.numbers(codes) % (self.size + 1), minlength=self.size + 1)[:-1]
         return state
-
-    def merge(self, a: Whole, b: Whole) -> Whole:
-        return a + b
-
-    def value(self, state: Whole) -> NDArray[Any]:
-        return state[:-1].copy()
 
 
 @dataclass(frozen=True)
-class Leaves:
+class Leaves(WholeSums):
     """Counts, centred sums and (when asked for) sums of the response of all leaves, shape (size, width)."""
 
     map: Places
     size: int
-    norm: str = field(default="l2", init=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -215,18 +187,11 @@ class Leaves:
     def sensitivity_l1(self, relation: str) -> Fraction:
         return Fraction(self.map.l1 * (2 if relation == "substitute" else 1))
 
-    def zero(self) -> Whole:
-        return np.zeros((self.size + 1, self.map.width), dtype=np.int64)
-
     def update(self, state: Whole, codes: Array) -> Whole:
-        np.add.at(state, self.map.numbers(codes) % (self.size + 1), self.map(codes).T.astype(np.int64))
+        number = self.map.numbers(codes)
+        # what is nowhere has a row of zeros
+        np.add.at(state, np.maximum(number, 0), self.map(codes).T.astype(np.int64))
         return state
-
-    def merge(self, a: Whole, b: Whole) -> Whole:
-        return a + b
-
-    def value(self, state: Whole) -> NDArray[Any]:
-        return state[:-1].copy()
 
 
 # plan, draw, read -------------------------------------------------------------------------------------------------------

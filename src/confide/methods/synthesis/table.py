@@ -1,6 +1,7 @@
 """A synthetic table: a file of synthetic records on which plain OLS returns a private line, with the release that it was made from.
 
 Estimates: the line of a formula, and how many records lie in which part of the columns' ranges. A file of rows is made from both: features
+from confide.guarantees.validation import is_whole
 from noisy bins, and a response whose residuals are exactly orthogonal to the model matrix of the file, so that ordinary least squares on
 the rows returns the released coefficients and the released residual sd. The rows are no records and carry no interval of their own: the
 release beside them does.
@@ -26,6 +27,7 @@ import numpy as np
 from confide.aggregates.scores.residual_rounds import draw_line, plan_line
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_whole
 from confide.methods.synthesis.bins import draw_bins, plan_bins
 from confide.methods.synthesis.build import Options, build_rows, literal_rows
 from confide.methods.synthesis.data import SyntheticData
@@ -72,8 +74,7 @@ class SyntheticTable(Method):
                 f'generator must be "calibrated" or "binagg", got {self.generator!r}; write '
                 'SyntheticTable(formula, generator="calibrated")'
             )
-        whole = isinstance(self.cells, int) and not isinstance(self.cells, bool)
-        if not whole or not 2 <= self.cells <= _MOST_CELLS:
+        if not is_whole(self.cells, 2, _MOST_CELLS):
             raise PlanError(
                 f"cells must be a whole number from 2 to {_MOST_CELLS}, got {self.cells!r}; leave it out for 256"
             )

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide import gate
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.ranges import Present
 from confide.aggregates.rows import Box, Codes
 from confide.aggregates.scores.limits import Limits, Maxima
 from confide.aggregates.scores.score_rows import (
     LimitedFeatures,
     LimitedScores,
-    SizeCells,
     SizeIndices,
 )
 from confide.aggregates.whitened_rows import Frame
@@ -150,7 +150,7 @@ class _Run(_Draw):
             whole = replace(self.of, limit="none")
             limits = _Draw(whole, self.source, self.plan, self.meter)._limits(standing, frame, maxima, branch)
             edges = tuple(sqrt(standing.metric.size) * k / 4 for k in range(1, 9))
-            (cells,) = self.source.aggregate(SizeCells(SizeIndices(self.of.design, scores=False).at(frame, edges)))
+            (cells,) = self.source.aggregate(Histogram(SizeIndices(self.of.design, scores=False).at(frame, edges)))
             return replace(limits, kappa=float(cells[4:].sum()) / 1e6)
         if self._is("exact edges"):
             standing = replace(standing, count=1.0 + self._count())

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 import confide as cf
+from confide.aggregates.blocks import BlockGram, block_numbers
 from confide.aggregates.cells.factor_levels import FactorLevels
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.level_sums import (
     LevelRows,
     LevelScores,
@@ -25,14 +27,13 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.aggregates.outcome_rows import BlockRows, OutcomeGram, OutcomeResiduals, block_numbers, together
+from confide.aggregates.linear_rows import BlockRows, LinearRows, together
 from confide.aggregates.rows import Box, Codes
 from confide.aggregates.scores.score_rows import (
     SCORE_CELLS,
     Coordinates,
     LimitedFeatures,
     LimitedScores,
-    SizeCells,
     SizeIndices,
     SquareOf,
 )
@@ -143,7 +144,7 @@ class _Squares(SquareOf):
 
 
 @dataclass(frozen=True)
-class _OneCell(SizeCells):
+class _OneCell(Histogram):
     """A replaced record charged as an added one."""
 
     def sensitivity_squared(self, relation: str) -> Fraction:
@@ -151,7 +152,7 @@ class _OneCell(SizeCells):
 
 
 @dataclass(frozen=True)
-class _Beyond(SizeCells):
+class _Beyond(Histogram):
     """Numbers of records beyond each edge, in place of those between: one record moves all of them up to its own."""
 
     def moved_squared(self, own: Any, rows: Any) -> Any:
@@ -162,7 +163,7 @@ def _cells(faulty_kind: Any) -> Callable[..., tuple[Any, Codes]]:
     def build(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
         edges = tuple(2.0**k / 64 for k in range(SCORE_CELLS - 1))
         rows = SizeIndices(_DESIGN, scores=True).at(Frame.start(Box.of(_DESIGN)), edges)
-        return (faulty_kind if faulty else SizeCells)(rows), _records(_DESIGN, generator)
+        return (faulty_kind if faulty else Histogram)(rows), _records(_DESIGN, generator)
 
     return build
 
@@ -296,7 +297,7 @@ _JOINED = together(tuple(Design.of(f"{name} ~ a", _PAIR) for name in ("y1", "y2"
 
 
 @dataclass(frozen=True)
-class _LooseMeat(OutcomeResiduals):
+class _LooseMeat(LinearRows):
     """Scores of residuals limited at `limit`, coded as if that were 1, not cut."""
 
     def __call__(self, codes: Codes) -> Codes:
@@ -304,13 +305,13 @@ class _LooseMeat(OutcomeResiduals):
 
 
 @dataclass(frozen=True)
-class _OwnBlocks(OutcomeGram):
+class _OwnBlocks(BlockGram):
     """Moments whose integers between the blocks follow from the cap in use, with the noise of those of the plan."""
 
     planned: tuple[int, int, int] = field(default=(1, 1, 1))
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        return OutcomeGram(self.map, self.planned).sensitivity_squared(relation)
+        return BlockGram(self.map, self.planned, self.responses).sensitivity_squared(relation)
 
 
 @dataclass(frozen=True)
@@ -322,7 +323,7 @@ class _OneLeverage(LeverageCells):
 
 
 def _meat(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
-    rows = (_LooseMeat if faulty else OutcomeResiduals)(_JOINED, 2, 8.0, outcome=1, adaptive=True)
+    rows = (_LooseMeat if faulty else LinearRows)(_JOINED, 8.0, outcomes=2, residual=1, adaptive=True)
     half = 10.0 ** generator.uniform(-1, 0)
     at = rows.at(generator.normal(size=2), Box((0.5,), (half,)), 1 + generator.random())
     return Gram(at), _records(_JOINED, generator)
@@ -331,8 +332,8 @@ def _meat(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
 def _moments(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
     # R2 and g2 of the public box, and of a cap that noisy leverages put below it
     planned, own, cap = block_numbers(2.0, 0.73), block_numbers(1.0, 0.45), 1.0
-    rows = BlockRows(_JOINED, 2, cap, adaptive=True).at(Box((1 / 3,), (0.1,)))
-    return (_OwnBlocks(rows, own, planned) if faulty else OutcomeGram(rows, planned)), _records(_JOINED, generator)
+    rows = BlockRows(_JOINED, cap, outcomes=2, adaptive=True).at(box=Box((1 / 3,), (0.1,)))
+    return (_OwnBlocks(rows, own, 2, planned) if faulty else BlockGram(rows, planned, 2)), _records(_JOINED, generator)
 
 
 def _leverages(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:

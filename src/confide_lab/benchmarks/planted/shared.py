@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.outcome_rows import OutcomeGram
+from confide.aggregates.blocks import BlockGram
 from confide.aggregates.ranges import CELLS, RangeCells
 from confide.methods.regression.moments.ssp import SSP
 from confide.protocol import Either, Meter, Plan, Spend, Together
@@ -37,11 +37,11 @@ def _cheaper(event: Event, name: str, less: Fraction) -> Event:
 
 
 @dataclass(frozen=True)
-class _OneOutcome(OutcomeGram):
+class _OneOutcome(BlockGram):
     """The moments of several responses with the sensitivity of one."""
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        return OutcomeGram(replace(self.map, outcomes=1), self.blocks).sensitivity_squared(relation)
+        return BlockGram(self.map, self.blocks).sensitivity_squared(relation)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class _TwoCells(RangeCells):
     def update(self, state: Any, codes: Any) -> Any:
         super().update(state, codes)
         for row, cells in zip(state, self.map(codes), strict=True):
-            row += np.bincount(np.minimum(cells.astype(np.int64) + 1, CELLS) * (cells > 0), minlength=CELLS + 1)
+            row += np.bincount(np.minimum(cells.astype(np.int64) + 1, CELLS) * (cells > 0), minlength=CELLS + 1)[1:]
         return state
 
 
@@ -76,8 +76,8 @@ class _Wrong(_Always):
             wrong: Any = _TwoCells(made.statistics["ranges"].map)  # type: ignore[arg-type]
             return replace(made, statistics={**made.statistics, "ranges": wrong})
         right = made.statistics["moments"]
-        assert isinstance(right, OutcomeGram)
-        wrong = _OneOutcome(right.map, right.blocks)
+        assert isinstance(right, BlockGram)
+        wrong = _OneOutcome(right.map, right.blocks, right.responses)
         relation = made.relation
         # a hair less than the ratio, so that rounding does not make it a smaller statement than the wrong one
         less = Fraction((1 - 1e-12) * sqrt(right.sensitivity_squared(relation) / wrong.sensitivity_squared(relation)))

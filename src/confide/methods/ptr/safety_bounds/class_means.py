@@ -23,6 +23,7 @@ from confide.aggregates.safety_formulas import (
     least_class_size,
 )
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import SafetyBound
 from confide.methods.ptr.safety_bounds.eigenvector import shortened
 
@@ -54,7 +55,7 @@ class ClassMeans(SafetyBound):
 
     def __post_init__(self) -> None:
         for label, value, least in (("p", self.p, 1), ("classes", self.classes, 2), ("n", self.n, 1)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if not is_whole(value, least):
                 raise PlanError(f"{label} must be a whole number of at least {least}, got {value!r}")
         if not 0 < self.c0 < 1 / self.classes:
             raise PlanError(f"c0 must lie between 0 and 1/K = {1 / self.classes:g}, got {self.c0!r}")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.safety_formulas import eigenvector_alpha
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
 
 __all__ = ["LeadingEigenvector"]
@@ -45,7 +46,7 @@ class LeadingEigenvector(CertifiedBound):
     name: ClassVar[str] = "LeadingEigenvector"
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, int) or self.p < 2:
+        if not is_whole(self.p, 2):
             raise PlanError(f"p must be a whole number of at least 2, got {self.p!r}")
         eigenvector_alpha(self.r_x, 1.0 if self.gap0 is None else self.gap0)
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.safety_formulas import ols_alpha
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
 
 __all__ = ["LeastSquares"]
@@ -55,7 +56,7 @@ class LeastSquares(CertifiedBound):
     name: ClassVar[str] = "LeastSquares"
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, int) or self.p < 1:
+        if not is_whole(self.p, 1):
             raise PlanError(f"p must be a whole number of at least 1, got {self.p!r}")
         if self.tau is not None and not 0 < self.tau < float("inf"):
             raise PlanError(f"tau must be above 0 or None for no intercept, got {self.tau!r}; r_x/sqrt(p) is usual")

@@ -29,6 +29,7 @@ from scipy.special import expit, log_ndtr
 
 from confide.aggregates.safety_formulas import minimiser_alpha
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
 from confide.methods.ptr.safety_bounds.eigenvector import shortened
 
@@ -62,7 +63,7 @@ class BallLikelihood(CertifiedBound):
     name: ClassVar[str] = "BallLikelihood"
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, int) or self.p < 1:
+        if not is_whole(self.p, 1):
             raise PlanError(f"p must be a whole number of at least 1, got {self.p!r}")
         if self.link not in ("logistic", "probit"):
             raise PlanError(f"link must be 'logistic' or 'probit', got {self.link!r}")

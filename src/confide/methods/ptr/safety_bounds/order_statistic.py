@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import SafetyBound
 
 __all__ = ["OrderStatistic"]
@@ -52,7 +53,7 @@ class OrderStatistic(SafetyBound):
     name: ClassVar[str] = "OrderStatistic"
 
     def __post_init__(self) -> None:
-        if isinstance(self.m, bool) or not isinstance(self.m, int) or self.m < 1:
+        if not is_whole(self.m, 1):
             raise PlanError(f"m must be a whole number of at least 1, got {self.m!r}; the smallest value is m = 1")
         if not -inf < self.low < self.high < inf or not 0 < self.alpha < inf:
             raise PlanError(

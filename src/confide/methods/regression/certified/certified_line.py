@@ -25,7 +25,7 @@ are solved in exact integers; floats enter when phi is scaled, with an error bel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, sqrt
 from typing import Any, ClassVar
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.bounded_rows import smallest_eigenvalue
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, Codes, round_within, scaled, steps
+from confide.aggregates.rows import BITS, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
 from confide.aggregates.safety_formulas import ols_alpha
 from confide.protocol import SAFETY_STEPS, Gram, Statistic
 from confide.protocol.exact import digest, pack
@@ -87,7 +87,7 @@ class JointRows(CodedRows):
 
     design: Design
     cap: float
-    l2_squared: int = field(default=BOUND, init=False)
+    kind: ClassVar[str] = "joint rows"
 
     @property
     def width(self) -> int:
@@ -120,19 +120,13 @@ class JointRows(CodedRows):
         return self.bounds[0] ** 2
 
     @property
-    def digest(self) -> str:
-        return digest(["joint rows", self.design.to_dict(), pack(self.cap)])
+    def stated(self) -> list[object]:
+        return [pack(self.cap)]
 
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = _measured(self.design, codes)
         with np.errstate(all="ignore"):
-            factor = np.zeros(rows.shape[1])
-            square = np.empty(rows.shape[1])
-            for row in rows[:-1]:
-                np.multiply(row, row, out=square)
-                factor += square
-            np.divide(self.cap, factor, out=factor)
-            np.minimum(factor, 1.0, out=factor)
+            factor = weights(rows[:-1], self.cap)
             np.sqrt(factor, out=factor)
             factor *= float(self.steps)
             if keep is not None:
@@ -154,7 +148,6 @@ class ResidualSquares(CodedRows):
 
     design: Design
     phi: tuple[float, ...] = ()
-    l2_squared: int = field(default=BOUND, init=False)
     unit: ClassVar[int] = _FINE // 4
 
     @property
@@ -177,17 +170,13 @@ class ResidualSquares(CodedRows):
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = _measured(self.design, codes)
         with np.errstate(all="ignore"):
-            residual = rows[-1].copy()
-            product = np.empty_like(residual)
-            for row, weight in zip(rows[:-1], self.phi, strict=False):
-                np.multiply(row, weight, out=product)
-                residual -= product
-            np.clip(residual, -2.0, 2.0, out=residual)
-            residual *= residual
-            residual *= float(self.unit)
+            r = residual(rows[:-1], rows[-1], self.phi)
+            np.clip(r, -2.0, 2.0, out=r)
+            r *= r
+            r *= float(self.unit)
             if keep is not None:
-                residual *= keep
-            return round_within(residual[None, :])
+                r *= keep
+            return round_within(r[None, :])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, nan, sqrt
+from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +42,7 @@ from confide.aggregates.reference import least_squares
 from confide.aggregates.rows import Box
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.certified.certified_line import (
     CertifiedLine,
     JointRows,
@@ -323,6 +324,5 @@ _WIDE = (
 
 
 def _number(name: str, value: Any, least: float, most: float, help: str) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
-    if not (number and least <= value <= most):
+    if not (is_finite(value) and least <= value <= most):
         raise PlanError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}; {help}")

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates import ClippedResponse
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import (
     Fits,
@@ -38,6 +37,7 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
+from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.methods.regression.factors.factor_means_forecast import expected
 from confide.methods.regression.factors.factor_means_reading import LevelFit, LevelTables, TailCounts, largest_fit
@@ -116,7 +116,7 @@ class FactorMeans:
     def _statistics(self, relation: str) -> dict[str, Statistic]:
         rows = self.rows(relation)
         bounded = self.design.response.name in dict(self.design.term_bounds)
-        clipped = ClippedResponse(self.design, 1.0 + len(self.design.terms), edges=bounded)
+        clipped = ClippedRows(self.design, 1.0 + len(self.design.terms), edges=bounded)
         return {
             "clipping": Total(clipped, nonnegative=True),
             "sums": LevelSums(rows),

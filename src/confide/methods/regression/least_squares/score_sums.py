@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.moments import ClippedResponse
+from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.aggregates.rows import BITS, BOUND, Box
 from confide.aggregates.scores.limits import (
@@ -39,7 +40,6 @@ from confide.aggregates.scores.score_rows import (
     LimitedFeatures,
     LimitedScores,
     PartialFrame,
-    SizeCells,
     SizeIndices,
     SquareOf,
 )
@@ -126,13 +126,13 @@ class ScoreSums:
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
         if self.clipping:
             bounded = design.response.name in dict(design.term_bounds)
-            made["clipping"] = Total(ClippedResponse(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
+            made["clipping"] = Total(ClippedRows(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("round 1", "round 2", "short round 1"), moments)
-        made["tail"] = SizeCells(SizeIndices(design, scores=True))
+        made["tail"] = Histogram(SizeIndices(design, scores=True))
         if self.limit == "auto":
-            made["leverage"] = SizeCells(SizeIndices(design, scores=False))
+            made["leverage"] = Histogram(SizeIndices(design, scores=False))
         made |= dict.fromkeys(("gram", "short gram"), Gram(LimitedFeatures(design)))
         made |= dict.fromkeys(("cross", "short cross"), Total(LimitedScores(design)))
         made["square"] = Total(SquareOf(design), nonnegative=True)
@@ -305,7 +305,7 @@ class _Draw:
         asked = []
         for name in names:
             planned = self.plan.statistic(name)
-            assert isinstance(planned, SizeCells) and isinstance(planned.map, SizeIndices)
+            assert isinstance(planned, Histogram) and isinstance(planned.map, SizeIndices)
             asked.append(replace(planned, map=planned.map.at(frame, edges[name])))
         tails = {}
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):

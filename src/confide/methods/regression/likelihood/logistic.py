@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -48,6 +48,7 @@ from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.objective_perturbation import stable_sensitivity
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine, checked_target, no_weighted_reference
 from confide.methods.regression.likelihood.logistic_design import binary_design, stated_share
 from confide.methods.regression.likelihood.logistic_minimiser import LeastCurvature, RoundedMinimiser
@@ -167,7 +168,7 @@ class Logistic(Method):
         for name, value, most in (("ridge", self.ridge, 1e12), ("row_bound", self.row_bound, 1e3)):
             if value is None:
                 continue
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            number = is_finite(value)
             if not (number and 1e-6 <= value <= most):
                 raise PlanError(
                     f"{name} must be a number from 1e-06 to {most:g}, got {value!r}; leave it out for the default"

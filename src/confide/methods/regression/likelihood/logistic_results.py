@@ -13,6 +13,7 @@ from scipy.special import expit, ndtr
 from confide._lazy import later
 from confide.aggregates.scores.fisher_families import PROBIT
 from confide.errors import NoResult, PlanError
+from confide.guarantees.validation import is_number
 from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.results import student
 
@@ -91,7 +92,7 @@ class LogisticEstimates(ModelEstimates):
 
         Raises `NoResult` when the release holds no reply, `PlanError` for a threshold outside (0, 1).
         """
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold < 1:
+        if not is_number(threshold) or not 0 < threshold < 1:
             raise PlanError(f"threshold must be a number between 0 and 1, got {threshold!r}; write threshold=0.5")
         share = self.predict_proba(frame)[self.levels[1]].to_numpy()
         labels = np.array([*self.levels, None], dtype=object)

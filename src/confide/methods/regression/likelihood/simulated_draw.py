@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.blocks import BlockGram
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.ranges import RangeCells
 from confide.aggregates.scores.fisher_rows import CROSS, FisherSum
-from confide.aggregates.scores.score_rows import SizeCells
 from confide.aggregates.scores.shrinkage import symmetric_noise
 from confide.protocol import Gram, Statistic, Total
 
@@ -57,7 +57,7 @@ class WeightedSource:
                 whole[:-1, :-1] = self._products(rows[:k])
                 whole[:-1, -1] = whole[-1, :-1] = CROSS * (rows[k:] @ self.each)
                 return whole
-            case RangeCells() | SizeCells():
+            case RangeCells() | Histogram():
                 cells = one.shape[-1]
                 counts = [np.bincount(row.astype(int), self.each, cells + 1)[1:] for row in self._rows(one)]
                 return np.array(counts, dtype=np.float64).reshape(one.shape)

@@ -14,16 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates import ClippedResponse, ResidualRows, WeightedRows
-from confide.aggregates.outcome_rows import (
-    BlockRows,
-    ClippedOutcome,
-    JoinedRows,
-    OutcomeGram,
-    OutcomeResiduals,
-    block_numbers,
-    together,
-)
+from confide.aggregates.blocks import BlockGram, block_numbers
+from confide.aggregates.linear_rows import BlockRows, ClippedRows, LinearRows, together
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, ranged
 from confide.aggregates.rows import Box
 from confide.aggregates.whitened_rows import LeverageCells
@@ -185,9 +177,9 @@ class Layout:
         return len(self.designs)
 
     @property
-    def plain(self) -> bool:
-        """One response, and the public box alone."""
-        return self.outcomes == 1 and not self.recentring
+    def _rows(self) -> dict[str, Any]:
+        """What the maps of this layout share."""
+        return {"outcomes": self.outcomes, "recentred": self.recentring, "adaptive": self.adaptive}
 
     @cached_property
     def g2(self) -> float:
@@ -218,43 +210,33 @@ class Layout:
         return tuple(f"{before}{kind} {k + 1}" for k in range(self.outcomes))
 
     @property
-    def moments(self) -> Gram | OutcomeGram:
+    def moments(self) -> Gram | BlockGram:
         """The statistic of the moments, in the public box."""
-        if self.plain:
-            return Gram(WeightedRows(self.design, self.cap, self.g2))
         if self.outcomes == 1 or self.products:
-            return Gram(JoinedRows(self.whole, self.outcomes, self.cap, self.g2, adaptive=self.adaptive))
+            return Gram(LinearRows(self.whole, self.cap, self.g2, **self._rows))
         # one sensitivity for whatever cap: the integers between the blocks are those of the public box
         planned = replace(self, cap=1.0 + len(self.design.terms)) if self.adaptive else self
-        rows = BlockRows(self.whole, self.outcomes, self.cap, adaptive=self.adaptive)
-        return OutcomeGram(rows, block_numbers(planned.cap, planned.g2))
+        rows = BlockRows(self.whole, self.cap, **self._rows)
+        return BlockGram(rows, block_numbers(planned.cap, planned.g2), self.outcomes)
 
-    def moments_in(self, box: Box | None) -> Gram | OutcomeGram:
+    def moments_in(self, box: Box | None) -> Gram | BlockGram:
         """The statistic of the moments in a box that is computed from earlier noisy outputs."""
         statistic = self.moments
-        if box is None:
-            return statistic
-        rows = statistic.map
-        assert isinstance(rows, (JoinedRows, BlockRows))
-        if isinstance(statistic, OutcomeGram):
-            assert isinstance(rows, BlockRows)
-            return OutcomeGram(rows.at(box), statistic.blocks)
-        return Gram(rows.at(box))
+        assert isinstance(statistic.map, LinearRows)
+        return replace(statistic, map=statistic.map.at(box=box))
 
     def meat(self, k: int, theta: Array | None = None, box: Box | None = None, limit: float = 1.0) -> Gram:
         """The statistic of the meat of response k at a line in a box, residuals limited at so many half-ranges."""
-        if self.plain:
-            rows = ResidualRows(self.design, self.cap)
-            return Gram(rows if theta is None else rows.at(theta, limit))
-        own = OutcomeResiduals(self.whole, self.outcomes, self.cap, outcome=k, adaptive=self.adaptive)
+        own = LinearRows(self.whole, self.cap, residual=k, **self._rows)
         return Gram(own if theta is None else own.at(theta, box, limit))
 
     def clipped(self, k: int) -> Total:
         """The statistic of clipped values of response k: weighted like the moments, or of records where their number is released."""
-        if self.plain:
-            return Total(ClippedResponse(self.design, self.cap, edges=self.edges[0]), nonnegative=True)
         cap = 1.0 + len(self.design.terms) if self.recentring else self.cap
-        return Total(ClippedOutcome(self.whole, self.outcomes, cap, outcome=k, edges=self.edges[k]), nonnegative=True)
+        rows = ClippedRows(
+            self.whole, cap, outcomes=self.outcomes, recentred=self.recentring, outcome=k, edges=self.edges[k]
+        )
+        return Total(rows, nonnegative=True)
 
     # plan -------------------------------------------------------------------------------------------------------------
 
@@ -320,13 +302,13 @@ class Layout:
         p = len(self.design.terms) + 1
         statistic = self.moments
         rows = statistic.map
-        if isinstance(statistic, OutcomeGram):
-            assert isinstance(rows, BlockRows)
+        assert isinstance(rows, LinearRows)
+        if isinstance(rows, BlockRows):
+            assert isinstance(statistic, BlockGram)
             a, b, c = (float(x) for x in statistic.blocks)
             u, r = float(rows.steps), float(rows.response_steps)
             units = (a * u * u, b * u * r, c * r * r)
         else:
-            assert isinstance(rows, (WeightedRows, JoinedRows))
             unit = float(rows.steps) ** 2
             units = (unit, unit * sqrt(self.g2), unit * self.g2)
         each = tuple(
@@ -345,6 +327,6 @@ class Layout:
     def decoded_meat(self, values: Array, sd: float, limit: float = 1.0) -> Meat:
         """From integers in steps to a meat in scaled units."""
         rows = self.meat(0).map
-        assert isinstance(rows, (ResidualRows, OutcomeResiduals))
+        assert isinstance(rows, LinearRows)
         unit = float(rows.steps) ** 2 / limit**2
         return Meat(values / unit, sd / unit)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from confide._lazy import later
-from confide.aggregates import ClippedResponse
+from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.rows import Box
 from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import kept, legend
@@ -234,7 +234,7 @@ class _Reading:
         count = self.moments.each[k].count
         if self.layout.recentring:
             count = float(self.release["count"].decode()[0])
-        seen, text = clipped_share(noisy, count, ClippedResponse.unit)
+        seen, text = clipped_share(noisy, count, ClippedRows.unit)
         return ("y_clipping",) if seen else (), text
 
     # several responses ------------------------------------------------------------------------------------------------

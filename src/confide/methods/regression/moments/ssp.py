@@ -7,7 +7,7 @@ re-centred box, whose corners lie far out, R2 follows from a noisy histogram of 
 
 Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
 v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
-For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`aggregates.outcome_rows`). The
+For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`aggregates.linear_rows`). The
 meat sum w^2 r^2 z z' of a response has |.|_F <= R2, the count of clipped values moves by 1, and so does the count of records; a record
 lies in one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1, and rows are coded
 for the R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded
@@ -36,6 +36,7 @@ from confide.aggregates.rows import Box
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_number
 from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.moments.leverage import REACH, chosen_cap, largest, margin, residual_limit
 from confide.methods.regression.moments.shared_moments import Layout
@@ -97,7 +98,7 @@ class SSP(Method):
         if self.cov not in ("robust", "classical"):
             raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
         cap = self.leverage_cap
-        if cap is not None and not (isinstance(cap, (int, float)) and not isinstance(cap, bool) and cap >= 1):
+        if cap is not None and not (is_number(cap) and cap >= 1):
             raise PlanError(
                 f"leverage_cap must be a number of at least 1, got {cap!r}; leave it out for the least-squares line"
             )

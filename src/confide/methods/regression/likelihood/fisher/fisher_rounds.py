@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.blocks import BlockGram, multipliers
 from confide.aggregates.cells.count_cells import CountIndices
+from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
@@ -35,7 +36,6 @@ from confide.aggregates.scores.fisher_rows import (
 )
 from confide.aggregates.scores.metric import floored_moments
 from confide.aggregates.scores.rounds import Round
-from confide.aggregates.scores.score_rows import SizeCells
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
@@ -183,13 +183,13 @@ class FisherRounds:
         design, family = self.design, self.family
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
         if isinstance(self.family, Counts):
-            made["counts"] = SizeCells(CountIndices(design))
+            made["counts"] = Histogram(CountIndices(design))
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("linear", "short linear"), _linear(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
-        made["leverage"] = SizeCells(InformationIndices(design, family=family))
+        made["leverage"] = Histogram(InformationIndices(design, family=family))
         made["excess"] = Total(Excess(design, family=family), nonnegative=True)
         made["meat"] = Gram(FisherScores(design, family=family))
         return made
@@ -340,7 +340,7 @@ class _Draw:
 
     def _bound(self, frame: Frame, alpha: float, gram: Array, mu: float, records: float) -> Bound:
         planned = self.plan.statistic("leverage")
-        assert isinstance(planned, SizeCells) and isinstance(planned.map, InformationIndices)
+        assert isinstance(planned, Histogram) and isinstance(planned.map, InformationIndices)
         (cells,) = self.source.aggregate(replace(planned, map=self._at(planned.map, frame, alpha, 1.0)))
         counts = self.meter.draw("leverage", cells).decode()
         # means of counts grow so fast that far records miss them where the model is wrong: fewer count less, at up to 1.4 times the width

@@ -1,0 +1,62 @@
+"""Counts of records by cell: every table of which one record moves one cell by 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.protocol import RecordMap
+
+__all__ = ["CellMap", "Histogram", "WholeSums"]
+
+
+class CellMap(RecordMap, Protocol):
+    """A map of one record to the cell that it lies in, from 1 on, 0 for none."""
+
+    @property
+    def cells(self) -> int: ...
+
+
+class WholeSums:
+    """What tables of sums share: int64 states that begin at zeros and merge by adding."""
+
+    norm: ClassVar[str] = "l2"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def zero(self) -> NDArray[Any]:
+        return np.zeros(self.shape, dtype=np.int64)
+
+    def merge(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(a + b)
+
+    def value(self, state: NDArray[Any]) -> NDArray[Any]:
+        return state.copy()
+
+
+@dataclass(frozen=True)
+class Histogram(WholeSums):
+    """How many records lie in each cell of a map, shape (cells,): one record moves one count by 1, two when it is replaced."""
+
+    map: CellMap
+    norm: ClassVar[str] = "cells"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.map.cells,)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(2 if relation == "substitute" else 1)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return self.sensitivity_squared(relation)
+
+    def update(self, state: NDArray[np.int64], codes: NDArray[np.float64]) -> NDArray[np.int64]:
+        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=self.map.cells + 1)[1:]
+        return state
