@@ -13,7 +13,7 @@ from confide.cli.files import Drawings
 from confide.cli.hints import for_command_line
 from confide.cli.options import value_of
 from confide.cli.session import Refused, Session
-from confide.errors import ConfideError, NoResult, PlanError
+from confide.errors import ConfideError, PlanError
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -281,12 +281,6 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
     with session.doing("showing the result"):
         text = result.summary(**_level(result.summary, alpha))
     session.say(text)
-    ratios = _ratios(result, alpha)
-    if ratios is not None and result.has_intervals:
-        name = str(ratios.columns[0]).replace("_", " ")
-        session.say(
-            f"exp of a coefficient and of its interval's ends is its {name} with an interval; --csv FILE.csv writes them"
-        )
     if drawings.report is not None:
         with session.doing("writing the report"):
             result.report(drawings.report, **_level(result.report, alpha))
@@ -301,30 +295,14 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
         session.say(f"wrote {drawings.csv}")
 
 
-def _ratios(result: Any, alpha: float | None) -> Any:
-    """Odds or rate ratios with their intervals, for a family whose coefficients are logarithms of such; None for any other."""
-    for name in ("odds_ratios", "rate_ratios"):
-        made = getattr(result, name, None)
-        if callable(made):
-            try:
-                found = made(**_level(made, alpha))
-            except NoResult:
-                return None
-            first = str(found.columns[0])
-            return found.rename(columns={"low": f"{first}_low", "high": f"{first}_high"})
-    return None
-
-
 def _save_table(result: Any, path: Path, alpha: float | None) -> None:
-    """The table as CSV, with all digits; empty where there is no valid number."""
+    """The table as CSV, with all digits; a third party's result has a frame alone."""
+    if hasattr(result, "to_csv"):
+        result.to_csv(path, **_level(result.to_csv, alpha))
+        return
     from confide.results.spreadsheet import csv_text
-    from confide.results.words import WITHOUT_NUMBERS
 
     frame = result.to_frame(**_level(result.to_frame, alpha))
-    ratios = _ratios(result, alpha)
-    frame = frame if ratios is None else frame.join(ratios)
-    if result.status in WITHOUT_NUMBERS:
-        frame = frame.mask(frame.notna())
     try:
         path.write_text(csv_text(frame, index_label="name"), encoding="utf-8", newline="")
     except OSError as error:
@@ -349,8 +327,6 @@ def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
     if alpha is None:
         return {}
     fixed = getattr(getattr(verb, "__self__", None), "level", None)
-    if "alpha" not in inspect.signature(verb).parameters and not isinstance(fixed, float):
-        raise PlanError("the results of this method have no level to choose: leave --alpha out")
     if isinstance(fixed, float):
         if abs(1 - alpha - fixed) > 1e-9:
             raise PlanError(
@@ -358,4 +334,6 @@ def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
                 f"another release with --set level={1 - alpha:g}"
             )
         return {}
+    if "alpha" not in inspect.signature(verb).parameters:
+        raise PlanError("the results of this method have no level to choose: leave --alpha out")
     return {"alpha": alpha}

@@ -63,7 +63,7 @@ from confide.guarantees import Guarantee
 from confide.protocol import STATUSES, Release
 from confide.results import table
 from confide.results.spreadsheet import csv_text
-from confide.results.words import WITHOUT_NUMBERS
+from confide.results.words import WITHOUT_NUMBERS, status_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ class BaseResult:
         object.__setattr__(self, field, value)
 
     @classmethod
-    def of(cls, release: Release, **others: Any) -> Self:
+    def of(cls, release: Release, /, **others: Any) -> Self:
         """A result whose method, guarantees, target, covers and digest are the release's own; `others` are further fields, or these."""
         plan = release.plan
         own: dict[str, Any] = {
@@ -230,6 +230,11 @@ class BaseResult:
         """Whether there are intervals."""
         return self.status in ANSWERED and "no_interval" not in self.flags
 
+    @property
+    def status_said(self) -> str:
+        """What the status means, as far as intervals go."""
+        return status_words(self)
+
     def _alpha(self, alpha: float | None) -> float:
         """The alpha to show: the one asked for, .05, or the one that the plan fixed."""
         if self.level is None:
@@ -252,9 +257,11 @@ class BaseResult:
 
         Text that a spreadsheet would run is shielded (`confide.results.spreadsheet`). Raises `PlanError` when it cannot be written.
         """
-        frame, named = self._spread(self._alpha(alpha)), any(one.kind == "name" for one in self.columns(0.5))
+        frame, columns = self._spread(self._alpha(alpha)), self.columns(self._alpha(alpha))
+        named = any(one.kind == "name" for one in columns)
         if self.status in WITHOUT_NUMBERS:
-            frame = frame.mask(frame.notna())
+            labels = [one.name for one in columns if one.kind in ("text", "number")]
+            frame = frame.mask(frame.notna() & ~frame.columns.isin(labels))
         text = csv_text(frame, index=named, index_label="name" if named else None)
         return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
 

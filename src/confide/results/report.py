@@ -23,7 +23,6 @@ from confide.results.words import (
     level_words,
     relation_words,
     several_rows,
-    status_words,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def page(result: BaseResult, alpha: float) -> str:
         level=level,
         status=result.status,
         intervals=result.has_intervals,
-        status_words=status_words(result),
+        status_words=clean(result.status_said),
         reason=clean(result.reason),
         flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
         plot=svg(lambda: drawn(result, alpha, None, None, width=_WIDTH)) if nothing(result, alpha) is None else "",
@@ -145,7 +144,7 @@ def _alt(result: BaseResult, seen: View, level: str) -> str:
     """The plot in words."""
     estimate, low = seen.first("estimate"), seen.first("interval")
     if estimate is None:
-        return "Plot."
+        return clean(result.picture(0.05))
     usable = result.has_intervals and low is not None
 
     def part(name: str, cells: Sequence[str]) -> str:

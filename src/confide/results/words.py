@@ -154,7 +154,7 @@ def level_words(alpha: float) -> str:
 
 def notes(result: BaseResult) -> tuple[tuple[str, str], ...]:
     """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
-    status = f"{result.status}: {status_words(result)}"
+    status = f"{result.status}: {result.status_said}"
     lines = [("Status", status)]
     if result.reason:
         lines.append(("Reason", result.reason))

@@ -33,7 +33,7 @@ def test_ols_on_the_file_is_the_release(made, release, schema, tmp_path, ending)
     found, sd = ols(FORMULA, path, schema)
     released = SSP2(FORMULA, target="robust").infer(release).params
     assert np.abs(found[released.index] - released).max() < 1e-8
-    assert sd == pytest.approx(made.facts[0]["residual_sd"], rel=1e-9)
+    assert sd == pytest.approx(made.made[0]["residual_sd"], rel=1e-9)
     assert 0.55 < sd < 0.85
 
 
@@ -61,9 +61,9 @@ def test_a_root_that_is_not_defined_everywhere(frame, schema) -> None:
     method = SyntheticTable("y ~ sqrt(a - 0.3)", term_bounds={"sqrt(a - 0.3)": (0, 2)})
     done = cf.release(method, cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=cf.noise.SimulatedNoise(2))
     made = method.build(done)
-    assert made.facts[0]["rows_redrawn"] > 0
+    assert made.made[0]["rows_redrawn"] > 0
     assert (made.frame["a"] >= 0.3).all()
-    assert made.facts[0]["ols_off_by"] < 1e-10
+    assert made.made[0]["ols_off_by"] < 1e-10
 
 
 def test_kinds_and_bounds(made, schema) -> None:
@@ -103,20 +103,20 @@ def test_bounds_of_the_response_cost_the_identity_and_the_sidecar_says_how_much(
     done = cf.release(method, cf.read(frame, whole), cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
     made = method.build(done, bounded=True)
     assert made.frame["y"].dtype == np.int64 and made.frame["y"].between(0, 3).all()
-    released = np.array(list(made.facts[0]["coefficients"].values()))
+    released = np.array(list(made.made[0]["coefficients"].values()))
     fit = smf.ols("y ~ a", made.frame).fit().params.to_numpy()
     measured = np.max(np.abs(fit - released) / np.maximum(np.abs(released), 1))
     assert made.sidecar["made"]["ols_off_by"] == pytest.approx(measured, rel=1e-6) and measured > 1e-4
     assert "not_calibrated" in made.flags
     free = method.build(done)
-    assert free.facts[0]["ols_off_by"] < 1e-10 and free.facts[0]["response_outside_bounds"] > 0
+    assert free.made[0]["ols_off_by"] < 1e-10 and free.made[0]["response_outside_bounds"] > 0
 
 
 def test_rows_are_noisy_or_asked_for(release, frame) -> None:
     method = SyntheticTable(FORMULA)
     assert len(method.build(release).frame) != len(frame)  # seed 4: noise of sd 12 moved it
     assert len(method.build(release, rows=500).frame) == 500
-    assert method.build(release, rows=500).facts[0]["ols_off_by"] < 1e-8
+    assert method.build(release, rows=500).made[0]["ols_off_by"] < 1e-8
     with pytest.raises(PlanError, match="rows must be at least 8"):
         method.build(release, rows=7)
 
@@ -326,7 +326,7 @@ def test_the_line_is_that_of_the_regression_whatever_its_status(frame, schema, n
         )
         result, made = SSP2(formula, target="robust").infer(done), method.build(done)
         statuses.add(result.status)
-        found = np.array(list(made.facts[0]["coefficients"].values()))
+        found = np.array(list(made.made[0]["coefficients"].values()))
         # the raw numbers: a table that is not identified shows none
         assert np.allclose(found, result.estimates, rtol=1e-9, atol=1e-9)
     assert n == 300 or "ok" not in statuses

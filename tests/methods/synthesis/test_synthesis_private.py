@@ -46,7 +46,7 @@ def test_few_records(frame, schema, n, generator) -> None:
         assert list(made.frame) == ["a", "r", "k", "y"]
         assert made.summary() and made.to_json()
         if generator == "calibrated":
-            assert len(made.frame) >= 8 and made.facts[0]["ols_off_by"] < 1e-8
+            assert len(made.frame) >= 8 and made.made[0]["ols_off_by"] < 1e-8
 
 
 def test_the_number_of_rows_is_noisy(frame, schema) -> None:

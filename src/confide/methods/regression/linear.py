@@ -24,13 +24,45 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["LinearEstimates", "kept", "legend"]
+__all__ = ["DesignEstimates", "LinearEstimates", "kept", "legend"]
 
 stats = later("scipy.stats")
 
+Vector = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearEstimates(Estimates):
+class DesignEstimates(Estimates):
+    """Coefficients of intercept + sum of coefficient x term of `design`, read at rows of public data."""
+
+    design: Design | None = None
+
+    def _line(self, frame: Any, alpha: float) -> tuple[Vector, Vector, Vector]:
+        """The line at the rows of a public frame, its standard error, and the half-width of its interval at level 1 - alpha.
+
+        NaN where a value is missing or, at status "partial", an unanswered coefficient counts in.
+        """
+        alpha, rows = check_alpha(alpha), self._rows(frame)
+        line = student.weighted(rows, self.estimates)
+        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
+        error = np.where(np.isnan(line), np.nan, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)))
+        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
+        if self.bias is not None:
+            half = half + student.weighted(np.abs(rows), self.bias)
+        return line, error, half
+
+    def _rows(self, frame: Any) -> Vector:
+        """The terms of the estimates' names at the rows of a public frame."""
+        if self.design is None or self.status == "no_reply":
+            raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
+        if self.status in WITHOUT_NUMBERS:
+            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
+        matrix = self.design.matrix(frame)
+        return matrix[:, [self.design.names.index(name) for name in self.names]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearEstimates(DesignEstimates):
     """Coefficients of a line in the units of the data, with predictions and R squared.
 
     `nobs` is the noisy weighted count of records, `rsquared` the share of the response's variance on the line (about zero
@@ -38,7 +70,6 @@ class LinearEstimates(Estimates):
     "weak" fit, which are not of the form estimate +- quantile x error; `within`: predictions are moved into these bounds.
     """
 
-    design: Design | None = None
     nobs: float = nan
     rsquared: float = nan
     rsquared_interval: tuple[float, float] = (nan, nan)
@@ -81,26 +112,10 @@ class LinearEstimates(Estimates):
 
         mean, mean_se, mean_ci_lower, mean_ci_upper; the interval covers the line at that point, not a new response.
         """
-        alpha = check_alpha(alpha)
-        rows = self._rows(frame)
-        mean = student.weighted(rows, self.estimates)
-        answered = ~np.isnan(mean)
-        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
-        error = np.where(answered, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)), np.nan)
-        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
-        if self.bias is not None:
-            half = half + student.weighted(np.abs(rows), self.bias)
+        mean, error, half = self._line(frame, alpha)
         return pd.DataFrame(
             {"mean": mean, "mean_se": error, "mean_ci_lower": mean - half, "mean_ci_upper": mean + half}
         )
-
-    def _rows(self, frame: Any) -> NDArray[np.float64]:
-        if self.design is None or self.status == "no_reply":
-            raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
-        if self.status in WITHOUT_NUMBERS:
-            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
-        matrix = self.design.matrix(frame)
-        return matrix[:, [self.design.names.index(name) for name in self.names]]
 
 
 def kept(design: Design, question: Question) -> list[int]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from confide.guarantees import Guarantee
 from confide.methods.synthesis.build import Rows, frame_of
 from confide.methods.synthesis.sidecar import sidecar_of, sidecar_text, write
 from confide.protocol import Release
-from confide.protocol.exact import clean
+from confide.results.base import BaseResult, Column
 from confide.schema import Design, Schema
 
 if TYPE_CHECKING:
@@ -29,56 +26,57 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SyntheticData:
+_SHOWN = 5  # rows that a summary shows
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SyntheticData(BaseResult):
     """One synthetic table or several, with the release behind them. Nothing in it is a record.
 
-    frames: the tables as DataFrames, columns of the schema's kinds; facts: how each was made, public numbers alone; release: all that was
-    paid for. `save` writes a table with its sidecar, from which `confide.refit` reads the intervals.
+    frames: the tables as DataFrames, columns of the schema's kinds; made: how each was made, public numbers alone; release: all that was
+    paid for. `save` writes a table with its sidecar, from which `confide.refit` reads the intervals. Further fields are those of every
+    result (`confide.results.base`).
     """
 
-    method: str
-    response: str
     frames: tuple[pd.DataFrame, ...]
-    facts: tuple[Mapping[str, Any], ...]
+    made: tuple[Mapping[str, Any], ...]
     release: Release
     schema: Schema
     formula: str
-    status: str
-    flags: tuple[str, ...]
-    target: str
-    covers: str
     _sidecars: tuple[Mapping[str, Any], ...] = field(default=())
 
+    family: ClassVar[str] = "synthesis"
+    rows_called: ClassVar[str] = "rows"
+
     @classmethod
-    def of(cls, method: Any, release: Release, design: Design, made: Sequence[Rows], *, status: str) -> SyntheticData:
+    def from_rows(
+        cls, method: Any, release: Release, design: Design, rows: Sequence[Rows], *, status: str
+    ) -> SyntheticData:
         """From rows in final form."""
-        frames = tuple(frame_of(rows.columns, design.schema) for rows in made)
-        facts = tuple(
-            {**rows.facts, "file": number, "files": len(made), "method": f"{method.name} {method.version}"}
-            for number, rows in enumerate(made, start=1)
+        frames = tuple(frame_of(one.columns, design.schema) for one in rows)
+        made = tuple(
+            {**one.facts, "file": number, "files": len(rows), "method": f"{method.name} {method.version}"}
+            for number, one in enumerate(rows, start=1)
         )
         flags = []
-        if any(one.get("rows_added") for one in facts):
+        if any(one.get("rows_added") for one in made):
             flags.append("rows_added")
-        if any(one.get("bounded") or one["generator"] != "calibrated" for one in facts):
+        if any(one.get("bounded") or one["generator"] != "calibrated" for one in made):
             flags.append("not_calibrated")
-        sidecars = tuple(
-            sidecar_of(release, one, frame, design.schema) for frame, one in zip(frames, facts, strict=True)
-        )
-        return cls(
-            method=f"{method.name} {method.version}",
+        return cls.of(
+            release,
             response=design.response.name,
             frames=frames,
-            facts=facts,
+            made=made,
             release=release,
             schema=design.schema,
             formula=design.formula,
             status=status,
+            reason=_REASONS.get(status, ""),
             flags=tuple(flags),
-            target=release.plan.target,
-            covers=release.plan.covers,
-            _sidecars=sidecars,
+            _sidecars=tuple(
+                sidecar_of(release, one, frame, design.schema) for frame, one in zip(frames, made, strict=True)
+            ),
         )
 
     # what users ask for ---------------------------------------------------------------------------------------------
@@ -108,150 +106,80 @@ class SyntheticData:
     # a result like others -------------------------------------------------------------------------------------------
 
     @property
-    def reason(self) -> str:
-        """Why the status is not ok; "" when it is."""
-        return _REASONS.get(self.status, "")
+    def has_intervals(self) -> bool:
+        """Rows carry no interval; the release beside them does."""
+        return False
 
     @property
-    def release_sha256(self) -> str:
-        """Digest of the release."""
-        return self.release.sha256
+    def status_said(self) -> str:
+        """What the status means."""
+        return "rows that follow from the release; no interval comes from them" if self.status == "ok" else self.reason
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee of the release."""
-        return self.release.charged
+    def title(self) -> str:
+        """The heading of every rendering."""
+        return f"Synthetic table for {self.formula}"
 
-    @property
-    def requested(self) -> Guarantee:
-        """What was asked for."""
-        return self.release.plan.requested
-
-    @property
-    def relation(self) -> str:
-        """The neighbouring relation of the guarantee."""
-        return str(self.guarantee.relation)
-
-    @property
-    def simulated(self) -> bool:
-        """Whether a seed made the noise, which protects nobody."""
-        return self.release.simulated
-
-    def _lines(self) -> list[tuple[str, str]]:
-        one = self.facts[0]
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """How many rows there are, and what plain least squares on them gives."""
+        one = self.made[0]
         size = f"{one['rows']:,} rows" + (f" in each of {len(self.frames)} files" if len(self.frames) > 1 else "")
-        if one["generator"] == "calibrated":
-            off = one["ols_off_by"]
-            drawn = (
-                "a line drawn around the released one, another in each file"
-                if one.get("drawn_line")
-                else "the released line"
-            )
-            exact = f"plain OLS on the rows returns {drawn}"
-            identity = (
-                "plain OLS on the rows has no single solution"
-                if off is None
-                else exact
-                + (f", off by {off:.0e}" if off <= 1e-8 else f" only up to {off:.2g}: the response was kept in bounds")
-            )
-        else:
-            identity = "rows are noisy bin means: plain OLS on them is biased, and values may leave their bounds"
-        lines = [
-            ("Status", f"{self.status}{': ' + self.reason if self.reason else ''}"),
-            ("Flags", ", ".join(self.flags)),
+        return (
             ("Made", f"{size}, {one['bins']} bins, noisy number of records {one['records_noisy']:,.0f}"),
-            ("Line", identity),
-            ("Guarantee", f"{self.guarantee}, requested {self.requested}"),
-            ("In words", self.guarantee.describe()),
-            ("Intervals", self.covers),
-            ("Release SHA", self.release_sha256),
-        ]
-        if self.simulated:
-            lines.insert(0, ("Warning", "SIMULATED NOISE: protects nobody"))
-        return [(label, words) for label, words in lines if words]
-
-    def summary(self) -> str:
-        """What the table is, in words, with its guarantee; no statistic of the rows."""
-        head = f"Synthetic table for {self.formula}, {self.method}"
-        return "\n".join(map(clean, [head, "", *(f"{label}: {words}" for label, words in self._lines())]))
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.formula!r}: {len(self.frame):,} rows, status {self.status!r}, {self.guarantee}>"
-
-    def _repr_html_(self) -> str:
-        lines = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(clean(words))}</td></tr>"
-            for label, words in self._lines()
+            ("Line", self._identity(one)),
         )
-        first = self.frame.head()
-        # pandas escapes markup; what does not print is escaped here
-        shown = first.assign(**{str(name): first[name].map(clean) for name in first if first[name].dtype.kind == "O"})
-        return f"{shown.rename(columns=clean).to_html()}<table>{lines}</table>"
 
-    def to_frame(self) -> pd.DataFrame:
+    def _identity(self, one: Mapping[str, Any]) -> str:
+        if one["generator"] != "calibrated":
+            return "rows are noisy bin means: plain OLS on them is biased, and values may leave their bounds"
+        off = one["ols_off_by"]
+        if off is None:
+            return "plain OLS on the rows has no single solution"
+        drawn = "a line drawn around the released one, another in each file"
+        line = drawn if one.get("drawn_line") else "the released line"
+        error = f"off by {off:.0e}" if off <= 1e-8 else f"only up to {off:.2g}: the response was kept in bounds"
+        return f"plain OLS on the rows returns {line}, {error}"
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """What the first rows are, and the guarantee in words."""
+        rows = f"shown are the first {min(_SHOWN, len(self.frame))} of {len(self.frame):,} made-up rows; all of them: to_frame()"
+        return (("Rows", rows), ("In words", self.guarantee.describe()))
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """The first rows of the first file."""
+        first = self.frame.head(_SHOWN)
+        return tuple(
+            Column(str(name), first[name].to_numpy(), "text" if first[name].dtype.kind == "O" else "number")
+            for name in first
+        )
+
+    def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
         """The rows of the first file."""
         return self.frame.copy()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
         """How the tables were made, without their rows, in types of strict JSON."""
-        return {
-            "family": "synthesis",
-            "method": self.method,
-            "response": self.response,
-            "formula": self.formula,
-            "status": self.status,
-            "reason": self.reason,
-            "flags": list(self.flags),
-            "simulated": self.simulated,
-            "columns": list(self.frame.columns),
-            "files": [
-                {**one, "content_sha256": sidecar["content_sha256"]}
-                for one, sidecar in zip(self.facts, self._sidecars, strict=True)
-            ],
-            "target": self.target,
-            "covers": self.covers,
-            "relation": self.relation,
-            "requested": self.requested.to_dict(),
-            "guarantee": self.guarantee.to_dict(),
-            "release_sha256": self.release_sha256,
-        }
+        whole = super().to_dict(alpha)
+        return {name: value for name, value in whole.items() if name not in ("labels", "alpha")}
 
-    def to_json(self) -> str:
-        """`to_dict` as strict JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The response of the first file against its first numeric feature."""
-        from matplotlib.figure import Figure
-
-        own = ax if ax is not None else Figure().add_subplot()
-        numbers = [
-            name for name in self.frame.columns if name != self.response and self.schema[name].kind != "categorical"
+    def more(self, alpha: float) -> dict[str, Any]:
+        """Entries of the JSON of this family."""
+        files = [
+            {**one, "content_sha256": sidecar["content_sha256"]}
+            for one, sidecar in zip(self.made, self._sidecars, strict=True)
         ]
+        return {"formula": self.formula, "columns": list(self.frame.columns), "files": files}
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """The response of the first file against its first numeric feature."""
+        others = [name for name in self.frame.columns if name != self.response]
+        numbers = [name for name in others if self.schema[name].kind != "categorical"]
         across = self.frame[numbers[0]] if numbers else self.frame.index
-        own.plot(across, self.frame[self.response], ".", alpha=0.3)
-        own.set_xlabel(numbers[0] if numbers else "row")
-        own.set_ylabel(self.response)
-        own.set_title("synthetic rows, not records")
-        return own
+        ax.plot(across, self.frame[self.response], ".", alpha=0.3)
+        ax.set_xlabel(numbers[0] if numbers else "row")
+        ax.set_ylabel(self.response)
+        ax.set_title("synthetic rows, not records", fontsize="small")
 
-    def report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML page; returns its path. Raises `PlanError` when it cannot be written."""
-        from confide.errors import PlanError
-
-        target = Path(path)
-        name = escape(clean(self.formula))
-        page = (
-            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{name}</title></head>'
-            f"<body><h1>Synthetic table for {name}</h1>{self._repr_html_()}</body></html>\n"
-        )
-        try:
-            target.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise PlanError(
-                f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
-            ) from None
-        return target
+    def picture(self, alpha: float) -> str:
+        """How to read the picture."""
+        return "Each point is a synthetic row of the first file, not a record."

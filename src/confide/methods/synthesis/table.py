@@ -185,7 +185,7 @@ class SyntheticTable(Method):
             raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}; write files=5")
         if self.generator == "binagg":
             made = [literal_rows(release, design, options, file) for file in range(1, files + 1)]
-            return SyntheticData.of(self, release, design, made, status="ok")
+            return SyntheticData.from_rows(self, release, design, made, status="ok")
         own, status = line_of_release(release, design)
         own = own if line is None else line
         made = []
@@ -199,7 +199,7 @@ class SyntheticTable(Method):
                 "drawn_line": files > 1 and own.covariance is not None,
             }
             made.append(replace(done, facts=facts))
-        return SyntheticData.of(self, release, design, made, status=status)
+        return SyntheticData.from_rows(self, release, design, made, status=status)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two records at opposite ends of every column. None without a schema."""

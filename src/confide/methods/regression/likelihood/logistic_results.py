@@ -42,11 +42,12 @@ class LogisticEstimates(ModelEstimates):
 
     def more(self, alpha: float) -> dict[str, Any]:
         """`Estimates.more` with the levels and the odds ratios."""
-        whole = {**super().more(alpha), "levels": self.levels}
-        if self.link == "probit":
-            return {**whole, "link": self.link}
-        with np.errstate(over="ignore"):
-            return {**whole, "odds_ratio": np.exp(self.params.to_numpy())}
+        link = {"link": self.link} if self.link == "probit" else {}
+        return {**super().more(alpha), "levels": self.levels, **link}
+
+    @property
+    def _ratio(self) -> str:  # type: ignore[override]
+        return "" if self.link == "probit" else "odds_ratio"
 
     @property
     def _per(self) -> str:  # type: ignore[override]
@@ -61,9 +62,7 @@ class LogisticEstimates(ModelEstimates):
             raise NoResult(
                 'a probit has no odds ratios; write link="logit" for a new release, or read get_prediction(frame)'
             )
-        with np.errstate(over="ignore"):
-            limits = np.exp(self.conf_int(alpha))
-            return pd.DataFrame({"odds_ratio": np.exp(self.params), "low": limits[0], "high": limits[1]})
+        return self._ratios(alpha)
 
     def predict_proba(self, frame: Any) -> pd.DataFrame:
         """Probabilities of the two levels at the rows of a public frame (pandas, or a mapping of arrays): one column for each.

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from confide.errors import NoResult
 from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope
-from confide.results import Estimates, check_alpha, student
-from confide.results.words import WITHOUT_NUMBERS
-from confide.schema import Design
+from confide.methods.regression.linear import DesignEstimates
+from confide.results import check_alpha, student
 
 __all__ = ["ModelEstimates"]
 
@@ -24,10 +23,9 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelEstimates(Estimates):
+class ModelEstimates(DesignEstimates):
     """Coefficients of eta = intercept + sum of coefficient x term, in the units of the data, of which the outcome's mean is a function."""
 
-    design: Design | None = None
     mean_slope: MeanSlope | None = None
 
     @abstractmethod
@@ -37,6 +35,35 @@ class ModelEstimates(Estimates):
     @abstractmethod
     def _slope(self, eta: Array) -> Array:
         """Its derivative."""
+
+    #: What exp of a coefficient is, such as "odds_ratio"; "" where it is nothing.
+    _ratio: ClassVar[str] = ""
+
+    def _ratios(self, alpha: float) -> pd.DataFrame:
+        """exp of the coefficients and of their intervals."""
+        with np.errstate(over="ignore"):
+            limits = np.exp(self.conf_int(alpha))
+            return pd.DataFrame({self._ratio: np.exp(self.params), "low": limits[0], "high": limits[1]})
+
+    def _spread(self, alpha: float) -> pd.DataFrame:
+        """The frame as it goes into a file: with the ratios and their intervals."""
+        ends = {"low": f"{self._ratio}_low", "high": f"{self._ratio}_high"}
+        return (
+            self.to_frame(alpha).join(self._ratios(alpha).rename(columns=ends)) if self._ratio else self.to_frame(alpha)
+        )
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """What the exponentials are."""
+        if not self._ratio or not self.has_intervals:
+            return ()
+        name = self._ratio.replace("_", " ")
+        words = f"exp of a coefficient and of its interval's ends is its {name} with an interval: {self._ratio}s(), and as CSV"
+        return ((name.capitalize(), words),)
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        """`Estimates.more` with the ratios."""
+        with np.errstate(over="ignore"):
+            return {**super().more(alpha), **({self._ratio: np.exp(self.params.to_numpy())} if self._ratio else {})}
 
     @property
     def _no_mean_slope(self) -> str:
@@ -49,13 +76,7 @@ class ModelEstimates(Estimates):
         mean, mean_se, mean_ci_lower, mean_ci_upper; the ends are those of eta, carried over. The interval covers the mean that the
         population's line gives there. Without intervals all but the mean is NaN.
         """
-        alpha, rows = check_alpha(alpha), self._rows(frame)
-        eta = student.weighted(rows, self.estimates)
-        kept = np.where(np.isnan(self.covariance) & ~np.isnan(self.covariance).all(), 0.0, self.covariance)
-        error = np.where(np.isnan(eta), np.nan, np.sqrt(np.einsum("ij,jk,ik->i", rows, kept, rows)))
-        half = student.quantile(alpha / 2, student.fewest(rows, self.df)) * error
-        if self.bias is not None:
-            half = half + student.weighted(np.abs(rows), self.bias)
+        eta, error, half = self._line(frame, alpha)
         mean = self._mean(eta)
         return pd.DataFrame(
             {
@@ -117,11 +138,3 @@ class ModelEstimates(Estimates):
             and held[term.columns[0]] == len(levels)
             and (len(levels) == 1 or all(one.binary for one in levels))
         )
-
-    def _rows(self, frame: Any) -> Array:
-        if self.design is None or self.status == "no_reply":
-            raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
-        if self.status in WITHOUT_NUMBERS:
-            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
-        matrix = self.design.matrix(frame)
-        return matrix[:, [self.design.names.index(name) for name in self.names]]

@@ -25,20 +25,14 @@ class PoissonEstimates(ModelEstimates):
     """
 
     _per: ClassVar[str] = " of the log mean per unit of the column"
-
-    def more(self, alpha: float) -> dict[str, Any]:
-        """`Estimates.more` with the rate ratios."""
-        with np.errstate(over="ignore"):
-            return {**super().more(alpha), "rate_ratio": np.exp(self.params.to_numpy())}
+    _ratio: ClassVar[str] = "rate_ratio"
 
     def rate_ratios(self, alpha: float = 0.05) -> pd.DataFrame:
         """exp of the coefficients and of their intervals: rate_ratio, low, high. The intercept's is the mean where all terms are 0.
 
         Incidence-rate ratios, where a record's count is of one unit of time or of exposure.
         """
-        with np.errstate(over="ignore"):
-            limits = np.exp(self.conf_int(alpha))
-            return pd.DataFrame({"rate_ratio": np.exp(self.params), "low": limits[0], "high": limits[1]})
+        return self._ratios(alpha)
 
     def predict(self, frame: Any) -> pd.Series[Any]:
         """Mean counts at the rows of a public frame (pandas, or a mapping of arrays); NaN where a value is missing or, at status "partial",
