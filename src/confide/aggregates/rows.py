@@ -100,16 +100,16 @@ def steps(bound: float, width: int) -> int:
     return floor(((1 << BITS) - sqrt(width) / 2 - 1) / bound)
 
 
-def round_within(rows: Codes) -> Codes:
-    """Round to integers in place and enforce sum m^2 <= 2^40 for every column, whatever the entries are."""
+def round_within(rows: Codes, bound: int = BOUND) -> Codes:
+    """Round to integers in place and enforce sum m^2 <= 2^40, or a smaller bound, for every column, whatever the entries are."""
     np.rint(rows, out=rows)
     norm = _squared_norm(rows)
     # "not <=" rather than ">": a NaN must count as out of bounds
-    bad = ~(norm <= BOUND)
+    bad = ~(norm <= bound)
     if bad.any():
         cut = np.nan_to_num(rows[:, bad], nan=0.0, posinf=2.0**BITS, neginf=-(2.0**BITS))
         np.clip(cut, -(2.0**BITS), 2.0**BITS, out=cut)
-        while (over := _squared_norm(cut) > BOUND).any():
+        while (over := _squared_norm(cut) > bound).any():
             cut[:, over] = np.trunc(cut[:, over] * (1 - 2.0**-10))
         rows[:, bad] = cut
     return rows

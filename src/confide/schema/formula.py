@@ -26,7 +26,7 @@ opened("formulaic")  # its parser is all that is used; the rest loads pandas and
 from formulaic.parser import DefaultFormulaParser  # noqa: E402
 from formulaic.parser.types import ASTNode, Token  # noqa: E402
 
-__all__ = ["Factors", "Formula", "cut", "parse_formula"]
+__all__ = ["Factors", "Formula", "cut", "parse_formula", "parsed"]
 
 # The factors of one term; the empty tuple is the intercept.
 Factors: TypeAlias = tuple[Expression, ...]
@@ -73,7 +73,7 @@ def _read(text: str, schema: Schema) -> Formula:
     response = _response(left, schema, shown)
     plain, names = without_backticks(right)
     algebra = _Algebra(schema, shown, names)
-    algebra.add(_parsed(plain, names, shown))
+    algebra.add(parsed(plain, names, shown))
     terms = algebra.sorted_terms()
     _check_response(response, terms, schema, shown)
     return Formula(text, response, tuple(term for term in terms if term), () in terms, tuple(algebra.notes))
@@ -104,7 +104,8 @@ def _sides(text: str, shown: str) -> tuple[str, str]:
     return left, right
 
 
-def _parsed(right: str, names: Mapping[str, str], text: str) -> ASTNode[Any] | Token:
+def parsed(right: str, names: Mapping[str, str], text: str) -> ASTNode[Any] | Token:
+    """The syntax tree of what stands right of ~; names: what stands for names in backticks; `PlanError` for what cannot be read."""
     try:
         tree = DefaultFormulaParser(include_intercept=False).get_ast(right)
     except Exception as error:  # the parser raises several kinds, its own and Python's; all are about the text

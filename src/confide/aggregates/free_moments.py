@@ -1,0 +1,294 @@
+"""Moments of bounded columns to order four that cost what their mean costs, by cell of a marginal, as exact integers.
+
+u in [-1, 1] is the place of a value between its public bounds, v = u^2 and
+
+    phi(u) = (u, 1 - v, u (1 - v), v (1 - v)),      |phi|^2 = v + (1 - v)^2 (1 + v + v^2) <= v + (1 - v) = 1,
+
+because (1 - v)(1 + v + v^2) = 1 - v^3 <= 1. So a record that gives a count and phi, (T, S phi(u)), to its cell has squared length at most
+T^2 + S^2, whether it gives u alone or all four: sums of u, 1 - u^2, u (1 - u^2) and u^2 (1 - u^2) are the first four moments.
+
+    columns     k columns side by side, (T, S phi(u_1), ..., S phi(u_k)): T^2 + k S^2.
+    substitute  two records in one cell have the same count, and |S phi - S phi'|^2 <= 4 S^2 each: 4 k S^2; in two cells 2 (T^2 + k S^2).
+                So T^2 = k S^2 rides for free: the sensitivity is sqrt(2) times that of add-remove.
+    missing     one of several columns that is missing gives phi = 0 and S in a count of missing values of its own, with |.|^2 = S^2.
+    pairs       f(u) x f(v), f(u) = (a0, a1 phi(u)), a0^2 + a1^2 = 1, has length |f(u)| |f(v)| <= 1 and holds all products of moments.
+                Under substitute <f, f'> = a0^2 + a1^2 <phi, phi'> >= a0^2 - a1^2, so that at a0^2 = 1/2 no two blocks have a negative
+                product: |F - F'|^2 <= 2, up to what rounding to integers adds (`PairRows.together`).
+    weights     w in [0, 1]: (w f, w (1 - w) f) has squared length w^2 (1 + (1 - w)^2) |f|^2 <= |f|^2, because the factor has the
+                derivative 2 w (2 w^2 - 3 w + 2) > 0 (its discriminant is -7) and is 1 at w = 1; their difference is the sum of w^2 f.
+
+Everything is coded at 2^20 steps less room for rounding, and a block that breaks its bound, whatever the floats did, is cut until it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells import CellRows
+from confide.errors import PlanError
+from confide.mechanisms.rows import BITS, BOUND, round_within, steps
+from confide.protocol.exact import digest
+from confide.schema import Design, Schema
+from confide.schema.expression import parse_expression
+from confide.schema.term import Term, numeric_term
+
+__all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments"]
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+_ONE = 1 << BITS
+# Integer steps in one unit of phi, so that rounding of its four entries stays within 2^20.
+_STEPS = steps(1.0, 4)
+
+
+def free_moments(u: Array) -> Array:
+    """phi(u), shape (4, rows): u, 1 - u^2, u (1 - u^2), u^2 (1 - u^2), by elementwise operations in a fixed order.
+
+    >>> free_moments(np.array([0.5, -1.0])).tolist()
+    [[0.5, -1.0], [0.75, 0.0], [0.375, -0.0], [0.1875, 0.0]]
+    """
+    out = np.empty((4, len(u)))
+    square = u * u
+    out[0] = u
+    np.subtract(1.0, square, out=out[1])
+    np.multiply(u, out[1], out=out[2])
+    np.multiply(square, out[1], out=out[3])
+    return out
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A numeric column, or a derived term, between public bounds. Made by `Measure.of`.
+
+    >>> import confide as cf
+    >>> own = Measure.of("income", cf.Schema({"income": cf.Numeric(0, 8, steps=9)}))
+    >>> own.middle, own.half, own.places(np.array([[0.0, 4.0, 8.0]]))[0].tolist()
+    (4.0, 4.0, [-1.0, 0.0, 1.0])
+    """
+
+    design: Design
+
+    @classmethod
+    def of(
+        cls, text: str, schema: Schema, *, formula: str = "", term_bounds: Mapping[str, tuple[float, float]] | None = None
+    ) -> Measure:
+        """The measure that an expression such as "income" or "log(income)" stands for; `PlanError` where it has no finite bounds."""
+        shown = formula or text
+        expression = parse_expression(text, schema, shown)
+        if not expression.columns:
+            raise PlanError(f"{text.strip()!r} in {shown!r} is a constant and has no mean; name a numeric column")
+        if expression.column is not None and schema[expression.column].kind == "categorical":
+            raise PlanError(
+                f"{expression.column!r} in {shown!r} is categorical and has no mean; ask for its shares, "
+                f"cf.tables.shares({expression.column!r}, ...)"
+            )
+        bounds = {name: (float(low), float(high)) for name, (low, high) in (term_bounds or {}).items()}
+        term = numeric_term(expression, schema, shown, bounds)
+        return cls(Design(shown, schema, term, (), False, tuple(sorted(bounds.items()))))
+
+    @property
+    def term(self) -> Term:
+        return self.design.response
+
+    @property
+    def name(self) -> str:
+        return self.term.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def middle(self) -> float:
+        """The middle of the bounds, in the measure's units."""
+        return float(self.term.low + (self.term.high - self.term.low) / 2)
+
+    @property
+    def half(self) -> float:
+        """Half the width of the bounds."""
+        return float((self.term.high - self.term.low) / 2)
+
+    @property
+    def drops(self) -> bool:
+        """Whether a value may be missing after its column's rule."""
+        return self.term.on_missing == "drop"
+
+    @cached_property
+    def digest(self) -> str:
+        facts = [self.design.schema[name].to_dict() for name in self.columns]
+        return digest(["measure", self.term.to_dict(), facts, [[n, a.hex(), b.hex()] for n, (a, b) in self.design.term_bounds]])
+
+    def places(self, codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
+        """(u in [-1, 1], which records have a value, None for all), from the codes of `columns`."""
+        coded, keep = self.design.codes(codes)
+        u = coded[-1] * (2.0 / (self.term.steps - 1))
+        u -= 1.0
+        return np.clip(np.nan_to_num(u, nan=0.0), -1.0, 1.0), keep
+
+
+class _Measured(CellRows):
+    """What blocks of measures share: the columns that they read."""
+
+    measures: tuple[Measure, ...]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        own = (name for measure in self.measures for name in measure.columns)
+        return tuple(dict.fromkeys((*self.crossing.columns, *own)))
+
+    @cached_property
+    def _picks(self) -> list[list[int]]:
+        at = {name: row for row, name in enumerate(self.columns)}
+        return [[at[name] for name in measure.columns] for measure in self.measures]
+
+    def _placed(self, codes: Array, measure: int) -> tuple[Array, NDArray[np.bool_] | None]:
+        return self.measures[measure].places(codes[self._picks[measure]])
+
+
+@dataclass(frozen=True)
+class MomentRows(_Measured):
+    """One record as (T, S phi(u_1), ..., S phi(u_k)) in the numbers of its cell, S just below 2^20.
+
+    count: T, in steps. With several measures, each that may be missing has a fifth number behind its four: 2^20 where it is missing. With
+    one measure a record without its value is in no cell.
+    """
+
+    measures: tuple[Measure, ...]
+    count: int
+
+    @property
+    def steps(self) -> int:
+        """S, integer steps in one unit of phi."""
+        return _STEPS
+
+    def counts_missing(self, measure: int) -> bool:
+        """Whether missing values of a measure are counted."""
+        return len(self.measures) > 1 and self.measures[measure].drops
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where the numbers of each measure begin in a block; the count is number 0."""
+        sizes = [5 if self.counts_missing(j) else 4 for j in range(len(self.measures))]
+        return tuple(1 + sum(sizes[:j]) for j in range(len(self.measures)))
+
+    @property
+    def block(self) -> int:
+        last = len(self.measures) - 1
+        return self.starts[last] + (5 if self.counts_missing(last) else 4)
+
+    @property
+    def l2_squared(self) -> int:
+        return self.count**2 + len(self.measures) * BOUND
+
+    @property
+    def together(self) -> int:
+        return 4 * len(self.measures) * BOUND
+
+    @property
+    def l1(self) -> int:
+        """|m|_1 <= sqrt(4) |m|_2 for each measure."""
+        return self.count + len(self.measures) * 2 * _ONE
+
+    @property
+    def digest(self) -> str:
+        own = [measure.digest for measure in self.measures]
+        return digest(["free moments", self.crossing.digest, list(self.axes), own, self.count])
+
+    def rows(self, codes: Array) -> tuple[Whole, Array]:
+        place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
+        out = np.zeros((self.block, codes.shape[1]))
+        out[0] = float(self.count)
+        for j, start in enumerate(self.starts):
+            u, keep = self._placed(codes, j)
+            own = free_moments(u)
+            own *= float(_STEPS)
+            out[start : start + 4] = round_within(own)
+            if keep is not None and self.counts_missing(j):
+                out[start : start + 4, ~keep] = 0.0
+                out[start + 4, ~keep] = float(_ONE)
+            elif keep is not None:
+                place[~keep] = self.cells
+        return place, out
+
+
+@dataclass(frozen=True)
+class PairRows(_Measured):
+    """One record as f(u) x f(v) in the numbers of its cell, 25 numbers; a record without both values is in no cell.
+
+    even: a0^2 = 1/2, for substitute, else .45, which serves a correlation under add-remove best.
+    """
+
+    measures: tuple[Measure, Measure]
+    even: bool = False
+    block = 25
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """(a0, a1)."""
+        least = 0.5 if self.even else 0.45
+        return sqrt(least), sqrt(1.0 - least)
+
+    @property
+    def steps(self) -> int:
+        """Integer steps in one unit of a block."""
+        return steps(1.0, 25)
+
+    @property
+    def l2_squared(self) -> int:
+        return BOUND
+
+    @property
+    def together(self) -> int:
+        """2 2^40 and what rounding adds at a0^2 = 1/2: entries are off by 1/2, rows of 25 by 5/2, and an inner product of two rows by at most
+        2 (5/2) 2^20 + (5/2)^2 and the last bits of the floats, together below 2^23; 4 2^40 otherwise.
+        """
+        return 2 * BOUND + (1 << 24) if self.even else 4 * BOUND
+
+    @property
+    def digest(self) -> str:
+        own = [measure.digest for measure in self.measures]
+        return digest(["pairs of free moments", self.crossing.digest, list(self.axes), own, self.even])
+
+    def rows(self, codes: Array) -> tuple[Whole, Array]:
+        place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
+        a0, a1 = self.shares
+        factors = []
+        for j in range(2):
+            u, keep = self._placed(codes, j)
+            own = np.empty((5, len(u)))
+            own[0] = a0
+            np.multiply(free_moments(u), a1, out=own[1:])
+            factors.append(own)
+            if keep is not None:
+                place[~keep] = self.cells
+        first, second = factors
+        first *= float(self.steps)
+        out = np.empty((25, codes.shape[1]))
+        for i in range(5):
+            for j in range(5):
+                np.multiply(first[i], second[j], out=out[5 * i + j])
+        np.rint(out, out=out)
+        # a block beyond the bound, which the floats cannot make, would also break `together`: it is none
+        bad = ~(np.einsum("ij,ij->j", out, out) <= BOUND)
+        out[:, bad] = 0.0
+        return place, out
+
+
+def count_steps(measures: int, relation: str) -> int:
+    """T of `MomentRows`: free under substitute; under add-remove T^2 : S^2 = sqrt(k)/2, the least noise, summed over k measures, of means
+    half-way to their bounds.
+
+    >>> count_steps(1, "add-remove") / 2**20, count_steps(2, "substitute") / 2**20
+    (0.70710..., 1.41421...)
+    """
+    if relation == "substitute":
+        return isqrt(measures * BOUND)
+    return isqrt(isqrt(measures * BOUND * BOUND // 4))
+

@@ -1,0 +1,246 @@
+"""Intervals of table cells: Poisson counts, Wilson and Fieller's sets of shares and means, MOVER for differences and ratios.
+
+z is the normal quantile of the level. v, sd: noise variance and standard deviation; part: the share of the sampling variance that counts,
+1 for a population, 0 for the data set itself, 1 - n/N for a finite population. Arrays of cells in, arrays of cells out.
+Sources: Wilson 1927; Fieller 1954; Zou, Donner 2008 and Newcombe 1998 for the MOVER; the noise terms are derived in
+`docs/methods/tables.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MeanSums", "count_interval", "difference", "ratio", "share_interval"]
+
+Array = NDArray[np.float64]
+Pair = tuple[Array, Array]
+
+# A variance of places in [-1, 1] is never taken to be below this: the width of an interval must not vanish by noise alone.
+_LEAST = 1e-4
+
+
+def count_interval(count: Array, variance: float | Array, z: float, part: float = 1.0) -> Pair:
+    """The theta with (Y - theta)^2 <= z^2 (part theta + v) for Y = max(count, 0): Poisson sampling and noise; cut at 0.
+
+    >>> [round(float(v), 3) for v in count_interval(np.array(10.0), 0.0, 1.96)]
+    [5.432, 18.41]
+    """
+    y = np.maximum(count, 0.0) if part else count
+    square = part * z * z
+    half = z * np.sqrt(part * y + variance + part * square / 4)
+    return np.maximum(y + square / 2 - half, 0.0), np.maximum(y + square / 2 + half, 0.0)
+
+
+def share_interval(
+    count: Array, base: Array, v_count: Array, v_base: Array, covariance: Array, z: float, part: float = 1.0
+) -> Pair:
+    """The p in [0, 1] with (Y - p N)^2 <= z^2 (part N p (1 - p) + V(Y - p N)); [0, 1] where the set has no ends.
+
+    >>> [round(float(v), 4) for v in share_interval(np.array(5.0), np.array(50.0), 0.0, 0.0, 0.0, 1.96)]
+    [0.0435, 0.2136]
+    """
+    sampling = part * z * z * np.maximum(base, 0.0)
+    lead = base**2 + sampling - z * z * v_base
+    middle = 2 * count * base + sampling - 2 * z * z * covariance
+    rest = count**2 - z * z * v_count
+    root = middle**2 - 4 * lead * rest
+    open_ = ~((lead > 0) & (root >= 0))
+    with np.errstate(all="ignore"):
+        half = np.sqrt(np.maximum(root, 0.0))
+        low, high = (middle - half) / (2 * lead), (middle + half) / (2 * lead)
+    return np.where(open_, 0.0, np.clip(low, 0.0, 1.0)), np.where(open_, 1.0, np.clip(high, 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSums:
+    """Noisy sums of records in cells, u in [-1, 1]: N, S = sum u, Q = sum (1 - u^2), C = sum u (1 - u^2), D = sum u^2 (1 - u^2).
+
+    v0, v1: noise variances of N and of each of the other four, which are independent of each other.
+
+    The variance of records is s^2 = 1 - Q/N - m^2 and half its noise sd, within [1e-4, 1 - m^2]: a variance that is too small by noise costs
+    more coverage than one that is too large costs width.
+    """
+
+    n: Array
+    s: Array
+    q: Array
+    c: Array
+    d: Array
+    v0: Array
+    v1: Array
+
+    @cached_property
+    def size(self) -> Array:
+        """N, at least 1."""
+        return np.maximum(self.n, 1.0)
+
+    @cached_property
+    def mean(self) -> Array:
+        return np.clip(self.s / self.size, -1.0, 1.0)
+
+    @cached_property
+    def _q(self) -> Array:
+        return self.q / self.size
+
+    @cached_property
+    def _raw(self) -> Array:
+        return np.maximum(1.0 - self._q - self.mean**2, 0.0)
+
+    @cached_property
+    def variance_noise(self) -> Array:
+        """Noise variance of s^2, by the delta method."""
+        m = self.mean
+        return (self.v0 * (self._q + 2 * m * m) ** 2 + self.v1 * (1 + 4 * m * m)) / self.size**2
+
+    @cached_property
+    def variance(self) -> Array:
+        """s^2, as intervals take it."""
+        top = np.maximum(1.0 - self.mean**2, _LEAST)
+        return np.clip(self._raw + np.sqrt(self.variance_noise) / 2, _LEAST, top)
+
+    @cached_property
+    def plain_variance(self) -> Array:
+        """s^2 without the allowance, at least 1e-4: the estimate."""
+        return np.clip(self._raw, _LEAST, np.maximum(1.0 - self.mean**2, _LEAST))
+
+    @cached_property
+    def third(self) -> Array:
+        """The third central moment."""
+        m = self.mean
+        return (self.s - self.c) / self.size - 3 * m * (1.0 - self._q) + 2 * m**3
+
+    @cached_property
+    def fourth(self) -> Array:
+        """The fourth central moment."""
+        m, square = self.mean, 1.0 - self._q
+        cube, fourth = (self.s - self.c) / self.size, (self.n - self.q - self.d) / self.size
+        return fourth - 4 * m * cube + 6 * m * m * square - 3 * m**4
+
+    @cached_property
+    def third_noise(self) -> Array:
+        """Noise variance of the third central moment, by the delta method."""
+        m, q = self.mean, self._q
+        cube = (self.s - self.c) / self.size
+        by_n = -cube + 3 * m - 6 * m * q - 6 * m**3
+        by_s = 1.0 - 3 * (1.0 - q) + 6 * m * m
+        return (self.v0 * by_n**2 + self.v1 * (by_s**2 + 1.0 + 9 * m * m)) / self.size**2
+
+    @cached_property
+    def fourth_noise(self) -> Array:
+        """Noise variance of the fourth central moment, by the delta method in N, S, Q, C, D."""
+        m, q = self.mean, self._q
+        cube, last = (self.s - self.c) / self.size, self.d / self.size
+        # (N - Q - D)/N - 4 (S/N)(S - C)/N + 6 (S/N)^2 (1 - Q/N) - 3 (S/N)^4
+        by_n = (q + last) + 8 * m * cube - 12 * m * m * (1 - q) + 6 * m * m * q + 12 * m**4
+        by_s = -4 * cube - 4 * m + 12 * m * (1 - q) - 12 * m**3
+        by_q = -1.0 - 6 * m * m
+        return (self.v0 * by_n**2 + self.v1 * (by_s**2 + by_q**2 + 16 * m * m + 1.0)) / self.size**2
+
+    @cached_property
+    def skewness(self) -> Array:
+        """Of the records, at most what bounds and mean allow."""
+        return np.asarray(self.third / self.variance**1.5)
+
+    def noise(self, mean: Array) -> Array:
+        """Noise variance of S - mean N."""
+        return np.asarray(self.v1 + mean**2 * self.v0)
+
+    def standard_error(self, part: float = 1.0) -> Array:
+        """Of the mean, to first order."""
+        return np.sqrt(part * self.variance / self.size + self.noise(self.mean) / self.size**2)
+
+    def interval(self, z: float, part: float = 1.0) -> Pair:
+        """The theta in [-1, 1] with (S - theta N)^2 <= z^2 (v1 + theta^2 v0 + part N max(s^2, s^2 + f r (theta - m))), the hull of it.
+
+        r = (third central moment, moved towards the far bound by half its noise sd)/s^2 within [-(1 + m), 1 - m], f = 2/3 + 1/(3 z^2): the
+        variance of a skewed mean at theta, to first order in 1/sqrt(N), so that each end has its own quadratic.
+        """
+        m, var = self.mean, self.variance
+        moved = (self.third - np.sign(m) * np.sqrt(self.third_noise) / 2) / var
+        r = np.clip(moved, -(1.0 + m), 1.0 - m) * (2 / 3 + 1 / (3 * z * z))
+        return self._end(z, part, np.minimum(r, 0.0), -1.0), self._end(z, part, np.maximum(r, 0.0), 1.0)
+
+    def _end(self, z: float, part: float, tilt: Array, side: float) -> Array:
+        """The end on one side of the hull: the bound where it is in the set, else the outermost root within the bounds."""
+        sampling = part * z * z * np.maximum(self.n, 0.0)
+        lead = self.n**2 - z * z * self.v0
+        middle = 2 * self.s * self.n + sampling * tilt
+        rest = self.s**2 - z * z * self.v1 - sampling * (self.variance - tilt * self.mean)
+        at_bound = lead - side * middle + rest <= 0
+        with np.errstate(all="ignore"):
+            half = np.sqrt(np.maximum(middle**2 - 4 * lead * rest, 0.0))
+            roots = np.stack([(middle - half) / (2 * lead), (middle + half) / (2 * lead)])
+        roots = np.where(np.isfinite(roots), roots, side)
+        inside = np.abs(roots) <= 1.0
+        outer = np.where(inside, side * roots, -np.inf).max(axis=0)
+        # no root within: the whole set lies beyond one bound, the nearest one stands for it
+        nearest = np.clip(self.mean, -1.0, 1.0)
+        return np.where(at_bound, side, np.where(np.isfinite(outer), side * outer, np.where(nearest > 0, 1.0, -1.0)))
+
+    def spread_interval(self, z: float, part: float = 1.0) -> tuple[Array, Array, Array, Array]:
+        """(sd, its standard error, low, high) of the records: sd^2 +- z sqrt(var), var = part (m4 - s^4)/N + noise.
+
+        Half a noise sd of m4 is added, and of s^2 in the square.
+        """
+        square = self.plain_variance
+        fourth = np.maximum(self.fourth + np.sqrt(self.fourth_noise) / 2, square**2)
+        var = part * np.maximum(fourth - square**2, 0.0) / self.size + self.variance_noise
+        half = z * np.sqrt(var)
+        low, high = np.sqrt(np.clip(square - half, 0.0, 1.0)), np.sqrt(np.clip(square + half, 0.0, 1.0))
+        sd = np.sqrt(square)
+        return sd, np.sqrt(var) / (2 * sd), low, high
+
+
+# differences and ratios -----------------------------------------------------------------------------------------------
+
+
+def _middle(estimate: Array, low: Array, high: Array) -> Array:
+    """An estimate outside its interval gives way to the middle."""
+    return np.where((estimate >= low) & (estimate <= high), estimate, (low + high) / 2)
+
+
+def difference(one: tuple[Array, Array, Array], other: tuple[Array, Array, Array], rho: Array | float = 0.0) -> tuple[Array, ...]:
+    """(estimate, low, high) of first minus second by the MOVER, from (estimate, low, high) of each and the correlation of the estimates."""
+    p, lp, up = _middle(*one), one[1], one[2]
+    q, lq, uq = _middle(*other), other[1], other[2]
+    below, above = p - lp, uq - q
+    low = p - q - np.sqrt(np.maximum(below**2 + above**2 - 2 * rho * below * above, 0.0))
+    below, above = up - p, q - lq
+    high = p - q + np.sqrt(np.maximum(below**2 + above**2 - 2 * rho * below * above, 0.0))
+    return p - q, low, high
+
+
+def ratio(
+    one: tuple[Array, Array, Array], other: tuple[Array, Array, Array], rho: Array | float = 0.0, *, odds: bool = False
+) -> tuple[Array, ...]:
+    """(estimate, low, high) of first over second by the MOVER on logs, or on logits for a ratio of odds. An end at 0 opens the interval.
+
+    >>> [round(float(v), 3) for v in ratio((0.2, 0.1, 0.4), (0.1, 0.0, 0.3))]
+    [2.0, 0.546, inf]
+    """
+
+    def scaled(values: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        estimate, low, high = (np.asarray(part, dtype=float) for part in values)
+        parts = (_middle(estimate, low, high), low, high)
+        with np.errstate(divide="ignore"):
+            logs = [np.log(part) - (np.log1p(-part) if odds else 0.0) for part in parts]
+        return logs[0], logs[1], logs[2]
+
+    (p, lp, up), (q, lq, uq) = scaled(one), scaled(other)
+    with np.errstate(all="ignore"):
+        found = p - q
+        low = found - _joined(p - lp, uq - q, rho)
+        high = found + _joined(up - p, q - lq, rho)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    with np.errstate(over="ignore"):
+        return np.exp(found), np.exp(low), np.exp(high)
+
+
+def _joined(a: Array, b: Array, rho: Array | float) -> Array:
+    open_ = ~(np.isfinite(a) & np.isfinite(b))
+    a, b = np.where(open_, 0.0, a), np.where(open_, 0.0, b)
+    return np.where(open_, np.inf, np.sqrt(np.maximum(a * a + b * b - 2 * rho * a * b, 0.0)))

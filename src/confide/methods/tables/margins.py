@@ -1,0 +1,141 @@
+"""Released marginals put together by generalised least squares: tables whose margins add up, with their noise.
+
+Each residual space a (the contrasts of exactly the attributes in a) is seen in every released marginal A >= a, as the sum of A over the other
+attributes, centred along each attribute of a. These agree but for noise of variance n_A/n_a V_A in each cell, so the best is their mean with
+weights 1/(n_A V_A). A table is the sum of its components; projections are Kronecker products, so nothing larger than a marginal is formed.
+
+With spread_a = 1/sum over A >= a of 1/(n_A V_A), two cells of B and C have the noise covariance
+
+    (1/(n_B n_C)) sum over a <= B and C of spread_a prod over i in a of (d_i [same level] - 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.crossing import Axes
+
+__all__ = ["Margins", "subsets"]
+
+Array = NDArray[np.float64]
+
+
+def subsets(axes: Axes) -> Iterator[Axes]:
+    """All subsets, the smallest first.
+
+    >>> list(subsets((0, 2)))
+    [(), (0,), (2,), (0, 2)]
+    """
+    for size in range(len(axes) + 1):
+        yield from combinations(axes, size)
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """sizes: levels of each attribute; components: a -> (numbers, *levels of a), the sums on a, centred; spread: a -> spread_a, in squared
+    steps. Each number of a block has the same spread; total: of number 0, when it is public and has no noise.
+
+    >>> table = np.arange(6.0).reshape(1, 2, 3)
+    >>> own = Margins.of((2, 3), {(0, 1): (table, 1.0), (): (np.array([15.0]), 1.0)})
+    >>> own.table((0,))[0].tolist(), round(own.variance(()), 4)
+    ([3.0, 12.0], 0.8571)
+    """
+
+    sizes: tuple[int, ...]
+    components: Mapping[Axes, Array]
+    spread: Mapping[Axes, float]
+    total: float | None = None
+
+    @classmethod
+    def of(
+        cls, sizes: Sequence[int], released: Mapping[Axes, tuple[Array, float]], *, total: float | None = None
+    ) -> Margins:
+        """From released marginals: axes -> (numbers (block, *levels), noise variance of each)."""
+        sums: dict[Axes, Array] = {}
+        precision: dict[Axes, float] = {}
+        for axes, (table, variance) in released.items():
+            weight = 1.0 / (prod(table.shape[1:]) * variance)
+            for part in subsets(axes):
+                others = tuple(1 + place for place, axis in enumerate(axes) if axis not in part)
+                seen = _centred(table.sum(axis=others) if others else table)
+                sums[part] = sums.get(part, 0.0) + weight * seen
+                precision[part] = precision.get(part, 0.0) + weight
+        components = {part: values / precision[part] for part, values in sums.items()}
+        if total is not None:
+            whole = components[()].copy()
+            whole[0] = total
+            components[()] = whole
+        return cls(tuple(sizes), components, {part: 1.0 / own for part, own in precision.items()}, total)
+
+    def cells(self, axes: Axes) -> int:
+        return prod(self.sizes[axis] for axis in axes)
+
+    def table(self, axes: Axes) -> Array:
+        """The marginal (block, *levels), all its margins being those of every other one."""
+        parts = {part: self.components[part] for part in subsets(axes)}
+        return self._assembled(axes, parts)
+
+    def _assembled(self, axes: Axes, parts: Mapping[Axes, Array]) -> Array:
+        found: Array | float = 0.0
+        for part, values in parts.items():
+            spread_out = values.reshape(
+                values.shape[0], *(self.sizes[axis] if axis in part else 1 for axis in axes)
+            )
+            found = found + spread_out * (self.cells(part) / self.cells(axes))
+        return np.asarray(found)
+
+    def _spread(self, part: Axes, counts: bool) -> float:
+        return 0.0 if counts and self.total is not None and not part else self.spread[part]
+
+    def variance(self, axes: Axes, *, counts: bool = False) -> float:
+        """The noise variance of a cell of a marginal; counts: of number 0, whose total may be known."""
+        own = sum(
+            self._spread(part, counts) * prod(self.sizes[axis] - 1 for axis in part) for part in subsets(axes)
+        )
+        return float(own / self.cells(axes) ** 2)
+
+    def covariance(
+        self, first: tuple[Axes, Sequence[int]], second: tuple[Axes, Sequence[int]], *, counts: bool = False
+    ) -> float:
+        """Between two cells, each (axes, the level along each)."""
+        one, other = dict(zip(*first, strict=True)), dict(zip(*second, strict=True))
+        common = tuple(axis for axis in first[0] if axis in other)
+        total = sum(
+            self._spread(part, counts)
+            * prod(self.sizes[axis] - 1 if one[axis] == other[axis] else -1 for axis in part)
+            for part in subsets(common)
+        )
+        return float(total / (self.cells(first[0]) * self.cells(second[0])))
+
+    def noise(self, asked: Sequence[Axes], draws: int, generator: np.random.Generator, *, counts: bool = False) -> list[Array]:
+        """Draws of the noise of marginals, each (draws, *levels), all from the same noise."""
+        parts = sorted({part for axes in asked for part in subsets(axes)}, key=lambda part: (len(part), part))
+        drawn = {}
+        for part in parts:
+            shape = (draws, *(self.sizes[axis] for axis in part))
+            scale = (self._spread(part, counts) / self.cells(part)) ** 0.5
+            drawn[part] = _centred(generator.standard_normal(shape)) * scale
+        return [self._assembled(axes, {part: drawn[part] for part in subsets(axes)}) for axes in asked]
+
+    def contains(self, axes: Axes) -> bool:
+        """Whether a marginal follows from what was released."""
+        return all(part in self.components for part in subsets(axes))
+
+    @cached_property
+    def largest(self) -> int:
+        """Cells of the largest marginal."""
+        return max(self.cells(axes) for axes in self.components)
+
+
+def _centred(table: Array) -> Array:
+    """Without its means along each axis but the first."""
+    for axis in range(1, table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
