@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-from confide.aggregates.crossing import Attribute, Axes, Crossing
-from confide.aggregates.free_moments import Measure
+from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
+from confide.aggregates.cells.free_moments import Measure
 from confide.errors import PlanError, SchemaError
 from confide.schema import Schema
 from confide.schema.expression import quoted, without_backticks

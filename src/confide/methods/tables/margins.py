@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.crossing import Axes
+from confide.aggregates.cells.crossing import Axes
 
 __all__ = ["Margins", "subsets"]
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.crossing import Axes, Crossing
+from confide.aggregates.cells.crossing import Axes, Crossing
 from confide.protocol.exact import digest
 
 __all__ = ["CellCounts", "CellIndex", "CellRows", "CellTotals"]

@@ -30,9 +30,9 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells import CellRows
+from confide.aggregates.cells.cell_sums import CellRows
 from confide.errors import PlanError
-from confide.mechanisms.rows import BITS, BOUND, round_within, steps
+from confide.aggregates.rows import BITS, BOUND, round_within, steps
 from confide.protocol.exact import digest
 from confide.schema import Design, Schema
 from confide.schema.expression import parse_expression
