@@ -17,7 +17,7 @@ class Question:
     """A question to a release; every field left at None keeps what the plan says.
 
     subset: names of coefficients to keep (the intercept stays); contrasts: name -> {coefficient: weight}; kind: the kind of
-    answer where a method has several; quantiles, prior, formula and loss as the method's page describes them.
+    answer where a method has several; quantiles, prior, formula and loss as the method's page describes them; covers: "population" or "dataset", what the intervals of a table are about.
 
     >>> Question(subset=("age", "educ")).to_dict()
     {'subset': ['age', 'educ']}
@@ -30,6 +30,7 @@ class Question:
     prior: str | None = None
     formula: str | None = None
     loss: str | None = None
+    covers: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.subset, str):

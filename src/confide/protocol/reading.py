@@ -358,6 +358,7 @@ QUESTION = record(
         "prior": TEXT,
         "formula": TEXT,
         "loss": TEXT,
+        "covers": TEXT,
     },
 )
 _FACTS_OF_A_PLAN: dict[str, Shape] = {

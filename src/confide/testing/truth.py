@@ -60,6 +60,8 @@ def coverage(case: Case, replications: int = 80) -> None:
     truth = truth_of(case.method, people, case.schema, own, points="no_interval" in getattr(whole, "flags", ()))
     if truth is None or "no_interval" in getattr(whole, "flags", ()):
         return  # point estimates state no level
+    if _extensive(case):
+        truth = truth * (_SIZE / _POPULATION)
     at = balanced(case, people, pilots=max(_FEWEST, min(_PILOT, replications // 5)))
     runs = Runs(truth, tuple(_judged(at, people, range(replications), truth)))
     _expect(
@@ -156,18 +158,33 @@ def _priced(privacy: Guarantee, factor: float) -> Guarantee:
 def _runs(case: Case, people: pd.DataFrame, seeds: Sequence[int], *, same: bool = False) -> Iterator[Result]:
     """Results of samples from a population, one for each seed; same: of one sample, with other noise."""
     for seed in seeds:
-        yield case.method.infer(case.release(_sampled(people, 0 if same else seed), seed))
+        yield case.method.infer(case.release(_sampled(case, people, 0 if same else seed), seed))
 
 
-def _sampled(people: pd.DataFrame, seed: int) -> pd.DataFrame:
+def _extensive(case: Case) -> bool:
+    """Whether the method's numbers grow with the number of records, as counts and totals do: `extensive = True` in its class."""
+    return bool(getattr(case.method, "extensive", False))
+
+
+def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """A sample; of a random size for numbers that grow with it, whose intervals cover that, too."""
     generator = np.random.Generator(np.random.PCG64([11, seed]))
-    return people.iloc[generator.integers(0, len(people), _SIZE)]
+    size = int(generator.poisson(_SIZE)) if _extensive(case) else _SIZE
+    return people.iloc[generator.integers(0, len(people), size)]
+
+
+def _own_truth(case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float]) -> pd.Series[float]:
+    """What the intervals of one run are about: the population, or, where a method says that it covers the data set, its sample."""
+    if getattr(case.method, "covers", None) != "dataset":
+        return truth
+    found = case.method.reference(Practice.of(_sampled(case, people, seed), case.schema))
+    return pd.Series({name: float(found[name]) for name in truth.index})
 
 
 def _silent(case: Case, people: pd.DataFrame, seeds: Sequence[int]) -> Iterator[Result]:
     """Results of samples without noise: how far sampling alone moves an estimate."""
     for seed in seeds:
-        source = read(_sampled(people, seed), case.schema)
+        source = read(_sampled(case, people, seed), case.schema)
         try:
             yield case.method.infer(gate.release(case.method, source, case.privacy, ledger=None, noise=ZeroNoise()))
         except ConfideError:
@@ -200,9 +217,11 @@ class _Run:
 
 def _judged(case: Case, people: pd.DataFrame, seeds: Sequence[int], truth: pd.Series[float]) -> Iterator[_Run]:
     found: Any
-    for found in _runs(case, people, seeds):
+    population = truth
+    for seed, found in zip(seeds, _runs(case, people, seeds), strict=True):
         if found.status != "ok":
             continue
+        truth = _own_truth(case, people, seed, population)
         interval = found.conf_int(alpha=0.05).to_numpy()
         error = np.asarray(found.params.to_numpy() - truth.to_numpy(), dtype=np.float64)
         with np.errstate(all="ignore"):

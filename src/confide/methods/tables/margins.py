@@ -44,7 +44,7 @@ class Margins:
 
     >>> table = np.arange(6.0).reshape(1, 2, 3)
     >>> own = Margins.of((2, 3), {(0, 1): (table, 1.0), (): (np.array([15.0]), 1.0)})
-    >>> own.table((0,))[0].tolist(), round(own.variance(()), 4)
+    >>> own.table((0,))[0].round(9).tolist(), round(own.variance(()), 4)
     ([3.0, 12.0], 0.8571)
     """
 

@@ -1,0 +1,333 @@
+"""Counts and shares over a crossing, with margins that add up and intervals for the population or for the data set.
+
+Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy (`strategy`) a record adds 1 to one cell: sensitivity 1 under
+add-remove, sqrt(2) under substitute (`cell_sums`); independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su
+2022: mu^2 adds). Under substitute, with n public and no record left out, the total is exact and is not drawn.
+
+Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z^2/4), data set Y +- z sqrt(v); of a share: the p with
+(Y - p N)^2 <= z^2 (N p (1 - p) + V(Y - p N)), Wilson's and Fieller's at once; V by least squares over all marginals (`margins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
+from confide.aggregates.cells.crossing import Axes
+from confide.errors import PlanError
+from confide.methods.tables.intervals import count_interval, share_interval
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.margins import Margins
+from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.result import CellTable, cell_names
+from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.protocol import Release, Statistic
+from confide.schema import Practice
+
+__all__ = ["CountTable", "Counts", "ShareTable", "Shares"]
+
+Array = NDArray[np.float64]
+
+
+class _Counted(CellTable):
+    """What tables of counts and shares share: joint errors of counts."""
+
+    def _errors(self, generator: np.random.Generator, draws: int) -> Iterator[tuple[Axes, Array]]:
+        """Draws of the errors of counts, (draws, *levels) for each marginal shown and the total."""
+        wanted = tuple(dict.fromkeys(((), *self.shown, *self._bases())))
+        noise = self.margins.noise(wanted, draws, generator, counts=True)
+        crossed = expected_cells(self.layout, self.margins) if self.part else None
+        sampling = None
+        if crossed is not None:
+            scale = np.sqrt(self.part * crossed[1])
+            sampling = generator.standard_normal((draws, *crossed[1].shape)) * scale
+        for axes, own in zip(wanted, noise, strict=True):
+            yield axes, own if sampling is None else own + summed(sampling, axes)
+
+    def _bases(self) -> tuple[Axes, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CountTable(_Counted):
+    """Numbers of records by cell. Estimates may be negative and are no integers: only so do they add up without bias."""
+
+    kind: ClassVar[str] = "counts"
+    noun: ClassVar[str] = "Counts"
+
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+        y, noise = self.counts(axes), self.count_variance(axes)
+        variance = self.part * np.maximum(y, 0.0) + noise
+        with np.errstate(invalid="ignore"):
+            return y, np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
+
+    def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        low, high = count_interval(self.counts(axes), self.count_variance(axes), z, self.part)
+        return (low, high) if self.population is None else (low, np.minimum(high, self.population))
+
+    def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
+        """Between two cells of a marginal: noise alone, as Poisson counts are independent."""
+        return noise_covariance(self, (axes, one), (axes, other))
+
+    def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
+        crossed = expected_cells(self.layout, self.margins) if self.part else None
+        for axes, errors in self._errors(generator, draws):
+            if axes in self.shown:
+                expected = 0.0 if crossed is None else summed(crossed[1][None], axes)[0]
+                with np.errstate(all="ignore"):
+                    yield (errors / np.sqrt(self.part * expected + self.count_variance(axes))).reshape(draws, -1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShareTable(_Counted):
+    """Shares of records by cell: of all records, or of those in the same cell of the attributes `within`."""
+
+    within: Axes = ()
+
+    kind: ClassVar[str] = "shares"
+    noun: ClassVar[str] = "Shares"
+
+    @property
+    def shown(self) -> tuple[Axes, ...]:
+        return shares_shown(self.layout, self.within)
+
+    def bounds(self, column: int) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def base(self, axes: Axes) -> Axes:
+        """The marginal that a cell's share is of."""
+        return tuple(axis for axis in axes if axis in self.within)
+
+    def _bases(self) -> tuple[Axes, ...]:
+        return tuple(dict.fromkeys(self.base(axes) for axes in self.shown))
+
+    def parts(self, axes: Axes) -> tuple[Array, Array, float, float, float]:
+        """(Y, N of each cell's base, their noise variances, their noise covariance)."""
+        below = self.base(axes)
+        v_base = self.count_variance(below)
+        ratio = self.margins.cells(below) / self.margins.cells(axes)
+        own = self.margins.table(below)[0]
+        spread_out = own.reshape([self.margins.sizes[axis] if axis in below else 1 for axis in axes])
+        size = np.broadcast_to(spread_out, self.layout.crossing.shape(axes)).ravel()
+        return self.counts(axes), size, self.count_variance(axes), v_base, v_base * ratio
+
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+        y, n, v_count, v_base, covariance = self.parts(axes)
+        size = np.maximum(n, 1.0)
+        p = np.clip(y / size, 0.0, 1.0)
+        noise = np.maximum(v_count - 2 * p * covariance + p * p * v_base, 0.0) / size**2
+        variance = self.part * p * (1 - p) / size + noise
+        with np.errstate(invalid="ignore"):
+            return p, np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
+
+    def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        y, n, v_count, v_base, covariance = self.parts(axes)
+        return share_interval(y, n, np.float64(v_count), np.float64(v_base), np.float64(covariance), z, self.part)
+
+    def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
+        """Between two shares of a marginal: noise, and sampling where both are of the same records."""
+        y, n, *_ = self.parts(axes)
+        bases = [self._base_cell(axes, cell) for cell in (one, other)]
+        size, p = np.maximum(n[[one, other]], 1.0), np.clip(y / np.maximum(n, 1.0), 0.0, 1.0)[[one, other]]
+        noise = (
+            noise_covariance(self, (axes, one), (axes, other))
+            - p[1] * noise_covariance(self, (axes, one), bases[1])
+            - p[0] * noise_covariance(self, bases[0], (axes, other))
+            + p[0] * p[1] * noise_covariance(self, *bases)
+        )
+        sampling = -self.part * p[0] * p[1] / size[0] if bases[0] == bases[1] else 0.0
+        return float(noise / (size[0] * size[1]) + sampling)
+
+    def _base_cell(self, axes: Axes, cell: int) -> tuple[Axes, int]:
+        """The cell that a share is of."""
+        below = self.base(axes)
+        if not below:
+            return below, 0
+        levels = dict(zip(axes, np.unravel_index(cell, self.layout.crossing.shape(axes)), strict=True))
+        return below, int(np.ravel_multi_index([levels[axis] for axis in below], self.layout.crossing.shape(below)))
+
+    def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
+        drawn = dict(self._errors(generator, draws))
+        crossed = expected_cells(self.layout, self.margins) if self.part else None
+        for axes in self.shown:
+            below = self.base(axes)
+            shape = [self.margins.sizes[axis] if axis in below else 1 for axis in axes]
+            if crossed is None:
+                y, n, *variances = self.parts(axes)
+            else:
+                y, n = summed(crossed[1][None], axes).ravel(), summed(crossed[1][None], below).reshape(shape)
+                n = np.broadcast_to(n, self.layout.crossing.shape(axes)).ravel()
+                variances = list(self.parts(axes)[2:])
+            p = np.clip(y / np.maximum(n, 1.0), 0.0, 1.0)
+            errors = drawn[axes].reshape(draws, -1) - p * np.broadcast_to(
+                drawn[below].reshape(draws, *shape), (draws, *self.layout.crossing.shape(axes))
+            ).reshape(draws, -1)
+            noise = variances[0] - 2 * p * variances[2] + p * p * variances[1]
+            with np.errstate(all="ignore"):
+                yield errors / np.sqrt(self.part * n * p * (1 - p) + noise)
+
+
+def noise_covariance(table: CellTable, first: tuple[Axes, int], second: tuple[Axes, int]) -> float:
+    """Of two noisy counts, each (marginal, position)."""
+    shapes = [table.layout.crossing.shape(axes) for axes, _ in (first, second)]
+    places = [
+        (axes, [int(v) for v in np.unravel_index(cell, shape)] if axes else [])
+        for (axes, cell), shape in zip((first, second), shapes, strict=True)
+    ]
+    return table.margins.covariance(places[0], places[1], counts=True)
+
+
+def shares_shown(layout: Layout, within: Axes) -> tuple[Axes, ...]:
+    """The marginals of a table of shares: without those whose every share is 1."""
+    return tuple(axes for axes in layout.shown if not set(axes) <= set(within))
+
+
+class _CountMethod(TableMethod):
+    """What counts and shares share: one exact count for each cell."""
+
+    def about(self, schema: Any) -> Layout:
+        layout = Layout.of(self.formula, schema)
+        self._check(layout)
+        return layout
+
+    def _check(self, layout: Layout) -> None:
+        if layout.measures:
+            right = layout.formula.rpartition("~")[2].strip()
+            raise PlanError(
+                f"{self.verb} take no left side, got {layout.formula!r}; write cf.tables.{self.verb}({right!r}, ...), or "
+                f"cf.tables.means({layout.formula!r}, ...) for means"
+            )
+
+    def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
+        return CellCounts(CellIndex(layout.crossing, axes))
+
+    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Two records that differ in every attribute."""
+        if schema is None:
+            return ()
+        layout = self.about(schema)
+        ends = []
+        for last in (False, True):
+            record: dict[str, Any] = {}
+            for name in layout.crossing.columns:
+                column = schema[name]
+                levels = getattr(column, "levels", None)
+                record[name] = (levels[-1] if last else levels[0]) if levels else (column.high if last else column.low)
+            ends.append(record)
+        return (tuple(ends),) if layout.crossing.columns else ()
+
+
+@dataclass(frozen=True)
+class Counts(_CountMethod):
+    """Numbers of records over a crossing. formula: "a*b" (crossing and margins), "a:b" (crossing and total), "a + b" (one-way margins).
+
+    covers: "population" (the records are a sample: Poisson sampling and noise) or "dataset" (these records: noise alone), without a
+    default; a question may ask for the other one. population_size: the public size of a finite population, whose sampling variance is
+    multiplied by 1 - n/N. One pass.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(Counts("region * smoker", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> table = cf.infer(release)
+    >>> table.crosstab().shape, table.status
+    ((3, 3), 'ok')
+    """
+
+    formula: str
+    covers: str | None = None
+    population_size: int | None = None
+
+    name: ClassVar[str] = "counts"
+    intervals: ClassVar[str] = "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
+    verb: ClassVar[str] = "counts"
+    #: Counts grow with the number of records: the contract compares them with a population scaled to the sample.
+    extensive: ClassVar[bool] = True
+
+    def facts(self, about: Layout) -> Mapping[str, Any]:
+        return {"target": f"numbers of records by {about.formula}", "covers": self.intervals}
+
+    def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
+        sampling = count if self.covers == "population" else 0.0
+        return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0))
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> CountTable:
+        return CountTable.read(release, layout, margins, reading, population=self.population_size)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The counts of practice records."""
+        practice = Practice.checked(frame)
+        layout = self.about(practice.schema)
+        values = np.concatenate([tabulated(layout, practice, axes) for axes in layout.shown])
+        return dict(zip(cell_names(layout, layout.shown), values.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Shares(_CountMethod):
+    """Shares of records over a crossing, of all records or within the levels of some attributes.
+
+    within: the attributes whose cells the shares add up to 1 in: Shares("region * smoker", within="region") has the share of smokers of
+    each region. The other parameters are those of `Counts`, and so is the release.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> method = Shares("region * smoker", within="region", covers="population")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
+    >>> table.crosstab().shape, table.diff({"region": "N", "smoker": "yes"}, {"region": "S", "smoker": "yes"}).shape
+    ((3, 2), (1, 3))
+    """
+
+    formula: str
+    within: str | tuple[str, ...] | None = None
+    covers: str | None = None
+    population_size: int | None = None
+
+    name: ClassVar[str] = "shares"
+    intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
+    verb: ClassVar[str] = "shares"
+
+    def _check(self, layout: Layout) -> None:
+        super()._check(layout)
+        if not shares_shown(layout, self._within(layout)):
+            raise PlanError(
+                f"every share of {layout.formula!r} within {self.within!r} is 1; cross it with another column, as in "
+                '"region * smoker" within="region"'
+            )
+
+    def _within(self, layout: Layout) -> Axes:
+        return () if self.within is None else layout.axes(self.within)
+
+    def facts(self, about: Layout) -> Mapping[str, Any]:
+        of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
+        return {"target": f"shares of records by {about.formula}{of}", "covers": self.intervals}
+
+    def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
+        inside = tuple(axis for axis in axes if axis in self._within(layout))
+        base = count * layout.crossing.cells(axes) / layout.crossing.cells(inside)
+        p = count / base if base else inf
+        sampling = p * (1 - p) / base if self.covers == "population" else 0.0
+        return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0) / base**2)
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> ShareTable:
+        within = self._within(layout)
+        return ShareTable.read(release, layout, margins, reading, population=self.population_size, within=within)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The shares of practice records; NaN where no record has a base."""
+        practice = Practice.checked(frame)
+        layout = self.about(practice.schema)
+        within, values = self._within(layout), []
+        for axes in shares_shown(layout, within):
+            counts = tabulated(layout, practice, axes).reshape(layout.crossing.shape(axes))
+            others = tuple(place for place, axis in enumerate(axes) if axis not in within)
+            with np.errstate(all="ignore"):
+                values.append((counts / counts.sum(axis=others, keepdims=True)).ravel())
+        names = cell_names(layout, shares_shown(layout, within))
+        return dict(zip(names, np.concatenate(values).tolist(), strict=True))

@@ -1,0 +1,152 @@
+"""What the methods of tables share: the layout of a formula, the shares of its marginals, and marginals read back from a release."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.crossing import Axes
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.margins import Margins
+from confide.methods.tables.result import CellTable, checked_reading
+from confide.methods.tables.strategy import Strategy
+from confide.protocol import Allowance, Method, Plan, Question, Release, Statistic, Together
+from confide.schema import Practice
+
+__all__ = ["TableMethod", "marginal_name", "tabulated"]
+
+Array = NDArray[np.float64]
+
+#: The constant that says that the number of records is public and was not drawn.
+_TOTAL = "records"
+_SIZES = (1_000, 10_000, 100_000)
+
+
+def marginal_name(layout: Layout, axes: Axes) -> str:
+    """The name of a marginal's statistic in plan and release: "region:smoker", "(total)" for the empty one."""
+    return layout.crossing.title(axes) if axes else "(total)"
+
+
+def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None = None) -> Array:
+    """Sums of practice records by cell of a marginal, (cells,); of 1 each when weights are left out."""
+    codes = np.stack([frame.codes[name] for name in layout.crossing.columns]) if layout.crossing.columns else None
+    cells = layout.crossing.cells(axes)
+    if codes is None:
+        place = np.zeros(len(frame), dtype=np.int64)
+    else:
+        place = layout.crossing.places(codes, axes)
+    return np.bincount(place, weights=weights, minlength=cells + 1)[:cells].astype(np.float64)
+
+
+class TableMethod(Method):
+    """Base of the tables: marginals of exact integers with independent noise at the best shares, put together by least squares.
+
+    A subclass has the fields formula, covers and population_size, and says what a marginal's statistic is and which table reads it.
+    """
+
+    formula: str
+    covers: str | None
+    population_size: int | None
+
+    family: ClassVar[str] = "tables"
+    source: ClassVar[str] = "marginals with least squares after Xiao, He, Zhang, Kifer 2023; shares and integers derived in confide"
+    asks: ClassVar[tuple[str, ...]] = ("covers",)
+    #: The call that stands for it, in messages.
+    verb: ClassVar[str] = "counts"
+
+    def __post_init__(self) -> None:
+        checked_reading(self.covers, self.verb)
+        size = self.population_size
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
+
+    # what a subclass gives --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
+        """The exact sums of one marginal."""
+
+    @abstractmethod
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> CellTable:
+        """The table of put-together marginals, in the statistic's own units."""
+
+    @abstractmethod
+    def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
+        """The standard error of a cell of a marginal with that many records; noise: the noise variance in units of the sensitivity."""
+
+    # plan -------------------------------------------------------------------------------------------------------------
+
+    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy:
+        """The shares of the marginals. known: the number of records is public."""
+        return Strategy.of(layout.crossing.sizes, layout.closure, layout.shown, known=known)
+
+    def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
+        return self._planned(about, relation, known=False)
+
+    def _planned(self, layout: Layout, relation: str, *, known: bool) -> dict[str, tuple[Statistic, Fraction]]:
+        shares = self.strategy(layout, known=known).shares
+        return {
+            marginal_name(layout, axes): (self.statistic(layout, axes, relation), share)
+            for axes, share in shares.items()
+        }
+
+    def knows_total(self, layout: Layout, relation: str, n: int | None) -> bool:
+        """Whether the number of records in the table is public: substitute, a number that was given, and no record is left out."""
+        return relation == "substitute" and n is not None and not layout.drops and len(layout.closure) > 1
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The spends of the marginals. Raises `PlanError` or `SchemaError` for a formula that cannot be planned from public facts."""
+        layout, allowance = self.about(schema), Allowance.of(privacy, self, schema)
+        known = self.knows_total(layout, allowance.relation, n)
+        planned = self._planned(layout, allowance.relation, known=known)
+        spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
+        live = {name: one for name, (one, _) in planned.items()}
+        facts = dict(self.facts(layout))
+        if known:
+            facts["constants"] = {**facts.get("constants", {}), _TOTAL: n}
+        facts["forecast"] = self._forecast(layout, allowance, n, known=known)
+        return Plan.of(
+            self, schema, allowance, spends[0] if len(spends) == 1 else Together(spends), live, n=n, **facts
+        )
+
+    def _forecast(self, layout: Layout, allowance: Allowance, n: int | None, *, known: bool) -> dict[str, Any]:
+        strategy, unit = self.strategy(layout, known=known), 1.0 / float(allowance.amount)
+        found: dict[str, Any] = {
+            "assumes": "of one cell of each marginal, if all its cells have the same number of records"
+        }
+        for size in (n,) if n else _SIZES:
+            found[str(size)] = {
+                layout.crossing.title(axes): self.expected(
+                    layout, axes, size / layout.crossing.cells(axes), strategy.variance(axes) * unit, allowance.relation
+                )
+                for axes in layout.shown
+            }
+        return found
+
+    # infer ------------------------------------------------------------------------------------------------------------
+
+    def released(self, release: Release, layout: Layout) -> Margins:
+        """The released marginals put together, as sums in the statistics' own integers."""
+        drawn = {marginal_name(layout, axes): axes for axes in layout.closure}
+        found: dict[Axes, tuple[Array, float]] = {}
+        for name, noisy in release.statistics.items():
+            axes = drawn[name]
+            found[axes] = noisy.decode().reshape(-1, *layout.crossing.shape(axes)), noisy.variance
+        return Margins.of(layout.crossing.sizes, found, total=self._known(release))
+
+    def _known(self, release: Release) -> float | None:
+        known = release.plan.constants.get(_TOTAL)
+        return None if known is None else float(known)
+
+    def table(self, release: Release, about: Any, question: Question) -> CellTable:
+        reading = checked_reading(question.covers or self.covers, self.verb)
+        return self.table_of(release, about, self.released(release, about), reading)

@@ -1,0 +1,514 @@
+"""A table: one estimate with its interval for each cell of each marginal that was asked for.
+
+Numbers are computed when they are asked for, from the marginals that least squares put together (`margins`): an interval at any level, for
+any of the two readings, needs nothing else of the release.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, isfinite, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from confide._lazy import later
+from confide.aggregates.cells.crossing import Axes
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.margins import Margins
+from confide.protocol import Release
+from confide.results.estimates import check_alpha
+from confide.results.words import WITHOUT_NUMBERS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes as Picture
+else:
+    pd = later("pandas")
+
+__all__ = ["ALL", "MOST_JOINT", "READINGS", "CellTable", "cell_names", "cells_of", "checked_reading", "fraction_counted"]
+
+Array = NDArray[np.float64]
+
+#: What stands in the place of a level in a margin.
+ALL = "All"
+#: What a table covers: the population that the records are a sample of, or these very records.
+READINGS = ("population", "dataset")
+
+_READING_WORDS = {
+    "population": "the population that the records are a sample of: sampling and privacy noise",
+    "dataset": "these very records: privacy noise alone, no sampling",
+}
+_FLAGS = {
+    "below_noise": "the number of records is below three standard deviations of its privacy noise",
+    "E": "cv at least 16.5 %: use with caution",
+    "F": "cv at least 33.3 %: too uncertain for most uses",
+    "weak": "too few records for so skewed a column: the interval may be short on one side",
+    "whole_range": "the noise leaves every value possible",
+}
+# Above so many numbers a joint quantile is Sidak's.
+MOST_JOINT = 4096
+
+
+def checked_reading(covers: Any, verb: str = "counts") -> str:
+    """`covers` when it is one of `READINGS`; `PlanError` with both calls otherwise."""
+    if covers not in READINGS:
+        said = "was left out" if covers is None else f"must be 'population' or 'dataset', got {covers!r}"
+        raise PlanError(
+            f"covers {said}, and intervals differ: write cf.tables.{verb}(..., covers='population') where the records are a sample and "
+            f"the question is about those they were drawn from, or cf.tables.{verb}(..., covers='dataset') for these very records"
+        )
+    return str(covers)
+
+
+def fraction_counted(reading: str, size: float, population: int | None) -> float:
+    """The share of the sampling variance that counts: 0 for the data set, 1 - n/N where N is public, else 1."""
+    if reading == "dataset":
+        return 0.0
+    return 1.0 if population is None else 1.0 - min(max(size, 0.0), population) / population
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellTable:
+    """What all tables share. layout, margins: what was asked and what was released; reading: "population" or "dataset"; population: the
+    public size of a finite population, or None; target: what is estimated; covers: what intervals account for.
+
+    A subclass gives `measured` (the names of its columns), `points`, `ends`, `marks` and the deviations behind joint intervals.
+    """
+
+    layout: Layout
+    margins: Margins
+    reading: str
+    population: int | None
+    method: str
+    requested: Guarantee
+    guarantee: Guarantee
+    target: str
+    covers: str
+    release_sha256: str
+    simulated: bool = False
+    display: str = ""
+
+    kind: ClassVar[str] = "table"
+    #: What the numbers are called in the title.
+    noun: ClassVar[str] = "Estimates"
+    flags: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def read(cls, release: Release, layout: Layout, margins: Margins, reading: str, **others: Any) -> Self:
+        """The table of a release."""
+        plan = release.plan
+        return cls(
+            layout=layout,
+            margins=margins,
+            reading=reading,
+            method=f"{plan.method.name} {plan.method.version}",
+            requested=plan.requested,
+            guarantee=release.charged,
+            target=f"{plan.target}, of {'the population' if reading == 'population' else 'these records'}",
+            covers=_READING_WORDS[reading],
+            release_sha256=release.sha256,
+            simulated=release.simulated,
+            **others,
+        )
+
+    # what a subclass gives --------------------------------------------------------------------------------------------
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The columns whose numbers stand in the table; one without a name for counts."""
+        return ("",)
+
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+        """(estimates, standard errors, share of the noise in the variance) of a marginal's cells, each (cells,)."""
+        raise NotImplementedError
+
+    def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        """Ends of the intervals at the normal quantile z."""
+        raise NotImplementedError
+
+    def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
+        """Cells whose interval is not to be relied on."""
+        return np.zeros(self.layout.crossing.cells(axes), dtype=np.bool_)
+
+    def bounds(self, column: int) -> tuple[float, float]:
+        """Between which the numbers lie by public facts."""
+        return 0.0, inf
+
+    def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
+        """Draws of errors over standard errors, (draws, cells) for each marginal and column, jointly; nothing where they are not known."""
+        return iter(())
+
+    # cells ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> tuple[Axes, ...]:
+        """The marginals that stand in the table."""
+        return self.layout.shown
+
+    def counts(self, axes: Axes) -> Array:
+        """Noisy numbers of records, (cells,)."""
+        return self.margins.table(axes)[0].ravel()
+
+    def count_variance(self, axes: Axes) -> float:
+        """Their noise variance, the same for each cell."""
+        return self.margins.variance(axes, counts=True)
+
+    @cached_property
+    def size(self) -> float:
+        """The noisy number of all records."""
+        return float(self.margins.table(())[0])
+
+    @property
+    def part(self) -> float:
+        """The share of the sampling variance that counts."""
+        return fraction_counted(self.reading, self.size, self.population)
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Axes, int], ...]:
+        return tuple((axes, column) for column in range(len(self.measured)) for axes in self.shown)
+
+    @cached_property
+    def index(self) -> pd.DataFrame:
+        """What each row is about: the column where there are several kinds, and a level of each attribute, `ALL` in margins."""
+        crossing = self.layout.crossing
+        parts: list[dict[str, Any]] = []
+        for axes, column in self._places:
+            cells = crossing.cells(axes)
+            levels = np.unravel_index(np.arange(cells), crossing.shape(axes)) if axes else ()
+            at = dict(zip(axes, levels, strict=True))
+            row: dict[str, Any] = {"variable": np.full(cells, self.measured[column], dtype=object)}
+            for axis, own in enumerate(crossing.attributes):
+                labels = np.array([*own.labels, ALL], dtype=object)
+                row[own.name] = labels[at[axis]] if axis in at else np.full(cells, ALL, dtype=object)
+            parts.append(row)
+        found = pd.DataFrame({name: np.concatenate([row[name] for row in parts]) for name in parts[0]})
+        return found if any(self.measured) else found.drop(columns="variable")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name for each row: "total", "region=N, smoker=yes", for means "income | region=N"."""
+        return cell_names(self.layout, self.shown, self.measured)
+
+    @cached_property
+    def _numbers(self) -> tuple[Array, Array, Array]:
+        parts = [self.points(axes, column) for axes, column in self._places]
+        return tuple(np.concatenate([part[k] for part in parts]) for k in range(3))  # type: ignore[return-value]
+
+    def _limits(self, z: float) -> tuple[Array, Array]:
+        parts = [self.ends(axes, column, z) for axes, column in self._places]
+        return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+
+    # status -----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _open(self) -> NDArray[np.bool_]:
+        """Cells whose 95 % interval is all that the bounds allow."""
+        parts = []
+        for axes, column in self._places:
+            low, high = self.ends(axes, column, 1.959963984540054)
+            least, most = self.bounds(column)
+            parts.append((low <= least) & (high >= most) & isfinite(most))
+        return np.concatenate(parts)
+
+    @cached_property
+    def _weak(self) -> NDArray[np.bool_]:
+        return np.concatenate([self.weak(axes, column) for axes, column in self._places])
+
+    @property
+    def status(self) -> str:
+        """The result's: "uninformative" or "weak" only where every cell is; the cells have flags of their own."""
+        if self._open.all():
+            return "uninformative"
+        return "weak" if (self._open | self._weak).all() else "ok"
+
+    @property
+    def reason(self) -> str:
+        """Why the status is not ok; "" where it is."""
+        return {
+            "ok": "",
+            "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
+            "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
+        }[self.status]
+
+    @property
+    def has_intervals(self) -> bool:
+        return self.status not in WITHOUT_NUMBERS
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of the guarantee."""
+        return str(self.guarantee.relation)
+
+    @cached_property
+    def marks(self) -> NDArray[Any]:
+        """The flags of each row, joined by spaces."""
+        estimates, errors, _ = self._numbers
+        few = np.concatenate(
+            [self.counts(axes) < 3 * np.sqrt(self.count_variance(axes)) for axes, _ in self._places]
+        )
+        with np.errstate(all="ignore"):
+            cv = errors / np.abs(estimates)
+        parts = {
+            "below_noise": few,
+            "whole_range": self._open,
+            "weak": self._weak,
+            "F": ~(cv < 1 / 3) & ~few,
+            "E": (cv >= 0.165) & (cv < 1 / 3) & ~few,
+        }
+        found = np.full(len(estimates), "", dtype=object)
+        for name, where in parts.items():
+            found[where] = [f"{text} {name}".strip() for text in found[where]]
+        return found
+
+    @property
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """The flags that occur, in words."""
+        used = {name for text in set(self.marks.tolist()) for name in text.split()}
+        return tuple((name, words) for name, words in _FLAGS.items() if name in used)
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Further lines of the head."""
+        sd = np.sqrt(self.count_variance(()))
+        size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (noise sd {sd:,.3g})"
+        own = [("Covers", self.reading), ("Records", size)]
+        return (*own, ("Population size", f"{self.population:,}")) if self.population is not None else tuple(own)
+
+    # the vocabulary of the other results ------------------------------------------------------------------------------
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimates by name; NaN where the status says that they mean nothing."""
+        hidden = self.status in WITHOUT_NUMBERS
+        values = np.full(len(self.names), nan) if hidden else self._numbers[0]
+        return pd.Series(values, index=list(self.names), dtype="float64")
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors by name."""
+        return pd.Series(self._numbers[1], index=list(self.names), dtype="float64")
+
+    @property
+    def privacy_share(self) -> pd.Series[float]:
+        """The part of each variance that is privacy noise."""
+        return pd.Series(self._numbers[2], index=list(self.names), dtype="float64")
+
+    def quantile(self, alpha: float, simultaneous: bool = False) -> float:
+        """The multiple of a standard error that intervals at level 1 - alpha reach; simultaneous: all cells at once."""
+        z = float(-special.ndtri(check_alpha(alpha) / 2))
+        if not simultaneous:
+            return z
+        largest = self._largest
+        if largest is None:
+            cells = sum(self.layout.crossing.cells(axes) for axes, _ in self._places)
+            return float(-special.ndtri(-np.expm1(np.log1p(-alpha) / cells) / 2))
+        return max(z, float(np.quantile(largest, 1.0 - alpha, method="higher")))
+
+    @cached_property
+    def _largest(self) -> Array | None:
+        """Draws of the largest |error|/standard error over all cells; None where Sidak's quantile is used."""
+        from confide.methods.tables.simultaneous import largest_errors
+
+        return largest_errors(self)
+
+    def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each name.
+
+        simultaneous: all of them hold together at that level; `quantile` says by how much they are wider.
+        """
+        low, high = self._limits(self.quantile(alpha, simultaneous))
+        if self.status in WITHOUT_NUMBERS:
+            low, high = np.full_like(low, nan), np.full_like(high, nan)
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def to_frame(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
+        """One row for each cell: its levels, estimate, std_err, low, high, cv, privacy_share, flag (`legend` has them in words)."""
+        estimates, errors, share = self._numbers
+        low, high = self._limits(self.quantile(alpha, simultaneous))
+        if self.status in WITHOUT_NUMBERS:
+            estimates, errors, low, high = (np.full(len(estimates), nan) for _ in range(4))
+        with np.errstate(all="ignore"):
+            cv = np.where(estimates != 0, errors / np.abs(estimates), inf)
+        return self.index.assign(
+            estimate=self.displayed(estimates),
+            std_err=errors,
+            low=low,
+            high=high,
+            cv=cv,
+            privacy_share=share,
+            flag=self.marks,
+        )
+
+    def displayed(self, estimates: Array) -> Array:
+        """Estimates as they are printed; display="nonnegative" clips in print alone, so never add up what it shows."""
+        return np.maximum(estimates, 0.0) if self.display == "nonnegative" else estimates
+
+    def with_display(self, display: str) -> Self:
+        """The same table, printed otherwise: "nonnegative" clips negative estimates in print, "" prints them as they are."""
+        if display not in ("", "nonnegative"):
+            raise PlanError(f"display must be 'nonnegative' or '', got {display!r}; write with_display('nonnegative')")
+        return replace(self, display=display)
+
+    def crosstab(self, values: str = "estimate", *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """The table wide: the last attribute in columns, the others in rows, margins as `ALL`.
+
+        values: any column of `to_frame`; of: which variable, where there are several.
+        """
+        frame = self.to_frame(alpha)
+        if values not in frame:
+            raise PlanError(f"the table has no column {values!r}; crosstab shows: {', '.join(frame)}")
+        if any(self.measured):
+            frame = frame[frame["variable"] == self.measured[self.column(of)]]
+        attributes = [own.name for own in self.layout.crossing.attributes]
+        if not attributes:
+            return frame[[values]]
+        order = {own.name: [*own.labels, ALL] for own in self.layout.crossing.attributes}
+        for name in attributes:
+            frame = frame.assign(**{name: pd.Categorical(frame[name], categories=order[name], ordered=True)})
+        if len(attributes) == 1:
+            return frame.set_index(attributes[0])[[values]].sort_index()
+        wide = frame.pivot(index=attributes[:-1], columns=attributes[-1], values=values)
+        return wide.sort_index()
+
+    def column(self, of: str | None) -> int:
+        """The position of a measured column; the first when left out."""
+        if of is None:
+            return 0
+        if of not in self.measured:
+            raise PlanError(f"the table has no variable {of!r}; it has: {', '.join(self.measured)}")
+        return self.measured.index(of)
+
+    # comparisons and tests --------------------------------------------------------------------------------------------
+
+    def diff(self, first: Any, second: Any = None, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Differences with MOVER intervals: of two cells, as in diff({"region": "N"}, {"region": "S"}), or, by the name of an attribute,
+        of each of its levels from the first one, for each combination of the other attributes of the largest marginal that has it.
+        """
+        from confide.methods.tables.comparisons import compared
+
+        return compared(self, "diff", first, second, self.column(of), alpha)
+
+    def ratio(self, first: Any, second: Any = None, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Ratios, called as `diff`. An end at 0 opens the interval to infinity."""
+        from confide.methods.tables.comparisons import compared
+
+        return compared(self, "ratio", first, second, self.column(of), alpha)
+
+    # what is shown ----------------------------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        what = f" of {', '.join(self.measured)}" if any(self.measured) else ""
+        right = self.layout.formula.rpartition("~")[2].strip()
+        return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
+
+    def summary(self, alpha: float = 0.05) -> str:
+        """The table as text, with status, guarantee and what the intervals cover."""
+        from confide.methods.tables.page import text
+
+        return text(self, check_alpha(alpha))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        kind = ", simulated noise" if self.simulated else ""
+        cells = sum(self.layout.crossing.cells(axes) for axes in self.shown)
+        return f"<{type(self).__name__} {self.layout.formula!r} by {self.method!r}: {cells:,} cells, status {self.status!r}, {self.guarantee}{kind}>"
+
+    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
+        """All that the table holds, in types of strict JSON: what is not finite is None."""
+        frame = self.to_frame(alpha)
+        return {
+            "family": "table",
+            "kind": self.kind,
+            "method": self.method,
+            "formula": self.layout.formula,
+            "reading": self.reading,
+            "population_size": self.population,
+            "status": self.status,
+            "reason": self.reason,
+            "flags": list(self.flags),
+            "simulated": self.simulated,
+            "alpha": float(alpha),
+            "attributes": {own.name: list(own.labels) for own in self.layout.crossing.attributes},
+            "rows": {str(name): _plain(frame[name].to_numpy()) for name in frame},
+            "facts": [list(fact) for fact in self.facts],
+            "legend": [list(line) for line in self.legend],
+            "target": self.target,
+            "covers": self.covers,
+            "relation": self.relation,
+            "requested": {**self.requested.to_dict(), "text": str(self.requested)},
+            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
+            "release_sha256": self.release_sha256,
+        }
+
+    def to_json(self, alpha: float = 0.05) -> str:
+        """`to_dict` as strict JSON in ASCII."""
+        return json.dumps(self.to_dict(alpha), allow_nan=False)
+
+    def plot(self, alpha: float = 0.05, ax: Picture | None = None, *, of: str | None = None) -> Picture:
+        """Cells as dots with their intervals; a crossing of two attributes with many cells as a heat map. Returns the Axes."""
+        from confide.methods.tables.plot import draw  # here, because matplotlib is slow to load
+
+        return draw(self, check_alpha(alpha), ax, self.column(of))
+
+    def report(self, path: str | Path, alpha: float = 0.05) -> Path:
+        """Write one self-contained HTML file with table, plot, flags in words and privacy statement; returns its path."""
+        from confide.methods.tables.page import write
+
+        return write(self, Path(path), check_alpha(alpha))
+
+    def _repr_html_(self) -> str:
+        from confide.methods.tables.page import html
+
+        return html(self, 0.05)
+
+
+def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = ("",)) -> tuple[str, ...]:
+    """The names of rows: variable by variable, marginal by marginal, cell by cell."""
+    found, crossing = [], layout.crossing
+    for variable in measured:
+        for axes in shown:
+            titles = [crossing.attributes[axis].name for axis in axes]
+            for labels in crossing.labels(axes):
+                cell = ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
+                found.append(f"{variable} | {cell}" if variable and cell else variable or cell or "total")
+    return tuple(found)
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    if values.dtype.kind == "f":
+        return [float(v) if isfinite(v) else None for v in values]
+    return [str(v) for v in values]
+
+
+def cells_of(table: CellTable, cell: Any) -> tuple[Axes, int]:
+    """(marginal, position) of a cell: a mapping of attributes to levels, or its name; `PlanError` for one that is not there."""
+    crossing = table.layout.crossing
+    if isinstance(cell, str):
+        cell = dict(part.split("=", 1) for part in cell.split(", ") if "=" in part) if cell != "total" else {}
+    if not isinstance(cell, Mapping):
+        raise PlanError(f"a cell is named by its levels, got {cell!r}; write {{'region': 'N', 'smoker': 'yes'}}")
+    axes = table.layout.axes(tuple(cell))
+    if axes not in table.shown:
+        asked = ", ".join(crossing.title(own) for own in table.shown)
+        raise PlanError(f"the table has no marginal {crossing.title(axes)}; it has: {asked}")
+    position = 0
+    for axis in axes:
+        own = crossing.attributes[axis]
+        label = str(cell[own.name])
+        if label not in own.labels:
+            raise PlanError(f"{own.name!r} has no level {label!r}; it has: {', '.join(own.labels)}")
+        position = position * own.size + own.labels.index(label)
+    return axes, position
+
