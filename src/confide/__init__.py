@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals
+    from confide.faces import intervals, tables
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
@@ -99,6 +99,7 @@ __all__ = [
     "select",
     "synthesis",
     "synthesize",
+    "tables",
     "testing",
     "verify",
 ]
@@ -148,6 +149,7 @@ _HOMES = {
     "release": "confide.gate",
     "select": "confide.faces.selection",
     "synthesize": "confide.faces.synthesis",
+    "tables": "confide.faces.tables",
     "verify": "confide.gate",
 }
 

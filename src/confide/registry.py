@@ -19,7 +19,7 @@ from confide.protocol.where import check_read
 __all__ = ["MethodInfo", "get", "known", "list_methods", "make", "register", "remake"]
 
 _GROUP = "confide.methods"
-_FAMILIES = ("regression", "classification", "moments", "ptr", "selection", "synthesis")
+_FAMILIES = ("tables", "tests", "regression", "classification", "moments", "ptr", "selection", "synthesis")
 _registered: dict[str, type[Any]] = {}
 
 

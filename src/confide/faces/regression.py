@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
-from confide import gate
-from confide.errors import PlanError
+from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.regression.likelihood.logistic import Logistic
@@ -14,14 +12,9 @@ from confide.methods.regression.likelihood.logistic_results import LogisticEstim
 from confide.methods.regression.likelihood.poisson import Poisson
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.protocol import Noise, Source
-from confide.protocol.allowance import checked_privacy
 from confide.regression import SSP2, LinearEstimates
-from confide.schema.schema import near_match
 
 __all__ = ["linear_regression", "logistic_regression", "poisson_regression"]
-
-_OWN = ("privacy", "ledger", "noise", "n")
-_LEFT_OUT: Any = object()  # None means: charge no ledger
 
 
 def linear_regression(
@@ -29,7 +22,7 @@ def linear_regression(
     data: Source,
     *,
     privacy: Guarantee | None = None,
-    ledger: Ledger | None = _LEFT_OUT,
+    ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
     **settings: Any,
@@ -46,8 +39,8 @@ def linear_regression(
     >>> result.status
     'ok'
     """
-    _check("linear_regression", SSP2, privacy, ledger, settings)
-    result: LinearEstimates = _answer(SSP2(formula, **settings), data, privacy, ledger, noise, n)
+    checked_call("linear_regression", SSP2, privacy, ledger, settings)
+    result: LinearEstimates = answered(SSP2(formula, **settings), data, privacy, ledger, noise, n)
     return result
 
 
@@ -56,7 +49,7 @@ def logistic_regression(
     data: Source,
     *,
     privacy: Guarantee | None = None,
-    ledger: Ledger | None = _LEFT_OUT,
+    ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
     **settings: Any,
@@ -73,8 +66,8 @@ def logistic_regression(
     >>> result.status, result.levels
     ('ok', ('no', 'yes'))
     """
-    _check("logistic_regression", Logistic, privacy, ledger, settings)
-    result: LogisticEstimates = _answer(Logistic(formula, **settings), data, privacy, ledger, noise, n)
+    checked_call("logistic_regression", Logistic, privacy, ledger, settings)
+    result: LogisticEstimates = answered(Logistic(formula, **settings), data, privacy, ledger, noise, n)
     return result
 
 
@@ -83,7 +76,7 @@ def poisson_regression(
     data: Source,
     *,
     privacy: Guarantee | None = None,
-    ledger: Ledger | None = _LEFT_OUT,
+    ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
     **settings: Any,
@@ -100,31 +93,6 @@ def poisson_regression(
     >>> result.status, list(result.rate_ratios().columns)
     ('ok', ['rate_ratio', 'low', 'high'])
     """
-    _check("poisson_regression", Poisson, privacy, ledger, settings)
-    result: PoissonEstimates = _answer(Poisson(formula, **settings), data, privacy, ledger, noise, n)
+    checked_call("poisson_regression", Poisson, privacy, ledger, settings)
+    result: PoissonEstimates = answered(Poisson(formula, **settings), data, privacy, ledger, noise, n)
     return result
-
-
-def _answer(
-    method: Any, data: Source, privacy: Guarantee | None, ledger: Ledger | None, noise: Noise | None, n: int | None
-) -> Any:
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
-
-
-def _check(
-    verb: str, method: type[Any], privacy: Guarantee | None, ledger: Ledger | None, settings: dict[str, Any]
-) -> None:
-    """Refuse a call without privacy or ledger, and options that the method does not have."""
-    checked_privacy(privacy)
-    if ledger is _LEFT_OUT:
-        raise PlanError(
-            "ledger was left out: say which ledger is charged, or that none is; write "
-            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
-        )
-    known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")
-    for name in settings:
-        if name not in known:
-            raise PlanError(
-                f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
-                f'{", ".join((*_OWN, *known))}; write {verb}("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)'
-            )

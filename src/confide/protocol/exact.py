@@ -115,7 +115,7 @@ def array_to_dict(values: NDArray[Any]) -> dict[str, Any]:
     """
     if values.dtype.kind == "f":
         return {"type": "float", "shape": list(values.shape), "data": [float(v).hex() for v in values.ravel()]}
-    return {"type": "integer", "shape": list(values.shape), "data": [str(int(v)) for v in values.ravel()]}
+    return {"type": "integer", "shape": list(values.shape), "data": list(map(str, map(int, values.ravel().tolist())))}
 
 
 def array_from_dict(data: Mapping[str, Any]) -> NDArray[Any]:
@@ -128,7 +128,7 @@ def array_from_dict(data: Mapping[str, Any]) -> NDArray[Any]:
     if data["type"] == "float":
         return np.array([float.fromhex(text) for text in data["data"]], dtype=np.float64).reshape(shape)
     values = np.empty(len(data["data"]), dtype=object)
-    values[:] = [int(text) for text in data["data"]]
+    values[:] = list(map(int, data["data"]))
     return values.reshape(shape)
 
 

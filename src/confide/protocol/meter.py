@@ -87,7 +87,9 @@ class Meter:
             )
         fine = int(1 / spend.step)
         noise = self._symmetric(spend) if spend.norm == "frobenius" else self._independent(spend)
-        values = np.array([int(v) * fine for v in integers.ravel()], dtype=object).reshape(spend.shape) + noise
+        exact = np.empty(integers.size, dtype=object)
+        exact[:] = list(map(int, integers.ravel().tolist()))
+        values = (exact * fine).reshape(spend.shape) + noise
         return self._leaves(name, spend, values)
 
     def choose(self, name: str, scores: NDArray[Any], lengths: NDArray[Any] | None = None) -> int:

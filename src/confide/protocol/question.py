@@ -17,7 +17,8 @@ class Question:
     """A question to a release; every field left at None keeps what the plan says.
 
     subset: names of coefficients to keep (the intercept stays); contrasts: name -> {coefficient: weight}; kind: the kind of
-    answer where a method has several; quantiles, prior, formula and loss as the method's page describes them; covers: "population" or "dataset", what the intervals of a table are about.
+    answer where a method has several; quantiles, prior, formula and loss as the method's page describes them; covers: "population" or
+    "dataset", what the intervals of a table are about.
 
     >>> Question(subset=("age", "educ")).to_dict()
     {'subset': ['age', 'educ']}

@@ -60,7 +60,7 @@ class Noisy:
     @cached_property
     def _floats(self) -> NDArray[np.float64]:
         # the step is a power of two, so scaling after the one rounding to a double is exact
-        return np.array([float(int(v)) for v in self.values.ravel()]).reshape(self.shape) * float(self.step)
+        return np.array(list(map(float, self.values.ravel().tolist()))).reshape(self.shape) * float(self.step)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -162,7 +162,7 @@ class Release:
             statuses=dict(data.get("statuses", {})),
         )
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Digest of the whole release: what the receipt in the ledger names."""
         return digest(self.to_dict())

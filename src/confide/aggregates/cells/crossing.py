@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Any
 
@@ -133,7 +133,7 @@ def _column(name: str, schema: Schema) -> Any:
 
 def _intervals(column: Any, points: tuple[float, ...], inner: list[float]) -> tuple[str, ...]:
     edges = [column.low, *inner, column.high]
-    labels = [f"[{low:g}, {high:g})" for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    labels = [f"[{low:g}, {high:g})" for low, high in pairwise(edges)]
     if points[0] > column.low:
         labels[0] = f"<{inner[0]:g}"
     labels[-1] = f"[{inner[-1]:g}, {column.high:g}]" if points[-1] == column.high else f">={inner[-1]:g}"

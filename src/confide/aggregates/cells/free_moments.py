@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows
-from confide.errors import PlanError
 from confide.aggregates.rows import BITS, BOUND, round_within, steps
+from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.schema import Design, Schema
 from confide.schema.expression import parse_expression
@@ -77,7 +77,12 @@ class Measure:
 
     @classmethod
     def of(
-        cls, text: str, schema: Schema, *, formula: str = "", term_bounds: Mapping[str, tuple[float, float]] | None = None
+        cls,
+        text: str,
+        schema: Schema,
+        *,
+        formula: str = "",
+        term_bounds: Mapping[str, tuple[float, float]] | None = None,
     ) -> Measure:
         """The measure that an expression such as "income" or "log(income)" stands for; `PlanError` where it has no finite bounds."""
         shown = formula or text
@@ -123,7 +128,9 @@ class Measure:
     @cached_property
     def digest(self) -> str:
         facts = [self.design.schema[name].to_dict() for name in self.columns]
-        return digest(["measure", self.term.to_dict(), facts, [[n, a.hex(), b.hex()] for n, (a, b) in self.design.term_bounds]])
+        return digest(
+            ["measure", self.term.to_dict(), facts, [[n, a.hex(), b.hex()] for n, (a, b) in self.design.term_bounds]]
+        )
 
     def places(self, codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
         """(u in [-1, 1], which records have a value, None for all), from the codes of `columns`."""
@@ -246,8 +253,10 @@ class PairRows(_Measured):
 
     @property
     def together(self) -> int:
-        """2 2^40 and what rounding adds at a0^2 = 1/2: entries are off by 1/2, rows of 25 by 5/2, and an inner product of two rows by at most
-        2 (5/2) 2^20 + (5/2)^2 and the last bits of the floats, together below 2^23; 4 2^40 otherwise.
+        """2 2^40 and what rounding adds at a0^2 = 1/2; 4 2^40 otherwise.
+
+        Entries are off by 1/2, rows of 25 by 5/2, so an inner product of two rows by at most 2 (5/2) 2^20 + (5/2)^2 and the last bits of the
+        floats, together below 2^23.
         """
         return 2 * BOUND + (1 << 24) if self.even else 4 * BOUND
 
@@ -291,4 +300,3 @@ def count_steps(measures: int, relation: str) -> int:
     if relation == "substitute":
         return isqrt(measures * BOUND)
     return isqrt(isqrt(measures * BOUND * BOUND // 4))
-

@@ -1,8 +1,8 @@
 """Counts and shares over a crossing, with margins that add up and intervals for the population or for the data set.
 
-Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy (`strategy`) a record adds 1 to one cell: sensitivity 1 under
-add-remove, sqrt(2) under substitute (`cell_sums`); independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su
-2022: mu^2 adds). Under substitute, with n public and no record left out, the total is exact and is not drawn.
+Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy (`strategy`) a record adds 1 to one cell: sensitivity 1
+under add-remove, sqrt(2) under substitute (`cell_sums`); independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1
+(Dong, Roth, Su 2022: mu^2 adds). Under substitute, with n public and no record left out, the total is exact and is not drawn.
 
 Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z^2/4), data set Y +- z sqrt(v); of a share: the p with
 (Y - p N)^2 <= z^2 (N p (1 - p) + V(Y - p N)), Wilson's and Fieller's at once; V by least squares over all marginals (`margins`).
@@ -245,7 +245,9 @@ class Counts(_CountMethod):
     population_size: int | None = None
 
     name: ClassVar[str] = "counts"
-    intervals: ClassVar[str] = "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
+    intervals: ClassVar[str] = (
+        "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
+    )
     verb: ClassVar[str] = "counts"
     #: Counts grow with the number of records: the contract compares them with a population scaled to the sample.
     extensive: ClassVar[bool] = True

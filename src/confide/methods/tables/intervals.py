@@ -61,8 +61,8 @@ class MeanSums:
 
     v0, v1: noise variances of N and of each of the other four, which are independent of each other.
 
-    The variance of records is s^2 = 1 - Q/N - m^2 and half its noise sd, within [1e-4, 1 - m^2]: a variance that is too small by noise costs
-    more coverage than one that is too large costs width.
+    The variance of records is s^2 = 1 - Q/N - m^2 and half its noise sd, within [1e-4, 1 - m^2]: a variance that is too small by noise
+    costs more coverage than one that is too large costs width.
     """
 
     n: Array
@@ -203,7 +203,9 @@ def _middle(estimate: Array, low: Array, high: Array) -> Array:
     return np.where((estimate >= low) & (estimate <= high), estimate, (low + high) / 2)
 
 
-def difference(one: tuple[Array, Array, Array], other: tuple[Array, Array, Array], rho: Array | float = 0.0) -> tuple[Array, ...]:
+def difference(
+    one: tuple[Array, Array, Array], other: tuple[Array, Array, Array], rho: Array | float = 0.0
+) -> tuple[Array, ...]:
     """(estimate, low, high) of first minus second by the MOVER, from (estimate, low, high) of each and the correlation of the estimates."""
     p, lp, up = _middle(*one), one[1], one[2]
     q, lq, uq = _middle(*other), other[1], other[2]

@@ -94,9 +94,7 @@ class Layout:
     @cached_property
     def closure(self) -> tuple[Axes, ...]:
         """The marginals shown and all that follow from them by adding up, by their number of attributes."""
-        found = {
-            part for axes in self.maximal for size in range(len(axes) + 1) for part in combinations(axes, size)
-        }
+        found = {part for axes in self.maximal for size in range(len(axes) + 1) for part in combinations(axes, size)}
         return tuple(sorted(found, key=lambda axes: (len(axes), axes)))
 
     @cached_property
@@ -136,7 +134,9 @@ def _sides(formula: str) -> tuple[str, str]:
         return "", formula
     left, right = formula[: where[0]], formula[where[0] + 1 :]
     if not left.strip() or not right.strip():
-        raise PlanError(f'one side of {cut(formula)!r} is empty; write "income ~ region", or "income ~ 1" for all records')
+        raise PlanError(
+            f'one side of {cut(formula)!r} is empty; write "income ~ region", or "income ~ 1" for all records'
+        )
     return left, right
 
 

@@ -1,8 +1,9 @@
 """Released marginals put together by generalised least squares: tables whose margins add up, with their noise.
 
-Each residual space a (the contrasts of exactly the attributes in a) is seen in every released marginal A >= a, as the sum of A over the other
-attributes, centred along each attribute of a. These agree but for noise of variance n_A/n_a V_A in each cell, so the best is their mean with
-weights 1/(n_A V_A). A table is the sum of its components; projections are Kronecker products, so nothing larger than a marginal is formed.
+Each residual space a (the contrasts of exactly the attributes in a) is seen in every released marginal A >= a, as the sum of A over the
+other attributes, centred along each attribute of a. These agree but for noise of variance n_A/n_a V_A in each cell, so the best is their
+mean with weights 1/(n_A V_A). A table is the sum of its components; projections are Kronecker products, so nothing larger than a marginal
+is formed.
 
 With spread_a = 1/sum over A >= a of 1/(n_A V_A), two cells of B and C have the noise covariance
 
@@ -85,9 +86,7 @@ class Margins:
     def _assembled(self, axes: Axes, parts: Mapping[Axes, Array]) -> Array:
         found: Array | float = 0.0
         for part, values in parts.items():
-            spread_out = values.reshape(
-                values.shape[0], *(self.sizes[axis] if axis in part else 1 for axis in axes)
-            )
+            spread_out = values.reshape(values.shape[0], *(self.sizes[axis] if axis in part else 1 for axis in axes))
             found = found + spread_out * (self.cells(part) / self.cells(axes))
         return np.asarray(found)
 
@@ -96,9 +95,7 @@ class Margins:
 
     def variance(self, axes: Axes, *, counts: bool = False) -> float:
         """The noise variance of a cell of a marginal; counts: of number 0, whose total may be known."""
-        own = sum(
-            self._spread(part, counts) * prod(self.sizes[axis] - 1 for axis in part) for part in subsets(axes)
-        )
+        own = sum(self._spread(part, counts) * prod(self.sizes[axis] - 1 for axis in part) for part in subsets(axes))
         return float(own / self.cells(axes) ** 2)
 
     def covariance(
@@ -108,13 +105,14 @@ class Margins:
         one, other = dict(zip(*first, strict=True)), dict(zip(*second, strict=True))
         common = tuple(axis for axis in first[0] if axis in other)
         total = sum(
-            self._spread(part, counts)
-            * prod(self.sizes[axis] - 1 if one[axis] == other[axis] else -1 for axis in part)
+            self._spread(part, counts) * prod(self.sizes[axis] - 1 if one[axis] == other[axis] else -1 for axis in part)
             for part in subsets(common)
         )
         return float(total / (self.cells(first[0]) * self.cells(second[0])))
 
-    def noise(self, asked: Sequence[Axes], draws: int, generator: np.random.Generator, *, counts: bool = False) -> list[Array]:
+    def noise(
+        self, asked: Sequence[Axes], draws: int, generator: np.random.Generator, *, counts: bool = False
+    ) -> list[Array]:
         """Draws of the noise of marginals, each (draws, *levels), all from the same noise."""
         parts = sorted({part for axes in asked for part in subsets(axes)}, key=lambda part: (len(part), part))
         drawn = {}

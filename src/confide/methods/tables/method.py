@@ -56,7 +56,9 @@ class TableMethod(Method):
     population_size: int | None
 
     family: ClassVar[str] = "tables"
-    source: ClassVar[str] = "marginals with least squares after Xiao, He, Zhang, Kifer 2023; shares and integers derived in confide"
+    source: ClassVar[str] = (
+        "marginals with least squares after Xiao, He, Zhang, Kifer 2023; shares and integers derived in confide"
+    )
     asks: ClassVar[tuple[str, ...]] = ("covers",)
     #: The call that stands for it, in messages.
     verb: ClassVar[str] = "counts"
@@ -114,9 +116,7 @@ class TableMethod(Method):
         if known:
             facts["constants"] = {**facts.get("constants", {}), _TOTAL: n}
         facts["forecast"] = self._forecast(layout, allowance, n, known=known)
-        return Plan.of(
-            self, schema, allowance, spends[0] if len(spends) == 1 else Together(spends), live, n=n, **facts
-        )
+        return Plan.of(self, schema, allowance, spends[0] if len(spends) == 1 else Together(spends), live, n=n, **facts)
 
     def _forecast(self, layout: Layout, allowance: Allowance, n: int | None, *, known: bool) -> dict[str, Any]:
         strategy, unit = self.strategy(layout, known=known), 1.0 / float(allowance.amount)

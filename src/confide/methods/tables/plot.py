@@ -66,6 +66,8 @@ def _map(result: CellTable, ax: Axes, column: int) -> None:
     for place, names, axis in ((0, wide.index, ax.yaxis), (1, wide.columns, ax.xaxis)):
         every = max(1, len(names) // 20)
         axis.set_ticks(
-            range(0, len(names), every), [shorten(clean(str(n)), 16, placeholder="...") for n in names[::every]], **_LITERAL
+            range(0, len(names), every),
+            [shorten(clean(str(n)), 16, placeholder="...") for n in names[::every]],
+            **_LITERAL,
         )
         axis.set_label_text(result.layout.crossing.attributes[place].name, **_LITERAL)

@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["ALL", "MOST_JOINT", "READINGS", "CellTable", "cell_names", "cells_of", "checked_reading", "fraction_counted"]
+__all__ = [
+    "ALL",
+    "MOST_JOINT",
+    "READINGS",
+    "CellTable",
+    "cell_names",
+    "cells_of",
+    "checked_reading",
+    "fraction_counted",
+]
 
 Array = NDArray[np.float64]
 
@@ -179,18 +188,22 @@ class CellTable:
     @cached_property
     def index(self) -> pd.DataFrame:
         """What each row is about: the column where there are several kinds, and a level of each attribute, `ALL` in margins."""
-        crossing = self.layout.crossing
-        parts: list[dict[str, Any]] = []
+        crossing, parts = self.layout.crossing, []
         for axes, column in self._places:
             cells = crossing.cells(axes)
             levels = np.unravel_index(np.arange(cells), crossing.shape(axes)) if axes else ()
             at = dict(zip(axes, levels, strict=True))
-            row: dict[str, Any] = {"variable": np.full(cells, self.measured[column], dtype=object)}
-            for axis, own in enumerate(crossing.attributes):
-                labels = np.array([*own.labels, ALL], dtype=object)
-                row[own.name] = labels[at[axis]] if axis in at else np.full(cells, ALL, dtype=object)
+            row = [np.full(cells, column)]
+            row += [at.get(axis, np.full(cells, size)) for axis, size in enumerate(crossing.sizes)]
             parts.append(row)
-        found = pd.DataFrame({name: np.concatenate([row[name] for row in parts]) for name in parts[0]})
+        titles = ["variable", *(own.name for own in crossing.attributes)]
+        labels = [self.measured, *((*own.labels, ALL) for own in crossing.attributes)]
+        found = pd.DataFrame(
+            {
+                title: pd.Categorical.from_codes(np.concatenate([row[k] for row in parts]), categories=list(own))
+                for k, (title, own) in enumerate(zip(titles, labels, strict=True))
+            }
+        )
         return found if any(self.measured) else found.drop(columns="variable")
 
     @cached_property
@@ -252,9 +265,7 @@ class CellTable:
     def marks(self) -> NDArray[Any]:
         """The flags of each row, joined by spaces."""
         estimates, errors, _ = self._numbers
-        few = np.concatenate(
-            [self.counts(axes) < 3 * np.sqrt(self.count_variance(axes)) for axes, _ in self._places]
-        )
+        few = np.concatenate([self.counts(axes) < 3 * np.sqrt(self.count_variance(axes)) for axes, _ in self._places])
         with np.errstate(all="ignore"):
             cv = errors / np.abs(estimates)
         parts = {
@@ -264,10 +275,9 @@ class CellTable:
             "F": ~(cv < 1 / 3) & ~few,
             "E": (cv >= 0.165) & (cv < 1 / 3) & ~few,
         }
-        found = np.full(len(estimates), "", dtype=object)
-        for name, where in parts.items():
-            found[where] = [f"{text} {name}".strip() for text in found[where]]
-        return found
+        pattern = sum(where.astype(np.int64) << place for place, where in enumerate(parts.values()))
+        words = [" ".join(name for place, name in enumerate(parts) if k >> place & 1) for k in range(1 << len(parts))]
+        return np.array(words, dtype=object)[pattern]
 
     @property
     def legend(self) -> tuple[tuple[str, str], ...]:
@@ -371,13 +381,10 @@ class CellTable:
         attributes = [own.name for own in self.layout.crossing.attributes]
         if not attributes:
             return frame[[values]]
-        order = {own.name: [*own.labels, ALL] for own in self.layout.crossing.attributes}
-        for name in attributes:
-            frame = frame.assign(**{name: pd.Categorical(frame[name], categories=order[name], ordered=True)})
         if len(attributes) == 1:
             return frame.set_index(attributes[0])[[values]].sort_index()
         wide = frame.pivot(index=attributes[:-1], columns=attributes[-1], values=values)
-        return wide.sort_index()
+        return wide.sort_index().sort_index(axis=1)
 
     def column(self, of: str | None) -> int:
         """The position of a measured column; the first when left out."""
@@ -423,7 +430,8 @@ class CellTable:
     def __repr__(self) -> str:
         kind = ", simulated noise" if self.simulated else ""
         cells = sum(self.layout.crossing.cells(axes) for axes in self.shown)
-        return f"<{type(self).__name__} {self.layout.formula!r} by {self.method!r}: {cells:,} cells, status {self.status!r}, {self.guarantee}{kind}>"
+        head = f"{type(self).__name__} {self.layout.formula!r} by {self.method!r}: {cells:,} cells"
+        return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
 
     def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
         """All that the table holds, in types of strict JSON: what is not finite is None."""
@@ -511,4 +519,3 @@ def cells_of(table: CellTable, cell: Any) -> tuple[Axes, int]:
             raise PlanError(f"{own.name!r} has no level {label!r}; it has: {', '.join(own.labels)}")
         position = position * own.size + own.labels.index(label)
     return axes, position
-

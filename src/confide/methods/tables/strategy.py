@@ -1,14 +1,14 @@
 """Which marginals to release at which share of the budget, so that all that are asked for are as precise as they can be.
 
-Attributes have d_i levels; a marginal A has n_A = prod d_i cells. For each A in the closure of what is asked for, all cells are released with
-noise variance 1/s_A (in units of the record's sensitivity over mu), sum s_A = 1. On the residual space of a, the contrasts of exactly the
-attributes in a, of dimension r_a = prod (d_i - 1), generalised least squares has the precision
+Attributes have d_i levels; a marginal A has n_A = prod d_i cells. For each A in the closure of what is asked for, all cells are released
+with noise variance 1/s_A (in units of the record's sensitivity over mu), sum s_A = 1. On the residual space of a, the contrasts of
+exactly the attributes in a, of dimension r_a = prod (d_i - 1), generalised least squares has the precision
 
     lambda_a/n = sum over A >= a of s_A/n_A,
 
-and a cell of B the noise variance (1/n_B^2) sum over a <= B of r_a n/lambda_a. The shares minimise sum over B asked for of omega_B times the
-mean of (noise variance over the mean count n/n_B), up to a constant sum_a r_a b_a/(lambda_a/n), b_a = sum over B >= a of omega_B/n_B. It is
-convex in s; s <- s sqrt(gradient), normalised, goes down to it, and the largest gradient over their mean says how near it is.
+and a cell of B the noise variance (1/n_B^2) sum over a <= B of r_a n/lambda_a. The shares minimise sum over B asked for of omega_B times
+the mean of (noise variance over the mean count n/n_B), up to a constant sum_a r_a b_a/(lambda_a/n), b_a = sum over B >= a of omega_B/n_B.
+It is convex in s; s <- s sqrt(gradient), normalised, goes down to it, and the largest gradient over their mean says how near it is.
 
 No linear Gaussian mechanism has a loss below (sum_a r_a sqrt(b_a))^2 (by Cauchy's inequality from sum_a r_a lambda_a/n <= 1), which needs
 noise of real weights; shares of integer counts come within a few per cent (`docs/methods/tables.md`).

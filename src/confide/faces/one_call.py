@@ -1,0 +1,57 @@
+"""What the one-call functions share: the refusal of a call without privacy or ledger, and the way to an answer."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from confide import gate
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.protocol import Noise, Question, Source
+from confide.protocol.allowance import checked_privacy
+from confide.schema.schema import near_match
+
+__all__ = ["LEFT_OUT", "answered", "checked_call"]
+
+_OWN = ("privacy", "ledger", "noise", "n")
+LEFT_OUT: Any = object()  # None means: charge no ledger
+
+
+def answered(
+    method: Any,
+    data: Source,
+    privacy: Guarantee | None,
+    ledger: Ledger | None,
+    noise: Noise | None,
+    n: int | None,
+    question: Question | None = None,
+) -> Any:
+    """The result of one release."""
+    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n), question)
+
+
+def checked_call(
+    verb: str,
+    method: type[Any],
+    privacy: Guarantee | None,
+    ledger: Ledger | None,
+    settings: dict[str, Any],
+    *,
+    example: str = '"y ~ x", data, privacy=cf.GDP(1.0), ledger=None',
+) -> None:
+    """Refuse a call without privacy or ledger, and options that the method does not have."""
+    checked_privacy(privacy)
+    if ledger is LEFT_OUT:
+        raise PlanError(
+            "ledger was left out: say which ledger is charged, or that none is; write "
+            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
+    known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")
+    for name in settings:
+        if name not in known:
+            raise PlanError(
+                f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
+                f"{', '.join((*_OWN, *known))}; write {verb}({example})"
+            )

@@ -1,0 +1,404 @@
+"""Means and totals of bounded columns over a crossing, with standard deviation, skewness and kurtosis at the price of the mean.
+
+Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy a record gives (T, S phi(u_1), ..., S phi(u_k)) to its
+cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`): squared sensitivity T^2 + k S^2 under add-remove, 4 k S^2 under substitute,
+where T^2 = k S^2; independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su 2022: mu^2 adds).
+
+Interval of a mean: Fieller's set with the variance of records s^2, which at each end follows the released skewness (`intervals.MeanSums`);
+of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of the column moved into its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from confide._lazy import later
+from confide.aggregates.cells.cell_sums import CellTotals
+from confide.aggregates.cells.crossing import Axes
+from confide.aggregates.cells.free_moments import MomentRows, count_steps
+from confide.errors import PlanError
+from confide.methods.tables.comparisons import standardised
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.margins import Margins
+from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.result import CellTable, cell_names
+from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.protocol import Release, Statistic
+from confide.results.estimates import check_alpha
+from confide.schema import Practice
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["MeanTable", "Means", "TotalTable", "Totals"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Measured(CellTable):
+    """What tables of means and totals share. rows: the map behind the released sums."""
+
+    rows: MomentRows = field(kw_only=True)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return tuple(measure.name for measure in self.layout.measures)
+
+    def sums(self, axes: Axes, column: int) -> MeanSums:
+        """Noisy sums of a marginal's cells, in units of records and half-widths."""
+        table = self.margins.table(axes).reshape(self.rows.block, -1)
+        start = self.rows.starts[column]
+        n, v0 = table[0] / self.rows.count, self.count_variance(axes)
+        moments = table[start : start + 4] / self.rows.steps
+        v1 = self.margins.variance(axes) / self.rows.steps**2
+        if self.rows.counts_missing(column):
+            n = n - table[start + 4] / self._one
+            v0 = v0 + self.margins.variance(axes) / self._one**2
+        s, q, c, d = moments
+        return MeanSums(n, s, q, c, d, np.full(len(n), v0), np.full(len(n), v1))
+
+    @property
+    def _one(self) -> float:
+        """Integer steps of a missing value."""
+        return float(1 << 20)
+
+    def counts(self, axes: Axes) -> Array:
+        return super().counts(axes) / self.rows.count
+
+    def count_variance(self, axes: Axes) -> float:
+        return super().count_variance(axes) / self.rows.count**2
+
+    @property
+    def size(self) -> float:
+        return float(self.margins.table(())[0]) / self.rows.count
+
+    def _scale(self, column: int) -> tuple[float, float]:
+        """(middle, half-width) of a column."""
+        measure = self.layout.measures[column]
+        return measure.middle, measure.half
+
+    def sd(self, alpha: float = 0.05) -> pd.DataFrame:
+        """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units."""
+        z = float(-special.ndtri(check_alpha(alpha) / 2))
+        parts = []
+        for axes, column in self._places:
+            _, half = self._scale(column)
+            parts.append([half * part for part in self.sums(axes, column).spread_interval(z, self.part)])
+        names = ("estimate", "std_err", "low", "high")
+        return self.index.assign(**{name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)})
+
+    def shape(self) -> pd.DataFrame:
+        """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own."""
+        parts = []
+        for axes, column in self._places:
+            sums, (middle, half) = self.sums(axes, column), self._scale(column)
+            square = sums.plain_variance
+            parts.append(
+                np.stack(
+                    [
+                        middle + half * sums.mean,
+                        half * np.sqrt(square),
+                        sums.third / square**1.5,
+                        sums.fourth / square**2 - 3,
+                    ]
+                )
+            )
+        mean, sd, skewness, kurtosis = np.concatenate(parts, axis=1)
+        return self.index.assign(mean=mean, sd=sd, skewness=skewness, kurtosis=kurtosis)
+
+    def _errors(self, generator: np.random.Generator, draws: int, column: int) -> Iterator[tuple[Axes, Array, Array]]:
+        """Draws of the errors of (N, S) for each marginal shown, (draws, cells)."""
+        crossed = expected_cells(self.layout, self.margins) if self.part else None
+        sampled: tuple[Array, Array] | None = None
+        if crossed is not None:
+            axes, size = crossed[0], crossed[1] / self.rows.count
+            own = self.sums(axes if self.margins.contains(axes) else (), column)
+            mean, sd = (
+                np.broadcast_to(v.reshape(size.shape if v.size > 1 else (1,) * size.ndim), size.shape)
+                for v in (own.mean, np.sqrt(own.variance))
+            )
+            n = generator.standard_normal((draws, *size.shape)) * np.sqrt(self.part * size)
+            s = generator.standard_normal((draws, *size.shape)) * np.sqrt(self.part * size) * sd + mean * n
+            sampled = n, s
+        noise_n = self.margins.noise(self.shown, draws, generator, counts=True)
+        noise_s = self.margins.noise(self.shown, draws, generator)
+        for axes, n, s in zip(self.shown, noise_n, noise_s, strict=True):
+            n, s = n / self.rows.count, s / self.rows.steps
+            if sampled is not None:
+                n, s = n + summed(sampled[0], axes), s + summed(sampled[1], axes)
+            yield axes, n.reshape(draws, -1), s.reshape(draws, -1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanTable(_Measured):
+    """Means of columns by cell, in the columns' units; `sd` and `shape` have the other moments of the same release."""
+
+    kind: ClassVar[str] = "means"
+    noun: ClassVar[str] = "Means"
+
+    def bounds(self, column: int) -> tuple[float, float]:
+        middle, half = self._scale(column)
+        return middle - half, middle + half
+
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+        sums, (middle, half) = self.sums(axes, column), self._scale(column)
+        error = sums.standard_error(self.part)
+        noise = sums.noise(sums.mean) / sums.size**2
+        return middle + half * sums.mean, half * error, noise / np.maximum(error**2, 1e-300)
+
+    def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        (low, high), (middle, half) = self.sums(axes, column).interval(z, self.part), self._scale(column)
+        return middle + half * low, middle + half * high
+
+    def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
+        """Fewer records than three squared skewnesses: the interval of so skewed a mean may be short on one side."""
+        sums = self.sums(axes, column)
+        if not self.part:
+            return np.zeros(len(sums.n), dtype=np.bool_)
+        return np.asarray(sums.n < 3 * sums.skewness**2)
+
+    def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
+        """Between two means of a marginal: the noise that least squares makes them share."""
+        sums, (_, half) = self.sums(axes, column), self._scale(column)
+        places = [
+            (axes, [int(v) for v in np.unravel_index(cell, self.layout.crossing.shape(axes))] if axes else [])
+            for cell in (one, other)
+        ]
+        of_s = self.margins.covariance(*places) / self.rows.steps**2
+        of_n = self.margins.covariance(*places, counts=True) / self.rows.count**2
+        product = sums.mean[one] * sums.mean[other]
+        return float(half * half * (of_s + product * of_n) / (sums.size[one] * sums.size[other]))
+
+    def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
+        """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
+        estimate, error, _ = self.points(axes, column)
+        sums, (_, half) = self.sums(axes, column), self._scale(column)
+        return estimate, error, sums.n, float(np.sqrt(sums.v0[0])), half * half
+
+    def standardise(
+        self, weights: Mapping[str, float], over: str, *, of: str | None = None, alpha: float = 0.05
+    ) -> pd.DataFrame:
+        """Means standardised to public weights of the levels of an attribute: standardise({"young": .4, "old": .6}, "age")."""
+        return standardised(self, weights, over, self.column(of), alpha)
+
+    def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
+        for column in range(len(self.measured)):
+            for axes, n, s in self._errors(generator, draws, column):
+                sums = self.sums(axes, column)
+                with np.errstate(all="ignore"):
+                    yield (s - sums.mean * n) / (sums.standard_error(self.part) * sums.size)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TotalTable(_Measured):
+    """Totals of columns by cell, in the columns' units."""
+
+    kind: ClassVar[str] = "totals"
+    noun: ClassVar[str] = "Totals"
+
+    def bounds(self, column: int) -> tuple[float, float]:
+        return -inf, inf
+
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+        sums, (middle, half) = self.sums(axes, column), self._scale(column)
+        noise = half**2 * sums.v1 + middle**2 * sums.v0
+        mean = middle + half * sums.mean
+        sampling = self.part * np.maximum(sums.n, 0.0) * (half**2 * sums.variance + mean**2)
+        variance = noise + sampling
+        return middle * sums.n + half * sums.s, np.sqrt(variance), noise / np.maximum(variance, 1e-300)
+
+    def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        estimate, error, _ = self.points(axes, column)
+        return estimate - z * error, estimate + z * error
+
+    def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
+        for column in range(len(self.measured)):
+            middle, half = self._scale(column)
+            for axes, n, s in self._errors(generator, draws, column):
+                with np.errstate(all="ignore"):
+                    yield (middle * n + half * s) / self.points(axes, column)[1]
+
+
+class _MomentMethod(TableMethod):
+    """What means and totals share: free moments in each cell."""
+
+    term_bounds: Mapping[str, tuple[float, float]] | None
+
+    def about(self, schema: Any) -> Layout:
+        formula = self.formula
+        if isinstance(formula, str) and formula.strip() and "~" not in formula:
+            formula = f"{formula} ~ 1"
+        bounds = tuple(sorted((k, (float(a), float(b))) for k, (a, b) in (self.term_bounds or {}).items()))
+        return _layout(formula, bounds, schema)
+
+    def _rows(self, layout: Layout, axes: Axes, relation: str) -> MomentRows:
+        return MomentRows(layout.crossing, axes, layout.measures, count_steps(len(layout.measures), relation))
+
+    def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
+        return CellTotals(self._rows(layout, axes, relation))
+
+    def released(self, release: Release, layout: Layout) -> Margins:
+        known = self._known(release)
+        own = super().released(release, layout)
+        if known is None:
+            return own
+        # a public number of records, in the steps that counts are in
+        steps = self._rows(layout, (), release.plan.relation).count
+        whole = dict(own.components)
+        whole[()] = whole[()].copy()
+        whole[()][0] = known * steps
+        return Margins(own.sizes, whole, own.spread, known * steps)
+
+    def _noises(self, layout: Layout, noise: float, relation: str) -> tuple[float, float]:
+        """(v0, v1): noise variances of a count and of a moment, from that in units of the sensitivity."""
+        rows = self._rows(layout, (), relation)
+        squared = noise * float(
+            CellTotals(self._rows(layout, layout.shown[-1], relation)).sensitivity_squared(relation)
+        )
+        return squared / rows.count**2, squared / rows.steps**2
+
+    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Opposite bounds in one cell, and in two."""
+        if schema is None:
+            return ()
+        layout = self.about(schema)
+        records = []
+        for first, high in ((False, False), (False, True), (True, True)):
+            record: dict[str, Any] = {}
+            for name in layout.columns:
+                column = schema[name]
+                levels = getattr(column, "levels", None)
+                measured = name not in layout.crossing.columns
+                end = high if measured else first
+                record[name] = (levels[-1] if end else levels[0]) if levels else (column.high if end else column.low)
+            records.append(record)
+        return (records[0], records[1]), (records[0], records[2])
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The numbers of practice records; NaN where a cell has none."""
+        practice = Practice.checked(frame)
+        layout = self.about(practice.schema)
+        values = []
+        for measure in layout.measures:
+            codes, keep = measure.design.codes(np.stack([practice.codes[name] for name in measure.columns]))
+            value = np.asarray(measure.term.grid.decode(np.maximum(codes[-1], 0.0)), dtype=float)
+            whole = np.ones(len(value)) if keep is None else keep.astype(float)
+            for axes in layout.shown:
+                total = tabulated(layout, practice, axes, np.where(whole > 0, value, 0.0))
+                values.append(self._summary(total, tabulated(layout, practice, axes, whole)))
+        names = cell_names(layout, layout.shown, [measure.name for measure in layout.measures])
+        return dict(zip(names, np.concatenate(values).tolist(), strict=True))
+
+    def _summary(self, total: Array, count: Array) -> Array:
+        """What the table shows, from sums and numbers of values."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=16)
+def _layout(formula: str, bounds: tuple[tuple[str, tuple[float, float]], ...], schema: Any) -> Layout:
+    layout = Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20)
+    if not layout.measures:
+        raise PlanError(
+            f"means need a column on the left side, got {formula!r}; write 'income ~ region', or 'income ~ 1'"
+        )
+    return layout
+
+
+@dataclass(frozen=True)
+class Means(_MomentMethod):
+    """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
+
+    formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
+    covers: "population" or "dataset", without a default; term_bounds: public bounds of derived terms; population_size: as for `Counts`.
+    With one column a record without its value is left out; with several, each has its own number of values. One pass.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(Means("income ~ region", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> table = cf.infer(release)
+    >>> list(table.params.index), table.sd().shape
+    (['income', 'income | region=N', 'income | region=S'], (3, 6))
+    """
+
+    formula: str
+    covers: str | None = None
+    population_size: int | None = None
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "means"
+    intervals: ClassVar[str] = (
+        "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
+    )
+    verb: ClassVar[str] = "means"
+
+    def facts(self, about: Layout) -> Mapping[str, Any]:
+        return {"target": f"means, {about.formula}, of values moved into their bounds", "covers": self.intervals}
+
+    def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
+        """Of the first column in its units, with a third of its half-width as standard deviation and a mean half-way to a bound."""
+        v0, v1 = self._noises(layout, noise, relation)
+        sampling = count / 9 if self.covers == "population" else 0.0
+        return layout.measures[0].half * sqrt(sampling + v1 + v0 / 4) / count
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> MeanTable:
+        rows = self._rows(layout, (), release.plan.relation)
+        return MeanTable.read(release, layout, margins, reading, population=self.population_size, rows=rows)
+
+    def _summary(self, total: Array, count: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(total / count)
+
+
+@dataclass(frozen=True)
+class Totals(_MomentMethod):
+    """Totals of columns over a crossing. The parameters, and the release, are those of `Means`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> table = cf.infer(cf.release(Totals("income ~ region", covers="dataset"), data, cf.GDP(1.0), ledger=None))
+    >>> table.crosstab().shape
+    (3, 1)
+    """
+
+    formula: str
+    covers: str | None = None
+    population_size: int | None = None
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "totals"
+    intervals: ClassVar[str] = (
+        "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"
+    )
+    verb: ClassVar[str] = "totals"
+    extensive: ClassVar[bool] = True
+
+    def facts(self, about: Layout) -> Mapping[str, Any]:
+        return {"target": f"totals, {about.formula}, of values moved into their bounds", "covers": self.intervals}
+
+    def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
+        """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""
+        v0, v1 = self._noises(layout, noise, relation)
+        own = layout.measures[0]
+        sampling = count * (own.half**2 / 9 + own.middle**2) if self.covers == "population" else 0.0
+        return sqrt(sampling + own.half**2 * v1 + own.middle**2 * v0)
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> TotalTable:
+        rows = self._rows(layout, (), release.plan.relation)
+        return TotalTable.read(release, layout, margins, reading, population=self.population_size, rows=rows)
+
+    def _summary(self, total: Array, count: Array) -> Array:
+        return total

@@ -1,0 +1,306 @@
+"""Counts and shares: contract, exactness, least squares, intervals, comparisons, what is shown, bad input."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from tests.simulated import simulated
+
+import confide as cf
+from confide import registry
+from confide.errors import PlanError, SchemaError
+from confide.methods.tables.counts import Counts, Shares
+from confide.methods.tables.intervals import count_interval, ratio, share_interval
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.margins import Margins
+from confide.methods.tables.strategy import Strategy
+from confide.noise import SimulatedNoise
+from confide.testing import ZeroNoise, check_method
+
+SCHEMA = cf.Schema(
+    {
+        "region": cf.Categorical(["N", "S", "W"]),
+        "smoker": cf.Categorical(["no", "yes"], on_missing="no"),
+        "age": cf.Numeric(0, 100),
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    registry.register(Counts)
+    registry.register(Shares)
+
+
+def records(n: int, seed: int = 1) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    region = g.choice(3, n, p=[0.6, 0.3, 0.1])
+    smoker = g.random(n) < np.array([0.1, 0.3, 0.5])[region]
+    return pd.DataFrame(
+        {
+            "region": np.array(["N", "S", "W"])[region],
+            "smoker": np.where(smoker, "yes", "no"),
+            "age": g.uniform(0, 100, n),
+        }
+    )
+
+
+def exact(method: Counts | Shares, frame: pd.DataFrame) -> pd.Series:
+    release = cf.release(method, cf.read(frame, SCHEMA), cf.GDP(1.0), ledger=None, noise=ZeroNoise())
+    return cf.infer(release).params
+
+
+def subsets(sizes: tuple[int, ...], of: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    from itertools import combinations
+
+    return tuple(axes for k in of for axes in combinations(range(len(sizes)), k))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Counts("region * smoker", covers="population"), Shares("region + cut(age, 18, 65)", covers="dataset")],
+)
+def test_contract(method: Counts | Shares) -> None:
+    assert check_method(method, SCHEMA, replications=8).ok
+
+
+def test_without_noise_they_are_the_numbers_of_pandas() -> None:
+    frame = records(2_000)
+    found = exact(Counts("region * smoker", covers="dataset"), frame)
+    for region, smoker in product("NSW", ("no", "yes")):
+        expected = ((frame.region == region) & (frame.smoker == smoker)).sum()
+        assert found[f"region={region}, smoker={smoker}"] == pytest.approx(expected, abs=1e-9)
+    assert found["total"] == pytest.approx(2_000, abs=1e-9)
+    shares = exact(Shares("region * smoker", within="region", covers="dataset"), frame)
+    expected = frame.groupby("region").smoker.value_counts(normalize=True)
+    assert shares["region=S, smoker=yes"] == pytest.approx(expected["S", "yes"], abs=1e-12)
+    ages = exact(Counts("cut(age, 18, 65)", covers="dataset"), frame)
+    assert ages["cut(age, 18, 65)=[18, 65)"] == pytest.approx(
+        frame.age.between(18, 65, inclusive="left").sum(), abs=1e-9
+    )
+
+
+def test_margins_add_up_and_variances_are_those_of_dense_least_squares() -> None:
+    sizes, g = (3, 2, 4), np.random.default_rng(0)
+    variances = {(0, 1, 2): 0.7, (0,): 2.0, (1, 2): 0.3, (): 5.0, (0, 2): 1.1}
+    noisy = {axes: g.normal(size=(1, *(sizes[axis] for axis in axes))) for axes in variances}
+    own = Margins.of(sizes, {axes: (noisy[axes], variances[axes]) for axes in variances})
+    cells = list(product(*map(range, sizes)))
+
+    def rows(axes: tuple[int, ...]) -> np.ndarray:
+        levels = list(product(*(range(sizes[axis]) for axis in axes)))
+        return np.array([[float(tuple(cell[axis] for axis in axes) == level) for cell in cells] for level in levels])
+
+    design = np.vstack([rows(axes) for axes in variances])
+    weights = np.concatenate([np.full(len(rows(axes)), 1 / variances[axes]) for axes in variances])
+    covariance = np.linalg.inv(design.T @ (weights[:, None] * design))
+    best = covariance @ design.T @ (weights * np.concatenate([noisy[axes].ravel() for axes in variances]))
+    for axes in ((), (0,), (1,), (0, 1), (1, 2), (0, 1, 2)):
+        np.testing.assert_allclose(own.table(axes)[0].ravel(), rows(axes) @ best, atol=1e-9)
+        np.testing.assert_allclose(own.variance(axes), np.diag(rows(axes) @ covariance @ rows(axes).T), atol=1e-9)
+    across = rows((0, 1)) @ covariance @ rows((1, 2)).T
+    assert own.covariance(((0, 1), (1, 1)), ((1, 2), (1, 2))) == pytest.approx(across[3, 6], abs=1e-9)
+    np.testing.assert_allclose(own.table((0, 1))[0].sum(axis=1), own.table((0,))[0], atol=1e-9)
+    drawn = own.noise([(0, 1), (1, 2)], 20_000, g)
+    seen = drawn[0].reshape(20_000, -1).T @ drawn[1].reshape(20_000, -1) / 20_000
+    np.testing.assert_allclose(seen, across, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ways", "expected"),
+    [
+        ((12, 2), (0, 1, 2), 1.0),
+        ((8, 2, 12), (0, 1, 2, 3), 1.0),
+        ((9, 16, 7, 15, 6, 5), (0, 1, 2), 1.0135),
+        ((9, 16, 7, 15, 6, 5), (2,), 1.068),
+        ((9, 16, 7, 15, 6, 5), (1,), 1.039),
+    ],
+)
+def test_shares_are_near_the_optimum_of_all_gaussian_mechanisms(
+    sizes: tuple[int, ...], ways: tuple[int, ...], expected: float
+) -> None:
+    own = Strategy.of(sizes, subsets(sizes, tuple(range(max(ways) + 1))), subsets(sizes, ways))
+    assert own.loss / own.least == pytest.approx(expected, rel=1e-3)
+    assert sum(own.shares.values()) == 1
+
+
+def test_precision_targets_cost_what_the_dual_says() -> None:
+    sizes = (8, 2, 12)
+    every = subsets(sizes, (0, 1, 2, 3))
+    own, need = Strategy.for_precision(sizes, every, {axes: (25, 25, 9, 4)[len(axes)] for axes in every})
+    assert need == pytest.approx(0.407, abs=0.001)
+    assert all(own.variance(axes) / need <= (25, 25, 9, 4)[len(axes)] * (1 + 1e-9) for axes in every)
+
+
+def test_no_largest_marginal_is_dropped() -> None:
+    sizes = (2,) * 40
+    own = Strategy.of(sizes, subsets(sizes, (0, 1, 2)), subsets(sizes, (0, 1, 2)))
+    assert set(subsets(sizes, (2,))) <= set(own.shares)
+
+
+def test_under_substitute_a_public_total_is_not_drawn() -> None:
+    schema = cf.Schema({"region": SCHEMA["region"].__class__(["N", "S"], on_missing="N"), "smoker": SCHEMA["smoker"]})
+    data, method = cf.read(schema.sample(500, 1), schema), Counts("region * smoker", covers="dataset")
+    release = cf.release(method, data, cf.GDP(1.0, relation="substitute"), ledger=None, n=500)
+    assert "(total)" not in release.statistics
+    found = cf.infer(release)
+    assert found.params["total"] == pytest.approx(500, abs=1e-9)
+    assert found.bse["total"] == 0.0
+    assert found.params[["region=N", "region=S"]].sum() == pytest.approx(500, abs=1e-9)
+
+
+def test_count_intervals_cover_poisson_means_where_walds_do_not() -> None:
+    g, z = np.random.default_rng(3), 1.959964
+    for mean, sd in product((0.3, 2.0, 12.0, 60.0), (0.5, 2.0, 8.0)):
+        y = g.poisson(mean, 20_000) + sd * g.standard_normal(20_000)
+        low, high = count_interval(y, sd**2, z)
+        assert (
+            0.945 <= ((low <= mean) & (mean <= high)).mean() <= (0.962 if mean > 1 else 0.98)
+        )  # Y below 0 counts as 0
+    y = g.poisson(0.3, 20_000) + 0.5 * g.standard_normal(20_000)
+    half = z * np.sqrt(np.maximum(y, 0) + 0.25)
+    assert (np.abs(y - 0.3) <= half).mean() < 0.9
+
+
+def test_share_intervals_cover_and_without_noise_are_wilsons() -> None:
+    g, z = np.random.default_rng(4), 1.959964
+    for n, p, sd in ((200, 0.05, 3.0), (1_000, 0.01, 3.0), (5_000, 0.1, 10.0)):
+        y, size = g.binomial(n, p, 20_000) + sd * g.standard_normal(20_000), n + 2 * sd * g.standard_normal(20_000)
+        v = np.float64(sd**2)
+        low, high = share_interval(y, size, v, 4 * v, np.float64(0.0), z)
+        assert 0.945 <= ((low <= p) & (p <= high)).mean() <= 0.957
+    zero = np.float64(0.0)
+    own = share_interval(np.array([5.0]), np.array([50.0]), zero, zero, zero, z)
+    wilson = stats.binomtest(5, 50).proportion_ci(method="wilson")
+    np.testing.assert_allclose([own[0][0], own[1][0]], [wilson.low, wilson.high], atol=1e-6)
+
+
+def test_relative_risks_cover_where_the_delta_method_loses() -> None:
+    g, z = np.random.default_rng(5), 1.959964
+    n, p1, p2, sd, runs = 100, 0.02, 0.1, 1 / 0.3, 8_000
+    zero, v = np.float64(0.0), np.float64(sd**2)
+    parts = []
+    for p in (p1, p2):
+        y, size = g.binomial(n, p, runs) + sd * g.standard_normal(runs), n + sd * g.standard_normal(runs)
+        parts.append((np.clip(y / size, 0, 1), *share_interval(y, size, v, v, zero, z)))
+    _, low, high = ratio(parts[0], parts[1])
+    assert 0.945 <= ((low <= p1 / p2) & (p1 / p2 <= high)).mean() <= 0.975
+
+
+def test_joint_intervals_hold_together_and_pointwise_ones_do_not() -> None:
+    method, data = Counts("region * smoker", covers="dataset"), cf.read(records(3_000), SCHEMA)
+    truth = exact(method, records(3_000)).to_numpy()
+    together, pointwise = [], []
+    for seed in range(120):
+        found = simulated(method, data, cf.GDP(0.5), seed)
+        for kept, joint in ((together, True), (pointwise, False)):
+            limits = found.conf_int(simultaneous=joint).to_numpy()
+            kept.append(((limits[:, 0] <= truth) & (truth <= limits[:, 1])).all())
+    assert stats.binomtest(sum(together), 120).proportion_ci(0.999).high >= 0.95
+    assert np.mean(pointwise) < 0.9
+    assert 2.6 < found.quantile(0.05, True) < 3.0  # below Sidak's quantile for 12 numbers, 2.86, by shared noise
+
+
+def test_differences_of_shares_use_their_covariance() -> None:
+    method = Shares("region * smoker", within="region", covers="population")
+    data = cf.read(records(4_000), SCHEMA)
+    found = simulated(method, data, cf.GDP(1.0), 1)
+    own = found.diff({"region": "S", "smoker": "yes"}, {"region": "N", "smoker": "yes"})
+    assert own.low.iloc[0] < 0.2 < own.high.iloc[0]
+    inside = found.diff({"region": "N", "smoker": "yes"}, {"region": "N", "smoker": "no"})
+    error = found.bse["region=N, smoker=yes"]
+    # p and 1 - p: the difference has twice the error of one
+    assert (inside.high - inside.low).iloc[0] == pytest.approx(2 * 2 * 1.96 * error, rel=0.02)
+    assert len(found.ratio("region")) == 4
+
+
+def test_what_is_shown_and_written(tmp_path: object) -> None:
+    found = simulated(
+        Counts("region * smoker + cut(age, 18, 65)", covers="population"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
+    )
+    text = found.summary()
+    assert "Covers: population" in text
+    assert "below_noise" in text
+    frame = found.to_frame()
+    assert list(frame.columns[-7:]) == ["estimate", "std_err", "low", "high", "cv", "privacy_share", "flag"]
+    assert json.loads(found.to_json())["kind"] == "counts"
+    page = found.report(f"{tmp_path}/table.html").read_text()
+    assert "SIMULATED" in page
+    assert "<svg" in page
+    assert found.plot().get_xlabel()
+    clipped = found.with_display("nonnegative")
+    assert clipped.to_frame().estimate.min() >= 0.0
+    assert clipped.params.equals(found.params)  # in print alone
+    wide = simulated(
+        Counts("region:smoker", covers="dataset"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
+    ).crosstab()
+    assert wide.loc["All", "All"] == pytest.approx(wide.iloc[:-1, :-1].to_numpy().sum())
+
+
+def test_a_question_asks_for_the_other_reading() -> None:
+    release = cf.release(
+        Counts("region", covers="population"),
+        cf.read(records(500), SCHEMA),
+        cf.GDP(1.0),
+        ledger=None,
+        noise=SimulatedNoise(1),
+    )
+    people, records_ = cf.infer(release), cf.infer(release, cf.Question(covers="dataset"))
+    assert people.params.equals(records_.params)
+    assert (people.bse > records_.bse).all()
+    with pytest.raises(PlanError, match="'population' or 'dataset'"):
+        cf.infer(release, cf.Question(covers="both"))
+
+
+def test_a_finite_population_has_narrower_intervals() -> None:
+    data = cf.read(records(500), SCHEMA)
+    wide, narrow = (
+        simulated(Shares("region", covers="population", population_size=size), data, cf.GDP(5.0), 1)
+        for size in (None, 600)
+    )
+    assert narrow.bse["region=N"] < 0.6 * wide.bse["region=N"]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Counts("region"), PlanError, "covers='population'.*covers='dataset'"),
+        (lambda: Counts("region", covers="x"), PlanError, "got 'x'"),
+        (lambda: Counts("region", covers="dataset", population_size=0), PlanError, "population_size"),
+        (lambda: Counts("regoin", covers="dataset").about(SCHEMA), SchemaError, "region"),
+        (lambda: Counts("age", covers="dataset").about(SCHEMA), PlanError, r"cut\(age, 50\)"),
+        (lambda: Counts("cut(age, 120)", covers="dataset").about(SCHEMA), SchemaError, "write 100"),
+        (lambda: Counts("age ~ region", covers="dataset").about(SCHEMA), PlanError, "means"),
+        (lambda: Counts("region - smoker", covers="dataset").about(SCHEMA), PlanError, "operator"),
+        (lambda: Counts("log(age)", covers="dataset").about(SCHEMA), PlanError, "neither a column nor a cut"),
+        (lambda: Shares("region", within="region", covers="dataset").about(SCHEMA), PlanError, "every share"),
+        (lambda: Shares("region", within="smoker", covers="dataset").about(SCHEMA), PlanError, "no attribute"),
+    ],
+)
+def test_bad_input_names_what_works(make: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()  # type: ignore[operator]
+
+
+def test_too_many_cells_are_refused_with_a_coarser_call() -> None:
+    schema = cf.Schema({name: cf.Categorical([str(k) for k in range(200)]) for name in "abc"})
+    with pytest.raises(PlanError, match=r"8,000,000 cells.*'b:c'"):
+        Layout.of("a:b:c", schema)
+
+
+def test_a_bad_cell_is_named() -> None:
+    found = simulated(Counts("region * smoker", covers="dataset"), cf.read(records(300), SCHEMA), cf.GDP(1.0), 2)
+    for first, second, words in (
+        ({"region": "Q"}, {"region": "N"}, "no level 'Q'"),
+        ({"region": "N"}, {"smoker": "no"}, "one marginal"),
+        ({"nation": "N"}, {"region": "N"}, "no attribute"),
+        (3, {"region": "N"}, "named by its levels"),
+    ):
+        with pytest.raises(PlanError, match=words):
+            found.diff(first, second)
+    assert found.diff({"region": "S"}, {"region": "N"}).shape == (1, 3)
