@@ -128,7 +128,7 @@ class ShareTable(_Counted):
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         y, n, v_count, v_base, covariance = self.parts(axes)
-        return share_interval(y, n, np.float64(v_count), np.float64(v_base), np.float64(covariance), z, self.part)
+        return share_interval(y, n, v_count, v_base, covariance, z, self.part)
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two shares of a marginal: noise, and sampling where both are of the same records."""

@@ -36,7 +36,13 @@ def count_interval(count: Array, variance: float | Array, z: float, part: float 
 
 
 def share_interval(
-    count: Array, base: Array, v_count: Array, v_base: Array, covariance: Array, z: float, part: float = 1.0
+    count: Array,
+    base: Array,
+    v_count: Array | float,
+    v_base: Array | float,
+    covariance: Array | float,
+    z: float,
+    part: float = 1.0,
 ) -> Pair:
     """The p in [0, 1] with (Y - p N)^2 <= z^2 (part N p (1 - p) + V(Y - p N)); [0, 1] where the set has no ends.
 

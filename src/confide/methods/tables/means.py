@@ -1,8 +1,9 @@
 """Means and totals of bounded columns over a crossing, with standard deviation, skewness and kurtosis at the price of the mean.
 
 Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy a record gives (T, S phi(u_1), ..., S phi(u_k)) to its
-cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`): squared sensitivity T^2 + k S^2 under add-remove, 4 k S^2 under substitute,
-where T^2 = k S^2; independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su 2022: mu^2 adds).
+cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`): squared sensitivity T^2 + k S^2 under add-remove, 4 k S^2 under
+substitute, where T^2 = k S^2; independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su 2022: mu^2
+adds).
 
 Interval of a mean: Fieller's set with the variance of records s^2, which at each end follows the released skewness (`intervals.MeanSums`);
 of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of the column moved into its bounds.

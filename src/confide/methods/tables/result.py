@@ -165,7 +165,7 @@ class CellTable:
 
     def counts(self, axes: Axes) -> Array:
         """Noisy numbers of records, (cells,)."""
-        return self.margins.table(axes)[0].ravel()
+        return np.asarray(self.margins.table(axes)[0].ravel())
 
     def count_variance(self, axes: Axes) -> float:
         """Their noise variance, the same for each cell."""
@@ -200,7 +200,9 @@ class CellTable:
         labels = [self.measured, *((*own.labels, ALL) for own in crossing.attributes)]
         found = pd.DataFrame(
             {
-                title: pd.Categorical.from_codes(np.concatenate([row[k] for row in parts]), categories=list(own))
+                title: pd.Categorical.from_codes(
+                    np.concatenate([row[k] for row in parts]).astype(np.int64), categories=pd.Index(list(own))
+                )
                 for k, (title, own) in enumerate(zip(titles, labels, strict=True))
             }
         )
@@ -277,7 +279,7 @@ class CellTable:
         }
         pattern = sum(where.astype(np.int64) << place for place, where in enumerate(parts.values()))
         words = [" ".join(name for place, name in enumerate(parts) if k >> place & 1) for k in range(1 << len(parts))]
-        return np.array(words, dtype=object)[pattern]
+        return np.asarray(np.array(words, dtype=object)[pattern])
 
     @property
     def legend(self) -> tuple[tuple[str, str], ...]:
@@ -375,7 +377,7 @@ class CellTable:
         """
         frame = self.to_frame(alpha)
         if values not in frame:
-            raise PlanError(f"the table has no column {values!r}; crosstab shows: {', '.join(frame)}")
+            raise PlanError(f"the table has no column {values!r}; crosstab shows: {', '.join(map(str, frame.columns))}")
         if any(self.measured):
             frame = frame[frame["variable"] == self.measured[self.column(of)]]
         attributes = [own.name for own in self.layout.crossing.attributes]

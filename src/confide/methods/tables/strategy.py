@@ -127,12 +127,12 @@ class Strategy:
     def _below(self, values: Array) -> Array:
         """Sums over A >= a, for each a. Added one by one in a fixed order: plans must come out alike on every machine."""
         below, above = self._pairs
-        return np.bincount(below, weights=values[above], minlength=len(self.closure))
+        return np.bincount(below, weights=values[above], minlength=len(self.closure)).astype(np.float64)
 
     def _above(self, values: Array) -> Array:
         """Sums over a <= A, for each A."""
         below, above = self._pairs
-        return np.bincount(above, weights=values[below], minlength=len(self.closure))
+        return np.bincount(above, weights=values[below], minlength=len(self.closure)).astype(np.float64)
 
     # the shares -------------------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Strategy:
                 break
             shares = shares * np.sqrt(slope)
             shares /= shares.sum()
-        return shares
+        return np.asarray(shares)
 
     def _exact(self, shares: Array) -> dict[Axes, Fraction]:
         """Shares as fractions that add up to 1."""
