@@ -33,7 +33,7 @@ __all__ = ["Strategy"]
 
 Array = NDArray[np.float64]
 
-_STEPS, _NEAR = 4000, 1e-6
+_STEPS, _NEAR = 4000, 1e-5
 # Shares are multiples of this; one below the second is not drawn, unless it is the only one that tells of what was asked.
 _GRAIN, _LEAST = Fraction(1, 1 << 20), Fraction(1, 1 << 12)
 # Rounds of the search for the weights at which every marginal just meets its target, and the power that they move by.
