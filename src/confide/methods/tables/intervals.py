@@ -148,8 +148,9 @@ class MeanSums:
 
     @cached_property
     def skewness(self) -> Array:
-        """Of the records, at most what bounds and mean allow."""
-        return np.asarray(self.third / self.variance**1.5)
+        """Of the records, as far as it stands above its noise: the third moment less its noise sd, over s^3."""
+        seen = np.maximum(np.abs(self.third) - np.sqrt(self.third_noise), 0.0)
+        return np.asarray(np.sign(self.third) * seen / self.variance**1.5)
 
     def noise(self, mean: Array) -> Array:
         """Noise variance of S - mean N."""
