@@ -96,7 +96,7 @@ def means(
     n: int | None = None,
     **settings: Any,
 ) -> MeanTable:
-    """Means with intervals, and standard deviation, skewness and kurtosis at no further cost: plan, release and infer `Means`. See `counts`.
+    """Means with intervals; standard deviation, skewness and kurtosis at no further cost: plan, release and infer `Means`. See `counts`.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})

@@ -255,8 +255,8 @@ class PairRows(_Measured):
     def together(self) -> int:
         """2 2^40 and what rounding adds at a0^2 = 1/2; 4 2^40 otherwise.
 
-        Entries are off by 1/2, rows of 25 by 5/2, so an inner product of two rows by at most 2 (5/2) 2^20 + (5/2)^2 and the last bits of the
-        floats, together below 2^23.
+        Entries are off by 1/2, rows of 25 by 5/2, so an inner product of two rows by at most 2 (5/2) 2^20 + (5/2)^2 and the last
+        bits of the floats, together below 2^23.
         """
         return 2 * BOUND + (1 << 24) if self.even else 4 * BOUND
 

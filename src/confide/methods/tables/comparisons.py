@@ -85,7 +85,7 @@ def _pairs(table: CellTable, first: Any, second: Any) -> list[tuple[Axes, int, i
             "a comparison takes two cells, or the name of an attribute; write diff({'region': 'N'}, {'region': 'S'}), or diff('region')"
         )
     (axis,) = table.layout.axes(first)
-    candidates = [axes for axes in table.shown if axis in axes]
+    candidates = [axes for axes in table.marginals if axis in axes]
     axes = max(candidates, key=len)
     shape = table.layout.crossing.shape(axes)
     cells = np.moveaxis(np.arange(int(np.prod(shape))).reshape(shape), axes.index(axis), 0)
@@ -116,7 +116,7 @@ def standardised(table: Any, weights: Mapping[str, float], over: str, column: in
         )
     total = sum(float(v) for v in weights.values())
     share = np.array([float(weights[name]) for name in own.labels]) / total
-    axes = max((axes for axes in table.shown if axis in axes), key=len)
+    axes = max((axes for axes in table.marginals if axis in axes), key=len)
     others = tuple(place for place in axes if place != axis)
     shape, at = table.layout.crossing.shape(axes), axes.index(axis)
     estimate, errors, sizes, noise_sd, widest = table.strata(axes, column)

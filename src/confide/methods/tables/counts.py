@@ -40,7 +40,7 @@ class _Counted(CellTable):
 
     def _errors(self, generator: np.random.Generator, draws: int) -> Iterator[tuple[Axes, Array]]:
         """Draws of the errors of counts, (draws, *levels) for each marginal shown and the total."""
-        wanted = tuple(dict.fromkeys(((), *self.shown, *self._bases())))
+        wanted = tuple(dict.fromkeys(((), *self.marginals, *self._bases())))
         noise = self.margins.noise(wanted, draws, generator, counts=True)
         crossed = expected_cells(self.layout, self.margins) if self.part else None
         sampling = None
@@ -54,7 +54,7 @@ class _Counted(CellTable):
         return ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CountTable(_Counted):
     """Numbers of records by cell. Estimates may be negative and are no integers: only so do they add up without bias."""
 
@@ -78,13 +78,13 @@ class CountTable(_Counted):
     def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
         crossed = expected_cells(self.layout, self.margins) if self.part else None
         for axes, errors in self._errors(generator, draws):
-            if axes in self.shown:
+            if axes in self.marginals:
                 expected = 0.0 if crossed is None else summed(crossed[1][None], axes)[0]
                 with np.errstate(all="ignore"):
                     yield (errors / np.sqrt(self.part * expected + self.count_variance(axes))).reshape(draws, -1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ShareTable(_Counted):
     """Shares of records by cell: of all records, or of those in the same cell of the attributes `within`."""
 
@@ -94,7 +94,7 @@ class ShareTable(_Counted):
     noun: ClassVar[str] = "Shares"
 
     @property
-    def shown(self) -> tuple[Axes, ...]:
+    def marginals(self) -> tuple[Axes, ...]:
         return shares_shown(self.layout, self.within)
 
     def bounds(self, column: int) -> tuple[float, float]:
@@ -105,7 +105,7 @@ class ShareTable(_Counted):
         return tuple(axis for axis in axes if axis in self.within)
 
     def _bases(self) -> tuple[Axes, ...]:
-        return tuple(dict.fromkeys(self.base(axes) for axes in self.shown))
+        return tuple(dict.fromkeys(self.base(axes) for axes in self.marginals))
 
     def parts(self, axes: Axes) -> tuple[Array, Array, float, float, float]:
         """(Y, N of each cell's base, their noise variances, their noise covariance)."""
@@ -128,7 +128,7 @@ class ShareTable(_Counted):
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         y, n, v_count, v_base, covariance = self.parts(axes)
-        return share_interval(y, n, np.float64(v_count), np.float64(v_base), np.float64(covariance), z, self.part)
+        return share_interval(y, n, v_count, v_base, covariance, z, self.part)
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two shares of a marginal: noise, and sampling where both are of the same records."""
@@ -155,7 +155,7 @@ class ShareTable(_Counted):
     def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
         drawn = dict(self._errors(generator, draws))
         crossed = expected_cells(self.layout, self.margins) if self.part else None
-        for axes in self.shown:
+        for axes in self.marginals:
             below = self.base(axes)
             shape = [self.margins.sizes[axis] if axis in below else 1 for axis in axes]
             if crossed is None:

@@ -36,7 +36,13 @@ def count_interval(count: Array, variance: float | Array, z: float, part: float 
 
 
 def share_interval(
-    count: Array, base: Array, v_count: Array, v_base: Array, covariance: Array, z: float, part: float = 1.0
+    count: Array,
+    base: Array,
+    v_count: Array | float,
+    v_base: Array | float,
+    covariance: Array | float,
+    z: float,
+    part: float = 1.0,
 ) -> Pair:
     """The p in [0, 1] with (Y - p N)^2 <= z^2 (part N p (1 - p) + V(Y - p N)); [0, 1] where the set has no ends.
 
@@ -142,8 +148,9 @@ class MeanSums:
 
     @cached_property
     def skewness(self) -> Array:
-        """Of the records, at most what bounds and mean allow."""
-        return np.asarray(self.third / self.variance**1.5)
+        """Of the records, as far as it stands above its noise: the third moment less its noise sd, over s^3."""
+        seen = np.maximum(np.abs(self.third) - np.sqrt(self.third_noise), 0.0)
+        return np.asarray(np.sign(self.third) * seen / self.variance**1.5)
 
     def noise(self, mean: Array) -> Array:
         """Noise variance of S - mean N."""

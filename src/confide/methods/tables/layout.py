@@ -120,7 +120,7 @@ class Layout:
         for name in wanted:
             if name not in known:
                 raise PlanError(
-                    f"{name!r} is no attribute of this table{near_match(str(name), known)}; it has: {', '.join(known) or 'none'}"
+                    f"{name!r} is no attribute of this table{near_match(str(name), tuple(known))}; it has: {', '.join(known) or 'none'}"
                 )
         return tuple(sorted(known.index(name) for name in wanted))
 

@@ -1,8 +1,9 @@
 """Means and totals of bounded columns over a crossing, with standard deviation, skewness and kurtosis at the price of the mean.
 
 Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy a record gives (T, S phi(u_1), ..., S phi(u_k)) to its
-cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`): squared sensitivity T^2 + k S^2 under add-remove, 4 k S^2 under substitute,
-where T^2 = k S^2; independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su 2022: mu^2 adds).
+cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`): squared sensitivity T^2 + k S^2 under add-remove, 4 k S^2 under
+substitute, where T^2 = k S^2; independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su 2022: mu^2
+adds).
 
 Interval of a mean: Fieller's set with the variance of records s^2, which at each end follows the released skewness (`intervals.MeanSums`);
 of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of the column moved into its bounds.
@@ -11,7 +12,7 @@ of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,7 +34,7 @@ from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
 from confide.protocol import Release, Statistic
-from confide.results.estimates import check_alpha
+from confide.results.base import check_alpha
 from confide.schema import Practice
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ __all__ = ["MeanTable", "Means", "TotalTable", "Totals"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _Measured(CellTable):
     """What tables of means and totals share. rows: the map behind the released sums."""
 
-    rows: MomentRows = field(kw_only=True)
+    rows: MomentRows
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -132,16 +133,16 @@ class _Measured(CellTable):
             n = generator.standard_normal((draws, *size.shape)) * np.sqrt(self.part * size)
             s = generator.standard_normal((draws, *size.shape)) * np.sqrt(self.part * size) * sd + mean * n
             sampled = n, s
-        noise_n = self.margins.noise(self.shown, draws, generator, counts=True)
-        noise_s = self.margins.noise(self.shown, draws, generator)
-        for axes, n, s in zip(self.shown, noise_n, noise_s, strict=True):
+        noise_n = self.margins.noise(self.marginals, draws, generator, counts=True)
+        noise_s = self.margins.noise(self.marginals, draws, generator)
+        for axes, n, s in zip(self.marginals, noise_n, noise_s, strict=True):
             n, s = n / self.rows.count, s / self.rows.steps
             if sampled is not None:
                 n, s = n + summed(sampled[0], axes), s + summed(sampled[1], axes)
             yield axes, n.reshape(draws, -1), s.reshape(draws, -1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MeanTable(_Measured):
     """Means of columns by cell, in the columns' units; `sd` and `shape` have the other moments of the same release."""
 
@@ -201,7 +202,7 @@ class MeanTable(_Measured):
                     yield (s - sums.mean * n) / (sums.standard_error(self.part) * sums.size)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TotalTable(_Measured):
     """Totals of columns by cell, in the columns' units."""
 

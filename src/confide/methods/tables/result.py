@@ -6,12 +6,10 @@ any of the two readings, needs nothing else of the release.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -21,11 +19,10 @@ from scipy import special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.protocol import Release
-from confide.results.estimates import check_alpha
+from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
@@ -36,7 +33,6 @@ else:
 
 __all__ = [
     "ALL",
-    "MOST_JOINT",
     "READINGS",
     "CellTable",
     "cell_names",
@@ -63,8 +59,12 @@ _FLAGS = {
     "weak": "too few records for so skewed a column: the interval may be short on one side",
     "whole_range": "the noise leaves every value possible",
 }
-# Above so many numbers a joint quantile is Sidak's.
-MOST_JOINT = 4096
+_REASONS = {
+    "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
+    "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
+}
+# Rows on a screen and in a picture; all of them are in `to_frame`.
+_PRINTED = 60
 
 
 def checked_reading(covers: Any, verb: str = "counts") -> str:
@@ -85,8 +85,8 @@ def fraction_counted(reading: str, size: float, population: int | None) -> float
     return 1.0 if population is None else 1.0 - min(max(size, 0.0), population) / population
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CellTable:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CellTable(BaseResult):
     """What all tables share. layout, margins: what was asked and what was released; reading: "population" or "dataset"; population: the
     public size of a finite population, or None; target: what is estimated; covers: what intervals account for.
 
@@ -96,36 +96,34 @@ class CellTable:
     layout: Layout
     margins: Margins
     reading: str
-    population: int | None
-    method: str
-    requested: Guarantee
-    guarantee: Guarantee
-    target: str
-    covers: str
-    release_sha256: str
-    simulated: bool = False
+    population: int | None = None
     display: str = ""
 
+    family: ClassVar[str] = "table"
+    rows_are: ClassVar[str] = "cell"
+    rows_called: ClassVar[str] = "cells"
     kind: ClassVar[str] = "table"
     #: What the numbers are called in the title.
     noun: ClassVar[str] = "Estimates"
-    flags: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if self.status == "ok":
+            status = self._found_status()
+            self._put("status", status)
+            self._put("reason", _REASONS.get(status, ""))
+        super().__post_init__()
 
     @classmethod
     def read(cls, release: Release, layout: Layout, margins: Margins, reading: str, **others: Any) -> Self:
         """The table of a release."""
-        plan = release.plan
-        return cls(
+        whose = "the population" if reading == "population" else "these records"
+        return cls.of(
+            release,
             layout=layout,
             margins=margins,
             reading=reading,
-            method=f"{plan.method.name} {plan.method.version}",
-            requested=plan.requested,
-            guarantee=release.charged,
-            target=f"{plan.target}, of {'the population' if reading == 'population' else 'these records'}",
+            target=f"{release.plan.target}, of {whose}",
             covers=_READING_WORDS[reading],
-            release_sha256=release.sha256,
-            simulated=release.simulated,
             **others,
         )
 
@@ -159,13 +157,13 @@ class CellTable:
     # cells ------------------------------------------------------------------------------------------------------------
 
     @property
-    def shown(self) -> tuple[Axes, ...]:
+    def marginals(self) -> tuple[Axes, ...]:
         """The marginals that stand in the table."""
         return self.layout.shown
 
     def counts(self, axes: Axes) -> Array:
         """Noisy numbers of records, (cells,)."""
-        return self.margins.table(axes)[0].ravel()
+        return np.asarray(self.margins.table(axes)[0].ravel())
 
     def count_variance(self, axes: Axes) -> float:
         """Their noise variance, the same for each cell."""
@@ -183,7 +181,7 @@ class CellTable:
 
     @cached_property
     def _places(self) -> tuple[tuple[Axes, int], ...]:
-        return tuple((axes, column) for column in range(len(self.measured)) for axes in self.shown)
+        return tuple((axes, column) for column in range(len(self.measured)) for axes in self.marginals)
 
     @cached_property
     def index(self) -> pd.DataFrame:
@@ -200,7 +198,9 @@ class CellTable:
         labels = [self.measured, *((*own.labels, ALL) for own in crossing.attributes)]
         found = pd.DataFrame(
             {
-                title: pd.Categorical.from_codes(np.concatenate([row[k] for row in parts]), categories=list(own))
+                title: pd.Categorical.from_codes(
+                    np.concatenate([row[k] for row in parts]).astype(np.int64), categories=pd.Index(list(own))
+                )
                 for k, (title, own) in enumerate(zip(titles, labels, strict=True))
             }
         )
@@ -209,7 +209,7 @@ class CellTable:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """One name for each row: "total", "region=N, smoker=yes", for means "income | region=N"."""
-        return cell_names(self.layout, self.shown, self.measured)
+        return cell_names(self.layout, self.marginals, self.measured)
 
     @cached_property
     def _numbers(self) -> tuple[Array, Array, Array]:
@@ -236,30 +236,11 @@ class CellTable:
     def _weak(self) -> NDArray[np.bool_]:
         return np.concatenate([self.weak(axes, column) for axes, column in self._places])
 
-    @property
-    def status(self) -> str:
+    def _found_status(self) -> str:
         """The result's: "uninformative" or "weak" only where every cell is; the cells have flags of their own."""
         if self._open.all():
             return "uninformative"
         return "weak" if (self._open | self._weak).all() else "ok"
-
-    @property
-    def reason(self) -> str:
-        """Why the status is not ok; "" where it is."""
-        return {
-            "ok": "",
-            "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
-            "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
-        }[self.status]
-
-    @property
-    def has_intervals(self) -> bool:
-        return self.status not in WITHOUT_NUMBERS
-
-    @property
-    def relation(self) -> str:
-        """The neighbouring relation of the guarantee."""
-        return str(self.guarantee.relation)
 
     @cached_property
     def marks(self) -> NDArray[Any]:
@@ -277,17 +258,15 @@ class CellTable:
         }
         pattern = sum(where.astype(np.int64) << place for place, where in enumerate(parts.values()))
         words = [" ".join(name for place, name in enumerate(parts) if k >> place & 1) for k in range(1 << len(parts))]
-        return np.array(words, dtype=object)[pattern]
+        return np.asarray(np.array(words, dtype=object)[pattern])
 
-    @property
-    def legend(self) -> tuple[tuple[str, str], ...]:
+    def notes(self) -> Sequence[tuple[str, str]]:
         """The flags that occur, in words."""
         used = {name for text in set(self.marks.tolist()) for name in text.split()}
-        return tuple((name, words) for name, words in _FLAGS.items() if name in used)
+        return tuple((f"Flag {name}", words) for name, words in _FLAGS.items() if name in used)
 
-    @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """Further lines of the head."""
+    def head(self) -> Sequence[tuple[str, str]]:
+        """What is covered, and the noisy number of records."""
         sd = np.sqrt(self.count_variance(()))
         size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (noise sd {sd:,.3g})"
         own = [("Covers", self.reading), ("Records", size)]
@@ -340,10 +319,10 @@ class CellTable:
             low, high = np.full_like(low, nan), np.full_like(high, nan)
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 
-    def to_frame(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
-        """One row for each cell: its levels, estimate, std_err, low, high, cv, privacy_share, flag (`legend` has them in words)."""
+    def to_frame(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
+        """One row for each cell: its levels, estimate, std_err, low, high, cv, privacy_share, flag (`notes` has them in words)."""
         estimates, errors, share = self._numbers
-        low, high = self._limits(self.quantile(alpha, simultaneous))
+        low, high = self._limits(self.quantile(self._alpha(alpha), simultaneous))
         if self.status in WITHOUT_NUMBERS:
             estimates, errors, low, high = (np.full(len(estimates), nan) for _ in range(4))
         with np.errstate(all="ignore"):
@@ -356,6 +335,21 @@ class CellTable:
             cv=cv,
             privacy_share=share,
             flag=self.marks,
+        )
+
+    def columns(self, alpha: float) -> Sequence[Column]:
+        """The levels of each cell, its number with its interval, and its flags."""
+        frame, (low, high) = self.to_frame(alpha), level_heads(alpha)
+        about = [Column(str(name), frame[name].astype(object).to_numpy(), "text") for name in self.index.columns]
+        return (
+            *about,
+            Column("estimate", frame["estimate"].to_numpy(), head="estimate"),
+            Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std err"),
+            Column("low", frame["low"].to_numpy(), "interval", head=low),
+            Column("high", frame["high"].to_numpy(), "interval", head=high),
+            Column("cv", frame["cv"].to_numpy(), "number", printed=False),
+            Column("privacy_share", frame["privacy_share"].to_numpy(), "share", head="noise share"),
+            Column("flag", frame["flag"].to_numpy(), "text", head="flag"),
         )
 
     def displayed(self, estimates: Array) -> Array:
@@ -375,7 +369,7 @@ class CellTable:
         """
         frame = self.to_frame(alpha)
         if values not in frame:
-            raise PlanError(f"the table has no column {values!r}; crosstab shows: {', '.join(frame)}")
+            raise PlanError(f"the table has no column {values!r}; crosstab shows: {', '.join(map(str, frame.columns))}")
         if any(self.measured):
             frame = frame[frame["variable"] == self.measured[self.column(of)]]
         attributes = [own.name for own in self.layout.crossing.attributes]
@@ -418,68 +412,34 @@ class CellTable:
         right = self.layout.formula.rpartition("~")[2].strip()
         return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
 
-    def summary(self, alpha: float = 0.05) -> str:
-        """The table as text, with status, guarantee and what the intervals cover."""
-        from confide.methods.tables.page import text
+    @property
+    def shown(self) -> Sequence[int] | None:
+        """The first rows, where there are many."""
+        return range(_PRINTED) if len(self.index) > _PRINTED else None
 
-        return text(self, check_alpha(alpha))
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def __repr__(self) -> str:
-        kind = ", simulated noise" if self.simulated else ""
-        cells = sum(self.layout.crossing.cells(axes) for axes in self.shown)
-        head = f"{type(self).__name__} {self.layout.formula!r} by {self.method!r}: {cells:,} cells"
-        return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
-
-    def to_dict(self, alpha: float = 0.05) -> dict[str, Any]:
-        """All that the table holds, in types of strict JSON: what is not finite is None."""
-        frame = self.to_frame(alpha)
+    def more(self, alpha: float) -> Mapping[str, Any]:
+        """What a reader of the JSON needs beside the columns."""
         return {
-            "family": "table",
             "kind": self.kind,
-            "method": self.method,
             "formula": self.layout.formula,
             "reading": self.reading,
             "population_size": self.population,
-            "status": self.status,
-            "reason": self.reason,
-            "flags": list(self.flags),
-            "simulated": self.simulated,
-            "alpha": float(alpha),
             "attributes": {own.name: list(own.labels) for own in self.layout.crossing.attributes},
-            "rows": {str(name): _plain(frame[name].to_numpy()) for name in frame},
-            "facts": [list(fact) for fact in self.facts],
-            "legend": [list(line) for line in self.legend],
-            "target": self.target,
-            "covers": self.covers,
-            "relation": self.relation,
-            "requested": {**self.requested.to_dict(), "text": str(self.requested)},
-            "guarantee": {**self.guarantee.to_dict(), "text": str(self.guarantee)},
-            "release_sha256": self.release_sha256,
         }
 
-    def to_json(self, alpha: float = 0.05) -> str:
-        """`to_dict` as strict JSON in ASCII."""
-        return json.dumps(self.to_dict(alpha), allow_nan=False)
+    def draw(self, ax: Picture, alpha: float) -> None:
+        """Cells as dots with their intervals; a crossing of two attributes with many cells as a heat map."""
+        from confide.methods.tables.plot import draw_cells  # here, because matplotlib is slow to load
 
-    def plot(self, alpha: float = 0.05, ax: Picture | None = None, *, of: str | None = None) -> Picture:
-        """Cells as dots with their intervals; a crossing of two attributes with many cells as a heat map. Returns the Axes."""
-        from confide.methods.tables.plot import draw  # here, because matplotlib is slow to load
+        draw_cells(self, ax, alpha)
 
-        return draw(self, check_alpha(alpha), ax, self.column(of))
+    def picture(self, alpha: float) -> str:
+        """How to read it."""
+        return "One row for each cell: a dot for the estimate, a bar for its interval; many cells of two attributes by colour."
 
-    def report(self, path: str | Path, alpha: float = 0.05) -> Path:
-        """Write one self-contained HTML file with table, plot, flags in words and privacy statement; returns its path."""
-        from confide.methods.tables.page import write
-
-        return write(self, Path(path), check_alpha(alpha))
-
-    def _repr_html_(self) -> str:
-        from confide.methods.tables.page import html
-
-        return html(self, 0.05)
+    @property
+    def picture_size(self) -> tuple[float, float]:
+        return 6.4, 1.8 + 0.3 * min(len(self.index), _PRINTED)
 
 
 def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = ("",)) -> tuple[str, ...]:
@@ -494,12 +454,6 @@ def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = 
     return tuple(found)
 
 
-def _plain(values: NDArray[Any]) -> list[Any]:
-    if values.dtype.kind == "f":
-        return [float(v) if isfinite(v) else None for v in values]
-    return [str(v) for v in values]
-
-
 def cells_of(table: CellTable, cell: Any) -> tuple[Axes, int]:
     """(marginal, position) of a cell: a mapping of attributes to levels, or its name; `PlanError` for one that is not there."""
     crossing = table.layout.crossing
@@ -508,8 +462,8 @@ def cells_of(table: CellTable, cell: Any) -> tuple[Axes, int]:
     if not isinstance(cell, Mapping):
         raise PlanError(f"a cell is named by its levels, got {cell!r}; write {{'region': 'N', 'smoker': 'yes'}}")
     axes = table.layout.axes(tuple(cell))
-    if axes not in table.shown:
-        asked = ", ".join(crossing.title(own) for own in table.shown)
+    if axes not in table.marginals:
+        asked = ", ".join(crossing.title(own) for own in table.marginals)
         raise PlanError(f"the table has no marginal {crossing.title(axes)}; it has: {asked}")
     position = 0
     for axis in axes:

@@ -33,7 +33,7 @@ __all__ = ["Strategy"]
 
 Array = NDArray[np.float64]
 
-_STEPS, _NEAR = 4000, 1e-6
+_STEPS, _NEAR = 4000, 1e-5
 # Shares are multiples of this; one below the second is not drawn, unless it is the only one that tells of what was asked.
 _GRAIN, _LEAST = Fraction(1, 1 << 20), Fraction(1, 1 << 12)
 # Rounds of the search for the weights at which every marginal just meets its target, and the power that they move by.
@@ -127,12 +127,12 @@ class Strategy:
     def _below(self, values: Array) -> Array:
         """Sums over A >= a, for each a. Added one by one in a fixed order: plans must come out alike on every machine."""
         below, above = self._pairs
-        return np.bincount(below, weights=values[above], minlength=len(self.closure))
+        return np.bincount(below, weights=values[above], minlength=len(self.closure)).astype(np.float64)
 
     def _above(self, values: Array) -> Array:
         """Sums over a <= A, for each A."""
         below, above = self._pairs
-        return np.bincount(above, weights=values[below], minlength=len(self.closure))
+        return np.bincount(above, weights=values[below], minlength=len(self.closure)).astype(np.float64)
 
     # the shares -------------------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Strategy:
                 break
             shares = shares * np.sqrt(slope)
             shares /= shares.sum()
-        return shares
+        return np.asarray(shares)
 
     def _exact(self, shares: Array) -> dict[Axes, Fraction]:
         """Shares as fractions that add up to 1."""

@@ -1,0 +1,174 @@
+"""Means and totals: contract, exactness, free moments, intervals of skewed columns, standardised means, missing values, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.simulated import simulated
+
+import confide as cf
+from confide import registry
+from confide.errors import PlanError
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.means import Means, Totals
+from confide.testing import ZeroNoise, check_method
+
+SCHEMA = cf.Schema(
+    {
+        "region": cf.Categorical(["N", "S", "W"]),
+        "income": cf.Numeric(0, 100),
+        "bmi": cf.Numeric(10, 60),
+        "age": cf.Numeric(0, 100),
+    }
+)
+_Z = 1.959964
+
+
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    registry.register(Means)
+    registry.register(Totals)
+
+
+def records(n: int, seed: int = 1) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    region = g.choice(3, n, p=[0.6, 0.3, 0.1])
+    return pd.DataFrame(
+        {
+            "region": np.array(["N", "S", "W"])[region],
+            "income": np.clip(20 + 10 * region + 8 * g.gamma(2.0, 1.0, n), 0, 100),
+            "bmi": np.clip(g.normal(26, 4, n), 10, 60),
+            "age": g.uniform(0, 100, n),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(Means("income + log(bmi) ~ region", covers="population"), marks=pytest.mark.long),
+        Totals("income ~ region", covers="dataset"),
+    ],
+)
+def test_contract(method: Means | Totals) -> None:
+    assert check_method(method, SCHEMA, replications=8).ok
+
+
+def exact(method: Means | Totals, frame: pd.DataFrame) -> object:
+    return cf.infer(cf.release(method, cf.read(frame, SCHEMA), cf.GDP(1.0), ledger=None, noise=ZeroNoise()))
+
+
+def test_without_noise_they_are_the_moments_of_scipy() -> None:
+    frame = records(3_000)
+    found = exact(Means("income + bmi ~ region", covers="population"), frame)
+    groups = frame.groupby("region")
+    for name in ("income", "bmi"):
+        shape = found.shape().query("variable == @name and region != 'All'").set_index("region")
+        np.testing.assert_allclose(shape["mean"], groups[name].mean(), rtol=1e-5)
+        np.testing.assert_allclose(shape["sd"], groups[name].std(ddof=0), rtol=1e-4)
+        np.testing.assert_allclose(shape["skewness"], groups[name].apply(lambda v: v.skew()), rtol=0.05, atol=0.02)
+        np.testing.assert_allclose(shape["kurtosis"], groups[name].apply(lambda v: v.kurt()), rtol=0.1, atol=0.05)
+    totals = exact(Totals("income ~ region", covers="dataset"), frame)
+    assert totals.params["income"] == pytest.approx(frame.income.sum(), rel=1e-6)
+
+
+def test_moments_cost_what_the_mean_costs() -> None:
+    plan = Means("income ~ 1", covers="dataset").plan(SCHEMA, cf.GDP(1.0))
+    spend = plan.spend("(total)")
+    # T^2 + S^2 with T^2 = S^2/2: the four moments are one
+    assert float(spend.sensitivity * spend.step) ** 2 == pytest.approx(1.5 * 2**40, rel=1e-6)
+
+
+def noisy(u: np.ndarray, mu: float, g: np.random.Generator) -> MeanSums:
+    """Sums of runs (runs, n) with the noise of one column under add-remove."""
+    runs, n = u.shape
+    v = u * u
+    v0, v1 = 3 / mu**2, 1.5 / mu**2
+    exact = [np.full(runs, float(n)), u.sum(1), (1 - v).sum(1), (u * (1 - v)).sum(1), (v * (1 - v)).sum(1)]
+    parts = [own + np.sqrt(v0 if k == 0 else v1) * g.standard_normal(runs) for k, own in enumerate(exact)]
+    return MeanSums(*parts, np.full(runs, v0), np.full(runs, v1))
+
+
+@pytest.mark.parametrize(("n", "mu"), [(50, 1.0), (200, 0.3), (1000, 0.3)])
+def test_intervals_of_means_cover_and_those_without_noise_do_not(n: int, mu: float) -> None:
+    g = np.random.default_rng(7)
+    u = np.clip(0.2 + 0.25 * g.standard_normal((2_500, n)), -1, 1)
+    sums = noisy(u, mu, g)
+    low, high = sums.interval(_Z)
+    assert 0.94 <= ((low <= 0.2) & (high >= 0.2)).mean() <= 0.98
+    half = _Z * np.sqrt(sums.variance / sums.size)
+    assert (np.abs(sums.mean - 0.2) <= half).mean() < 0.93
+
+
+@pytest.mark.parametrize(("n", "mu", "least"), [(50, 10.0, 0.84), (100, 3.0, 0.905), (500, 10.0, 0.938)])
+def test_intervals_of_rare_events_follow_the_skewness(n: int, mu: float, least: float) -> None:
+    g = np.random.default_rng(8)
+    sums = noisy(np.where(g.random((2_500, n)) < 0.01, 1.0, -1.0), mu, g)
+    low, high = sums.interval(_Z)
+    assert ((low <= -0.98) & (high >= -0.98)).mean() > least - 0.02
+    if (n, mu) == (50, 10.0):
+        assert (
+            sums.n < 3 * sums.skewness**2
+        ).mean() > 0.35  # flagged where an event is seen; three runs in five have none
+
+
+def test_intervals_of_standard_deviations_cover_off_centre() -> None:
+    g = np.random.default_rng(9)
+    u = np.clip(0.6 + 0.15 * g.standard_normal((2_500, 400)), -1, 1)
+    truth = float(np.clip(0.6 + 0.15 * g.standard_normal(400_000), -1, 1).std())
+    _, _, low, high = noisy(u, 2.0, g).spread_interval(_Z)
+    assert 0.93 <= ((low <= truth) & (truth <= high)).mean() <= 0.99
+
+
+def test_an_interval_that_says_nothing_is_the_whole_range() -> None:
+    found = simulated(Means("income ~ region", covers="population"), cf.read(records(30), SCHEMA), cf.GDP(0.01), 1)
+    assert found.status == "uninformative"
+    assert found.params.isna().all()
+    assert "whole_range" in found.to_frame().flag.iloc[0]
+
+
+def test_standardised_means_weigh_the_strata() -> None:
+    found = exact(Means("income ~ region", covers="population"), records(3_000))
+    groups = records(3_000).groupby("region").income.mean()
+    own = found.standardise({"N": 0.2, "S": 0.3, "W": 0.5}, "region")
+    assert own.estimate.iloc[0] == pytest.approx(0.2 * groups["N"] + 0.3 * groups["S"] + 0.5 * groups["W"], rel=1e-5)
+    assert own.status.iloc[0] == "ok"
+    with pytest.raises(PlanError, match="each level"):
+        found.standardise({"N": 1.0}, "region")
+
+
+def test_each_column_has_its_own_missing_values() -> None:
+    frame = records(2_000)
+    frame.loc[::4, "bmi"] = np.nan
+    both = exact(Means("income + bmi ~ region", covers="dataset"), frame)
+    assert both.params["income"] == pytest.approx(frame.income.mean(), rel=1e-5)
+    assert both.params["bmi"] == pytest.approx(frame.bmi.mean(), rel=1e-5)
+
+
+def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
+    found = simulated(Means("income ~ region", covers="population"), cf.read(records(4_000), SCHEMA), cf.GDP(1.0), 1)
+    own = found.diff({"region": "S"}, {"region": "N"})
+    assert own.low.iloc[0] < 10 < own.high.iloc[0]
+    assert found.ratio("region").shape == (2, 3)
+    schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "gain": cf.Numeric(-5, 5)})
+    gains = simulated(
+        Means("gain ~ region", covers="population"), cf.read(schema.sample(500, 1), schema), cf.GDP(1.0), 1
+    )
+    with pytest.raises(PlanError, match="cannot be negative"):
+        gains.ratio("region")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Means("~ region", covers="population").about(SCHEMA), "empty"),
+        (lambda: Means("income + income ~ region", covers="population").about(SCHEMA), "twice"),
+        (lambda: Means("region ~ 1", covers="population").about(SCHEMA), "no mean"),
+        (lambda: Means("log(income) ~ region", covers="population").about(SCHEMA), "term_bounds"),
+        (lambda: Means("income ~ region"), "cf.tables.means"),
+    ],
+)
+def test_bad_input_names_what_works(make: object, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        make()  # type: ignore[operator]
