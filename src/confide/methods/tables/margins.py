@@ -61,7 +61,8 @@ class Margins:
         """From released marginals: axes -> (numbers (block, *levels), noise variance of each)."""
         sums: dict[Axes, Array] = {}
         precision: dict[Axes, float] = {}
-        for axes, (table, variance) in released.items():
+        # in one order, whatever that of a file: sums of floats depend on it
+        for axes, (table, variance) in sorted(released.items(), key=lambda own: own[0]):
             weight = 1.0 / (prod(table.shape[1:]) * variance)
             for part in subsets(axes):
                 others = tuple(1 + place for place, axis in enumerate(axes) if axis not in part)
