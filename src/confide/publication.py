@@ -11,11 +11,13 @@ fails after the charge leaves the others; that it failed may depend on the recor
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import inf, log, nextafter, sqrt
+from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from scipy import special
 
 from confide import gate, registry
 from confide.errors import ConfideError, PlanError
-from confide.guarantees import GDP, Guarantee, PureDP
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
@@ -33,7 +35,7 @@ from confide.results.publication import Report
 from confide.schema import Practice
 from confide.schema.predicate import overlap, parse_predicate
 
-__all__ = ["Publication"]
+__all__ = ["Asked", "Publication"]
 
 # What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
 _LEFT = 1 - 2.0**-40
@@ -77,9 +79,11 @@ class Publication(Method):
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the questions")
-        put(self, "questions", asked)
+        made = {one["question"]: _method_of(one) for one in asked}
+        # with all parameters, so that a question is the same however it was given
+        put(self, "questions", tuple(_stored(name, method) for name, method in made.items()))
         put(self, "shares", _weights(self.shares, names))
-        put(self, "_made", {one["question"]: registry.make(one["method"], **one["parameters"]) for one in asked})
+        put(self, "_made", made)
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -246,6 +250,13 @@ def _stored(name: Any, question: Any) -> dict[str, Any]:
     return own
 
 
+def _method_of(question: Mapping[str, Any]) -> Method:
+    try:
+        return registry.make(question["method"], **question["parameters"])
+    except ConfideError as error:
+        raise _faulty([(question["question"], error)]) from None
+
+
 def _weights(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
     """Weights as exact fractions; a double means the decimal number that it prints as."""
     if shares is None:
@@ -296,3 +307,80 @@ def _faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:
     kind = kinds.pop() if len(kinds) == 1 else PlanError
     told = "; ".join(f"question {name!r}: {error}" for name, error in problems)
     return kind(told if len(problems) == 1 else f"{len(problems)} questions cannot be planned. {told}")
+
+
+# a publication as a file ------------------------------------------------------------------------------------------------
+
+_PRIVACY: Mapping[str, Any] = {"mu": GDP, "rho": ZCDP, "epsilon": PureDP}
+_FILE = """write for example
+schema = "schema.toml"
+privacy = { mu = 0.5 }
+[questions.model]
+method = "ssp2"
+formula = "income ~ age"
+share = 2"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a publication's TOML file says: the questions, and where it names them the schema's path, the privacy and n."""
+
+    publication: Publication
+    schema: Path | None
+    privacy: Guarantee | None
+    n: int | None
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Asked:
+        """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
+        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`.
+
+        Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
+        """
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlanError(
+                f"the publication {str(path)!r} cannot be read: {type(error).__name__}; give a TOML file"
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
+        questions = data.pop("questions", None)
+        unknown = sorted(set(data) - {"schema", "privacy", "n"})
+        if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
+            what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
+            raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
+        shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
+        for name, one in questions.items():
+            if not isinstance(one.get("method"), str):
+                raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
+        asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in questions.items()}
+        schema = data.get("schema")
+        if schema is not None and not isinstance(schema, str):
+            raise PlanError(f"schema must be the path of a schema's file, got {schema!r}; {_FILE}")
+        return cls(
+            Publication(asked, shares or None),
+            None if schema is None else Path(path).parent / schema,
+            None if "privacy" not in data else _privacy(data["privacy"]),
+            data.get("n"),
+        )
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, as they come back from a plan's file."""
+    if isinstance(value, dict):
+        return {key: _tuples(one) for key, one in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _privacy(given: Any) -> Guarantee:
+    """A guarantee from { mu = 0.5 }, { rho = 0.1 }, { epsilon = 1, delta = 1e-6 }, with a relation or without."""
+    levels = [name for name in _PRIVACY if isinstance(given, dict) and name in given]
+    if len(levels) != 1 or not set(given) <= {levels[0], "delta", "relation"}:
+        raise PlanError(
+            f"privacy must be one of mu, rho and epsilon, with delta and relation where they belong, got {given!r}; {_FILE}"
+        )
+    (name,), others = levels, {key: value for key, value in given.items() if key == "delta"}
+    kind = ApproxDP if name == "epsilon" and others else _PRIVACY[name]
+    made: Guarantee = kind(float(given[name]), **others, relation=given.get("relation"))
+    return made

@@ -124,7 +124,7 @@ def list_methods() -> tuple[MethodInfo, ...]:
             cls.version,
             cls.native,
             cls.relations,
-            parameters_of(cls),
+            tuple(name for name in parameters_of(cls) if name != "where"),  # which every method has
             cls.intervals,
             cls.source,
             cls.__module__.partition(".")[0],

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import confide as cf
-from confide import classification
+from confide import classification, registry
 from confide.faces.selection import Select
 from confide.methods.intervals.quantile import Quantile
 from confide.methods.synthesis.table import SyntheticTable
@@ -39,6 +39,9 @@ from confide_lab.methods import (
     SmoothNaiveBayes,
     Wavelet,
 )
+
+if "publication" not in registry.known():  # a checkout that was not installed anew
+    registry.register(cf.Publication)
 
 __all__ = ["CASES", "FILE", "SCHEMA", "machine", "record"]
 
@@ -82,6 +85,17 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "adaops ridge": (AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "posterior_sampling ridge": (PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
+    "publication": (
+        cf.Publication(
+            {
+                "line": cf.regression.SSP(_PLAIN),
+                "few": cf.regression.SSP2("y ~ x", where="w >= 0 & g == 'a'"),
+                "classes": cf.classification.ClassSums("g ~ x"),
+            },
+            shares={"line": 2},
+        ),
+        cf.GDP(1.0),
+    ),
     "quantile": (Quantile("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "safe_release": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), gamma_plan=30),

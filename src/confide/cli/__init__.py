@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import advise, analysis, audit, curve, ledger, methods, schema, synthesize
+from confide.cli import advise, analysis, audit, curve, ledger, methods, publish, schema, synthesize
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -129,6 +129,7 @@ app.command()(analysis.plan)
 app.command()(analysis.release)
 app.command()(analysis.infer)
 app.command()(analysis.regress)
+app.command()(publish.publish)
 app.command()(synthesize.synthesize)
 app.command()(synthesize.refit)
 app.add_typer(ledger.app, name="ledger")

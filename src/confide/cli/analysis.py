@@ -65,13 +65,14 @@ from confide.cli.options import (
     delimiter_of,
     privacy,
 )
+from confide.cli.publish import KeepOthers, asked_in, check_failed, is_publication, plan_in
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
     from confide.protocol import Plan, Release
 
-__all__ = ["infer", "plan", "regress", "release"]
+__all__ = ["after", "infer", "plan", "regress", "release", "remember", "show_once"]
 
 
 def plan(
@@ -79,7 +80,9 @@ def plan(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="The method's first parameter: a formula for a regression.", show_default=False
+            metavar="MODEL",
+            help="The method's first parameter: a formula for a regression; or a publication's TOML file.",
+            show_default=False,
         ),
     ],
     schema: SchemaFile,
@@ -135,10 +138,10 @@ def plan(
         with session.doing("plan"):
             found = load_schema(schema)
             book = open_book(ledger, dataset, found.dataset)
-            chosen = make(method, model, settings)
+            chosen = asked_in(model).publication if is_publication(model) else make(method, model, settings)
             check_relation(chosen, book)
             planned = gate.plan(chosen, found, requested, n=n, ledger=book)
-        _remember(session, planned, schema, ledger, dataset)
+        remember(session, planned, schema, ledger, dataset)
         session.say(planned.summary())
         if book is not None:
             quote = book.preview(planned.guarantees)
@@ -156,7 +159,12 @@ def plan(
 def release(
     ctx: typer.Context,
     plan: Annotated[
-        Path, typer.Argument(metavar="PLAN", help="A plan's file; the schema is in it.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="PLAN",
+            help="A plan's file; the schema is in it. Or a publication's TOML file that names schema and privacy.",
+            show_default=False,
+        ),
     ],
     data: Data,
     output: Annotated[
@@ -168,6 +176,7 @@ def release(
     convert: Convert = False,
     dataset: Dataset = None,
     delimiter: Delimiter = ",",
+    keep_others: KeepOthers = False,
     simulate: Seed = None,
     force: Force = False,
     json: Json = False,
@@ -193,7 +202,7 @@ def release(
         from confide import registry
         from confide.schema import Schema
 
-        planned = load_plan(plan)
+        planned = plan_in(plan) if is_publication(plan) else load_plan(plan)
         schema = Schema.from_dict(planned.schema)
     with reserve(output, force=force) as place:
         with session.doing("opening the ledger"):
@@ -201,11 +210,12 @@ def release(
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter_of(delimiter))
-        _remember(session, planned, None, ledger, dataset)
+        remember(session, planned, None, ledger, dataset)
         earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
         done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
+        check_failed(done, keep_others=keep_others)
         keep(session, place, done)
-    _after(session, done, book, output)
+    after(session, done, book, output)
     session.say(f"infer with: confide infer {output}")
     session.answer({**release_facts(done), "released_before": earlier, "wrote": output, "ledger": book_facts(book)})
 
@@ -331,13 +341,13 @@ def regress(
             planned = gate.plan(chosen, found, requested, n=n, ledger=book)
         with session.doing("opening the data", private=True):
             source = source_of(data, found, delimiter_of(delimiter))
-        _remember(session, planned, schema, ledger, dataset)
+        remember(session, planned, schema, ledger, dataset)
         earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
         if place is None and book is not None and not session.json:
             session.note("note: without -o the table is shown and the release itself is not kept")
         done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
-        _show_once(session, place, done, alpha, drawings)
-    _after(session, done, book, output)
+        show_once(session, place, done, alpha, drawings)
+    after(session, done, book, output)
     if session.json:
         session.answer(
             {
@@ -352,7 +362,7 @@ def regress(
         )
 
 
-def _show_once(session: Session, place: Output | None, done: Release, alpha: float | None, drawings: Drawings) -> None:
+def show_once(session: Session, place: Output | None, done: Release, alpha: float | None, drawings: Drawings) -> None:
     """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
     from confide import gate
 
@@ -367,7 +377,7 @@ def _show_once(session: Session, place: Output | None, done: Release, alpha: flo
         raise
 
 
-def _after(session: Session, done: Release, book: Ledger | None, output: Path | None) -> None:
+def after(session: Session, done: Release, book: Ledger | None, output: Path | None) -> None:
     """What a release did, once it is safe."""
     if done.status == "no_reply":
         session.say("the mechanism gave no reply; that is a result, and it costs the same as a reply")
@@ -376,6 +386,6 @@ def _after(session: Session, done: Release, book: Ledger | None, output: Path | 
     say_charged(session, done, book)
 
 
-def _remember(session: Session, planned: Plan, schema: Path | None, ledger: str | None, dataset: str | None) -> None:
+def remember(session: Session, planned: Plan, schema: Path | None, ledger: str | None, dataset: str | None) -> None:
     """How to ask for the same at another price, should the ledger refuse this one."""
     session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)

@@ -68,6 +68,13 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
     from confide import registry
     from confide.protocol import parameters_of
 
+    if planned.children:
+        words = [
+            "confide plan publication.toml --schema",
+            shlex.quote(str(schema)) if schema is not None else "schema.toml",
+            options,
+        ]
+        return " ".join([*words, "-o smaller.json"])
     kind = registry.get(planned.method.name)
     known = {field.name: field for field in fields(kind)}
     (first, *others) = [known[name] for name in parameters_of(kind)]

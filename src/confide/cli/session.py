@@ -143,7 +143,7 @@ class Session:
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
         if context is not None:
             message += f"\nsee: {context.command_path} --help"
-            self.charging = context.info_name in ("release", "regress", "synthesize")
+            self.charging = context.info_name in ("release", "regress", "publish", "synthesize")
         return self._fail("UsageError", message, 2)
 
     def _confide(self, error: ConfideError) -> int:

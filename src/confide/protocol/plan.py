@@ -250,6 +250,8 @@ class Plan:
             f"plan sha256 {self.sha256}",
             "",
         ]
+        for name, child in self.children.items():
+            rows += _child_lines(name, child)
         tail = [
             "",
             *(_forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []),
@@ -282,6 +284,13 @@ def _child_to_dict(name: str, child: Plan) -> dict[str, Any]:
 def _of_subgroup(target: str, where: str) -> str:
     named = f", where {where.strip()}"
     return target if target.endswith(named) else target + named
+
+
+def _child_lines(name: str, child: Plan) -> list[str]:
+    """What a publication's plan says of one question beside its spends: its guarantee, what it estimates, what to expect."""
+    said = [*(f"warning: {text}" for text in child.warnings), *(f"note: {text}" for text in child.notes)]
+    outlook = _forecast_lines(child.forecast, shares=child.where is not None) if child.forecast else []
+    return ["", f"{name}: {child.guarantee}", child.target, *outlook, *said]
 
 
 def _wrapped(line: str) -> list[str]:

@@ -1,0 +1,381 @@
+"""Many questions, one charge: budgets that add up exactly, one pass for all, and a question that fails leaves the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from math import inf, nextafter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import confide as cf
+from confide import registry
+from confide.audit.replay import replay
+from confide.errors import BudgetExceeded, NoResult, PlanError, ReleaseError, SchemaError
+from confide.methods.intervals.quantile import Quantile
+from confide.noise import SimulatedNoise
+from confide.protocol import Meter, Plan, Release, exact_cost, leaves
+from confide.testing import check_method
+from confide.testing.practice import ZeroNoise
+
+SCHEMA = cf.Schema(
+    {
+        "age": cf.Integer(0, 100),
+        "region": cf.Categorical(["N", "S", "E"]),
+        "x": cf.Numeric(0, 1),
+        "y": cf.Numeric(-1, 3),
+        "v": cf.Integer(0, 6),
+    },
+    dataset="survey",
+)
+FRAME = SCHEMA.sample(3000, 1)
+LINE = cf.regression.SSP("y ~ x", cov="classical", recenter=False)
+CLASSES = cf.classification.ClassSums("region ~ x")
+OLD = cf.regression.SSP2("y ~ x", where="age >= 65")
+QUESTIONS = {"line": LINE, "old": OLD, "classes": CLASSES, "visits": cf.regression.Poisson("v ~ x")}
+PUB = cf.Publication(QUESTIONS, shares={"line": 2, "classes": 0.1})
+
+
+def released(publication: Any = PUB, seed: int = 3, privacy: Any = cf.GDP(1.0)) -> Release:  # noqa: B008
+    source = cf.read(FRAME, SCHEMA)
+    return cf.release(publication, source, privacy, ledger=None, noise=SimulatedNoise(seed))
+
+
+# the plan -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [1.0, 0.3, 0.1 + 0.2, 7.123456789])
+def test_budgets_are_the_largest_doubles_within_exact_shares(mu: float) -> None:
+    plan = cf.plan(PUB, SCHEMA, cf.GDP(mu))
+    shares = PUB.fractions
+    assert shares == {
+        "line": Fraction(20, 41),
+        "old": Fraction(10, 41),
+        "classes": Fraction(1, 41),
+        "visits": Fraction(10, 41),
+    }
+    total = Fraction(0)
+    for name, child in plan.children.items():
+        own = child.guarantee.mu
+        assert Fraction(own) ** 2 <= shares[name] * Fraction(mu) ** 2 < Fraction(nextafter(own, inf)) ** 2
+        total += Fraction(own) ** 2
+    spent = exact_cost(plan.event)
+    assert spent is not None and spent.amount <= total <= Fraction(mu) ** 2
+    assert spent.amount > Fraction(mu) ** 2 * (1 - Fraction(1, 2**40))
+
+
+def test_the_plan_is_made_again_from_its_file_and_its_digest_covers_the_questions() -> None:
+    plan = cf.plan(PUB, SCHEMA, cf.GDP(1.0))
+    again = Plan.from_json(plan.to_json())
+    assert again == plan and again.to_json() == plan.to_json() and list(again.children) == list(QUESTIONS)
+    assert registry.remake(again, SCHEMA)[1] == plan
+    others = [
+        cf.Publication({**QUESTIONS, "old": replace(OLD, where="age >= 66")}, shares=PUB.shares),
+        cf.Publication(QUESTIONS),
+        cf.Publication(
+            {("two" if name == "line" else name): one for name, one in QUESTIONS.items()}, shares={"two": 2}
+        ),
+    ]
+    assert len({plan.sha256, *(cf.plan(one, SCHEMA, cf.GDP(1.0)).sha256 for one in others)}) == 4
+    body = plan.to_dict()
+    body["children"][0]["plan"]["target"] = "another"
+    assert Plan.from_dict(body).sha256 != plan.sha256
+    with pytest.raises(PlanError, match="cannot be made again"):
+        registry.remake(Plan.from_dict(body), SCHEMA)
+
+
+def test_the_plan_prints_every_question() -> None:
+    said = cf.plan(PUB, SCHEMA, cf.GDP(1.0), n=3000).summary()
+    for name, child in cf.plan(PUB, SCHEMA, cf.GDP(1.0)).children.items():
+        assert f"{name}: {child.guarantee}" in said and f"{name}/" in said
+
+
+def test_other_requests_are_shared_alike() -> None:
+    for request in (cf.ZCDP(0.5), cf.ApproxDP(1.0, 1e-6)):
+        plan = cf.plan(PUB, SCHEMA, request)
+        assert (
+            sum(Fraction(child.guarantee.mu) ** 2 for child in plan.children.values())
+            <= Fraction(plan.guarantee.mu) ** 2
+        )
+        assert plan.requested == request.resolve("add-remove")
+
+
+def test_a_pure_question_is_paid_as_what_it_implies() -> None:
+    both = cf.Publication({"median": Quantile("x"), "line": LINE})
+    plan = cf.plan(both, SCHEMA, cf.GDP(0.5))
+    median = plan.children["median"].guarantee
+    assert isinstance(median, cf.PureDP) and 0.353 < median.to_gdp().mu <= 0.5 / 2**0.5
+    assert any("pure guarantee" in warning for warning in plan.warnings)
+    assert set(released(both).statuses.values()) == {"released"}
+
+
+def test_all_faulty_questions_are_named_at_once_and_nothing_is_charged(tmp_path: Path) -> None:
+    faulty = cf.Publication(
+        {
+            "a": cf.regression.SSP("y ~ nobody"),
+            "b": LINE,
+            "c": replace(OLD, where="region == 'Q'"),
+            "d": cf.regression.SSP("region ~ x"),
+        }
+    )
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0, relation="add-remove"))
+    with pytest.raises(PlanError) as found:
+        cf.release(faulty, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=book)
+    assert all(f"question {name!r}" in str(found.value) for name in "acd") and "question 'b'" not in str(found.value)
+    assert "3 questions" in str(found.value) and len(book.show().rows) == 1
+    with pytest.raises(SchemaError, match="question 'c'"):
+        cf.plan(cf.Publication({"b": LINE, "c": replace(OLD, where="region == 'Q'")}), SCHEMA, cf.GDP(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: cf.Publication({}), "1 to 1,000"),
+        (lambda: cf.Publication([LINE]), "mapping of names"),
+        (lambda: cf.Publication({"a/b": LINE}), "without '/'"),
+        (lambda: cf.Publication({"a": "y ~ x"}), "must be a method"),
+        (lambda: cf.Publication({"a": PUB}), "other than a publication"),
+        (lambda: cf.Publication({"a": LINE}, shares={"b": 1}), "not asked"),
+        (lambda: cf.Publication({"a": LINE}, shares={"a": 0}), "above 0"),
+        (lambda: cf.plan(cf.Publication({"a": LINE}, where="age > 3"), SCHEMA, cf.GDP(1.0)), "by its questions"),
+    ],
+)
+def test_what_is_no_publication_is_refused(make: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        make()
+
+
+def test_subgroups_that_divide_the_records_are_said_to_be_one_question() -> None:
+    parts = {level: cf.regression.SSP("y ~ x", where=f"region == {level!r}") for level in "NSE"}
+    notes = cf.plan(cf.Publication(parts), SCHEMA, cf.GDP(1.0)).notes
+    assert any("one crossing, not 3 questions" in note and "all records" in note for note in notes)
+    overlapping = {str(age): cf.regression.SSP("y ~ x", where=f"age >= {age}") for age in (20, 40)}
+    assert not cf.plan(cf.Publication(overlapping), SCHEMA, cf.GDP(1.0)).notes
+
+
+# the release --------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_gives_the_integers_that_it_gives_alone() -> None:
+    """Without noise, and each at its own share: several rounds, a subgroup, sums and matrices."""
+    source: Any = cf.read(FRAME, SCHEMA)
+    nothing: Any = ZeroNoise()
+    whole = cf.release(PUB, source, cf.GDP(2.0), ledger=None, noise=nothing)
+    for name, method in QUESTIONS.items():
+        own = cf.release(method, source, whole.plan.children[name].requested, ledger=None, noise=nothing)
+        assert own == whole.child(name)
+
+
+class _Counting:
+    """A source that counts its passes."""
+
+    def __init__(self, source: Any) -> None:
+        self._source, self.passes = source, 0
+
+    def aggregate(self, *statistics: Any) -> Any:
+        self.passes += 1
+        return self._source.aggregate(*statistics)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+def test_one_pass_serves_all_questions_and_as_many_as_the_longest_needs() -> None:
+    alike = {
+        f"q{i}": replace(LINE, formula=formula)
+        for i, formula in enumerate(["y ~ x", "y ~ age", "x ~ y", "y ~ x + age"])
+    }
+    source: Any = _Counting(cf.read(FRAME, SCHEMA))
+    cf.release(cf.Publication({**alike, "classes": CLASSES}), source, cf.GDP(1.0), ledger=None)
+    assert source.passes == 1
+    several = _Counting(cf.read(FRAME, SCHEMA))
+    done = cf.release(PUB, several, cf.GDP(1.0), ledger=None)  # type: ignore[arg-type]
+    assert 1 < several.passes <= done.plan.passes == max(child.passes for child in done.plan.children.values())
+
+
+def test_one_charge_one_receipt_and_the_file_reads_back(tmp_path: Path) -> None:
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(1.5, relation="add-remove"))
+    done = cf.release(PUB, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=book)
+    assert [row.kind for row in book.show().rows].count("charge") == 1
+    again = Release.from_json(done.to_json())
+    assert again == done and cf.verify(again, book).ok
+    assert cf.infer(again).to_json() == cf.infer(done).to_json()
+    with pytest.raises(BudgetExceeded):
+        cf.release(PUB, cf.read(FRAME, SCHEMA), cf.GDP(1.2), ledger=book)
+
+
+def test_the_report_holds_contents_sections_and_one_statement(tmp_path: Path) -> None:
+    report = cf.infer(released())
+    assert list(report) == list(QUESTIONS) and report.status == "ok"  # type: ignore[call-overload]
+    frame = report.to_frame()
+    assert frame.loc["old", "where"] == "age >= 65" and frame["budget_share"].sum() == pytest.approx(1)
+    assert report["line"].target == cf.infer(released().child("line")).target  # type: ignore[index]
+    page = report.report(tmp_path / "index.html").read_text()
+    for place, name in enumerate(QUESTIONS):
+        assert f'href="#q{place}">{name}</a>' in page and f'<section id="q{place}">' in page
+    assert page.count("Guarantee of all questions together") == 1 and "SIMULATED" in page.upper()
+    assert set(json.loads(report.to_json())["questions"]) == set(QUESTIONS)
+    with pytest.raises(ReleaseError, match="no question 'nobody'"):
+        report["nobody"]  # type: ignore[index]
+
+
+# a question that fails ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killed", list(QUESTIONS))
+def test_a_question_that_fails_after_the_charge_leaves_the_bits_of_the_others(
+    killed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = released()
+    kind = type(PUB.methods[killed])
+    right = kind.draw
+
+    def draw(self: Any, source: Any, plan: Any, meter: Any) -> Any:
+        right(self, source, plan, meter)
+        raise ValueError("a record with income 123456")
+
+    monkeypatch.setattr(kind, "draw", draw)
+    done = released()
+    assert done.statuses == {name: "failed" if name == killed else "released" for name in QUESTIONS}
+    assert "123456" not in done.to_json() and not [name for name in done.statistics if name.startswith(f"{killed}/")]
+    for name in QUESTIONS:
+        if name == killed:
+            with pytest.raises(NoResult, match="failed after the charge"):
+                done.child(name)
+        else:
+            assert done.child(name) == whole.child(name)
+    assert Release.from_json(done.to_json()) == done
+    monkeypatch.undo()
+    report = cf.infer(done)
+    assert report.status == "partial" and report.flags == ("failed_questions",)
+    assert "no guarantee" in " ".join(report.summary().split())
+    with pytest.raises(NoResult):
+        report[killed]  # type: ignore[index]
+
+
+def test_a_draw_that_is_no_branch_of_its_plan_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that leaves out a spend, and one that asks for a spend of another question."""
+
+    def short(self: Any, source: Any, plan: Any, meter: Any) -> Any:
+        return {}
+
+    def thief(self: Any, source: Any, plan: Any, meter: Any) -> Any:
+        meter.draw("line/moments", source.aggregate(plan.statistic("sums"))[0])
+        return {}
+
+    for wrong in (short, thief):
+        monkeypatch.setattr(type(CLASSES), "draw", wrong)
+        assert [name for name, status in released().statuses.items() if status == "failed"] == ["classes"]
+
+
+def test_a_pass_that_fails_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = cf.read(FRAME, SCHEMA)
+    monkeypatch.setattr(type(source), "_aggregate", lambda *_: 1 / 0)
+    with pytest.raises(ReleaseError, match="nothing is released"):
+        cf.release(PUB, source, cf.GDP(1.0), ledger=None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body["statuses"].update(line="failed"),
+        lambda body: body["statuses"].pop("line"),
+        lambda body: body.pop("statuses"),
+        lambda body: body["statistics"].pop("line/moments"),
+        lambda body: body["plan"]["children"].pop(),
+        lambda body: body["plan"]["children"].reverse(),
+        lambda body: body["plan"]["event"]["parts"].pop(),
+        lambda body: body["plan"]["children"][0]["plan"]["event"]["parts"].pop(),
+        lambda body: body["plan"].pop("children"),
+    ],
+)
+def test_a_file_that_was_altered_is_refused(change: Any) -> None:
+    body = released().to_dict()
+    change(body)
+    with pytest.raises(ReleaseError):
+        cf.infer(Release.from_dict(body))
+
+
+# attacks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_record_and_replay_find_nothing_beyond_the_statistics(relation: str) -> None:
+    plan = cf.plan(PUB, SCHEMA, cf.GDP(1.0, relation=relation), n=40 if relation == "substitute" else None)
+    base = SCHEMA.sample(40, 3)
+    other = base.iloc[1:] if relation == "add-remove" else base.copy()
+    if relation == "substitute":
+        other.loc[0] = [90, "E", 1.0, 3.0, 6]
+    found = replay(PUB, plan, cf.read(base, SCHEMA), cf.read(other, SCHEMA), seed=2)
+    assert found.ok and {name.split("/")[0] for name in found.moved} == set(QUESTIONS)
+
+
+def test_replay_sees_a_question_that_spends_more_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: one question's sums are counted twice."""
+    from confide.protocol.parts import PartMeter
+
+    right = PartMeter.draw
+    monkeypatch.setattr(PartMeter, "draw", lambda self, name, integers: right(self, name, integers * 2))
+    plan, base = cf.plan(PUB, SCHEMA, cf.GDP(1.0)), SCHEMA.sample(40, 3)
+    base.loc[0] = [90, "E", 1.0, 3.0, 6]
+    found = replay(PUB, plan, cf.read(base, SCHEMA), cf.read(base.iloc[1:], SCHEMA), seed=2)
+    assert not found.ok
+
+
+def test_the_meter_knows_all_questions_and_no_draw_comes_after_the_end() -> None:
+    plan = cf.plan(PUB, SCHEMA, cf.GDP(1.0))
+    meter = Meter(plan, SimulatedNoise(1))
+    with pytest.raises(ReleaseError, match="no branch"):
+        meter.close()
+    assert {leaf.name.split("/")[0] for leaf in leaves(plan.event)} == set(QUESTIONS)
+
+
+@pytest.mark.long
+def test_the_contract_holds() -> None:
+    schema = cf.Schema({name: SCHEMA[name] for name in ("age", "x", "y")})
+    check_method(cf.Publication({"line": LINE, "old": replace(LINE, where="age >= 50")}), schema)
+
+
+# the file -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
+    from confide.publication import Asked
+
+    path = tmp_path / "publication.toml"
+    path.write_text(
+        'schema = "schema.toml"\nprivacy = { epsilon = 1.0, delta = 1e-6 }\nn = 500\n'
+        '[questions.line]\nmethod = "ssp"\nformula = "y ~ x"\ncov = "classical"\nrecenter = false\nshare = 2\n'
+        '[questions.old]\nmethod = "ssp2"\nformula = "y ~ x"\nwhere = "age >= 65"\n'
+    )
+    asked = Asked.from_toml(path)
+    same = cf.Publication({"line": LINE, "old": OLD}, shares={"line": 2})
+    assert asked.schema == tmp_path / "schema.toml" and asked.privacy == cf.ApproxDP(1.0, 1e-6) and asked.n == 500
+    assert cf.plan(asked.publication, SCHEMA, cf.GDP(1.0)) == cf.plan(same, SCHEMA, cf.GDP(1.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = [", "no TOML"),
+        ("budget = 3", "unknown entry 'budget'"),
+        ('schema = "s.toml"', "no tables of questions"),
+        ('[questions.a]\nformula = "y ~ x"', "names no method"),
+        ('[questions.a]\nmethod = "sspp"\nformula = "y ~ x"', "registered method"),
+        ('[questions.a]\nmethod = "ssp"\nformla = "y ~ x"', "no parameter formla"),
+        (
+            'privacy = { mu = 1, rho = 1 }\n[questions.a]\nmethod = "ssp"\nformula = "y ~ x"',
+            "one of mu, rho and epsilon",
+        ),
+    ],
+)
+def test_a_file_with_faults_says_which(text: str, words: str, tmp_path: Path) -> None:
+    from confide.publication import Asked
+
+    path = tmp_path / "publication.toml"
+    path.write_text(text)
+    with pytest.raises(PlanError, match=words):
+        Asked.from_toml(path)
