@@ -132,7 +132,7 @@ def test_methods_lists_ours_and_a_strangers():
         assert text in out
     listed = {method["name"]: method for method in good("methods", "--json").json["methods"]}
     assert listed["ssp"]["family"] == "regression"
-    assert listed["stranger_mean"]["parameters"] == ["column", "widen", "where"]
+    assert listed["stranger_mean"]["parameters"] == ["column", "widen"]
 
 
 def test_a_strangers_method_gets_everything_for_nothing(book):
