@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from json import loads as parse
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,10 +71,11 @@ from confide.cli.publish import KeepOthers, asked_in, check_failed, is_publicati
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
+    from confide.guarantees import Guarantee
     from confide.ledger import Ledger
     from confide.protocol import Plan, Release
 
-__all__ = ["after", "infer", "plan", "regress", "release", "remember", "show_once"]
+__all__ = ["Once", "after", "at_once", "infer", "plan", "regress", "release", "remember", "show_once"]
 
 
 def plan(
@@ -322,54 +325,112 @@ def regress(
       --ledger book.db --method poisson
     """
     session: Session = ctx.obj
-    session.charging, session.book = True, ledger
-    requested = privacy(mu, rho, epsilon, delta, relation)
     settings = options.settings(setting, where) | ({"clipping_check": False} if no_clipping_check else {})
-    check_ledger(ledger, no_ledger, dataset, simulate)
-    drawings = Drawings(report, plot, csv)
-    inputs = {"the schema": schema, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}}
-    check_places({"-o": output, **drawings.places}, inputs)
-    drawings.check(force=force)
-    with reserve(output, force=force) as place:
+    once = Once(
+        data=data,
+        schema=schema,
+        requested=privacy(mu, rho, epsilon, delta, relation),
+        ledger=ledger,
+        no_ledger=no_ledger,
+        charge_delta=charge_delta,
+        convert=convert,
+        dataset=dataset,
+        n=n,
+        output=output,
+        drawings=Drawings(report, plot, csv),
+        delimiter=delimiter,
+        simulate=simulate,
+        force=force,
+        alpha=alpha,
+    )
+    at_once(session, once, method, formula, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Once:
+    """What the commands that plan, release and infer in one go are told, beside method and formula."""
+
+    data: Sequence[Path]
+    schema: Path
+    requested: Guarantee
+    ledger: str | None
+    no_ledger: bool
+    charge_delta: float | None
+    convert: bool
+    dataset: str | None
+    n: int | None
+    output: Path | None
+    drawings: Drawings
+    delimiter: str
+    simulate: int | None
+    force: bool
+    alpha: float | None
+
+
+def at_once(
+    session: Session,
+    once: Once,
+    method: str,
+    formula: str,
+    settings: dict[str, Any],
+    read: Callable[[Release], Any] | None = None,
+) -> None:
+    """Plan, release and infer, charged once. read: what is shown of the release, the method's table when left out."""
+    session.charging, session.book = True, once.ledger
+    check_ledger(once.ledger, once.no_ledger, once.dataset, once.simulate)
+    inputs = {"the schema": once.schema, "the ledger": book_file(once.ledger)}
+    check_places(
+        {"-o": once.output, **once.drawings.places}, {**inputs, **{f"the data {path}": path for path in once.data}}
+    )
+    once.drawings.check(force=once.force)
+    with reserve(once.output, force=once.force) as place:
         from confide import gate
 
+        reading = gate.infer if read is None else read
         with session.doing("plan"):
-            found = load_schema(schema)
-            book = open_book(ledger, dataset, found.dataset)
+            found = load_schema(once.schema)
+            book = open_book(once.ledger, once.dataset, found.dataset)
             chosen = make(method, formula, settings)
             check_relation(chosen, book)
-            planned = gate.plan(chosen, found, requested, n=n, ledger=book)
+            planned = gate.plan(chosen, found, once.requested, n=once.n, ledger=book)
         with session.doing("opening the data", private=True):
-            source = source_of(data, found, delimiter_of(delimiter))
-        remember(session, planned, schema, ledger, dataset)
-        earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
+            source = source_of(once.data, found, delimiter_of(once.delimiter))
+        remember(session, planned, once.schema, once.ledger, once.dataset)
+        earlier = say_cost(session, planned, book, charge_delta=once.charge_delta, convert=once.convert)
         if place is None and book is not None and not session.json:
             session.note("note: without -o the table is shown and the release itself is not kept")
-        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
-        show_once(session, place, done, alpha, drawings)
-    after(session, done, book, output)
+        done = draw(session, planned, source, book, once.simulate, charge_delta=once.charge_delta, convert=once.convert)
+        show_once(session, place, done, once.alpha, once.drawings, reading)
+    after(session, done, book, once.output)
     if session.json:
         session.answer(
             {
-                "result": result_facts(gate.infer(done), alpha),
+                "result": result_facts(reading(done), once.alpha),
                 **release_facts(done),
-                "wrote": output,
-                "release": parse(done.to_json()) if output is None else None,
+                "wrote": once.output,
+                "release": parse(done.to_json()) if once.output is None else None,
                 "released_before": earlier,
-                **vars(drawings),
+                **vars(once.drawings),
                 "ledger": book_facts(book),
             }
         )
 
 
-def show_once(session: Session, place: Output | None, done: Release, alpha: float | None, drawings: Drawings) -> None:
+def show_once(
+    session: Session,
+    place: Output | None,
+    done: Release,
+    alpha: float | None,
+    drawings: Drawings,
+    read: Callable[[Release], Any] | None = None,
+) -> None:
     """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
     from confide import gate
 
     keep(session, place, done)
     try:
         with session.doing("infer"):
-            result = gate.infer(done)
+            result = gate.infer(done) if read is None else read(done)
         show_result(session, result, alpha, drawings)
     except BaseException:
         if place is None and session.charge == "made":

@@ -7,7 +7,8 @@ sample of; their p-values account for sampling and privacy noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from confide.errors import PlanError
@@ -16,13 +17,13 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
-from confide.methods.tables.layout import Layout
 from confide.methods.tables.means import Means
 from confide.protocol import Noise, Source
 from confide.results.hypothesis import HypothesisTests
 
 __all__ = [
     "Correlation",
+    "asked_of",
     "binomtest",
     "chi2_contingency",
     "chisquare",
@@ -36,13 +37,71 @@ __all__ = [
 _POPULATION = "population"
 
 
-def _asked(verb: str, method: type[Any], formula: str, data: Source, call: dict[str, Any], **settings: Any) -> Any:
+def _asked(
+    verb: str,
+    method: type[Any],
+    formula: str,
+    data: Source,
+    call: dict[str, Any],
+    given: dict[str, Any] | None = None,
+    **settings: Any,
+) -> HypothesisTests:
+    """The answer to a test from one release."""
     example = {"means": '"income ~ sex"', "counts": '"smoker * region"'}.get(method.name, '"x + y"')
     privacy, ledger = call["privacy"], call["ledger"]
     checked_call(
         f"cf.tests.{verb}", method, privacy, ledger, {}, example=f"{example}, data, privacy=cf.GDP(1.0), ledger=None"
     )
-    return answered(method(formula, **settings), data, privacy, ledger, call["noise"], call["n"])
+    wanted, ask = asked_of(verb, formula, **(given or {}))
+    return ask(answered(method(wanted, **settings), data, privacy, ledger, call["noise"], call["n"]))
+
+
+def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:
+    """(the formula of the release, the question to its table) of a test by name; `PlanError` before anything is spent.
+
+    given: p, level, alternative (binomtest), f_exp (chisquare), scores, level (trend), given (chi2_contingency).
+    """
+    if name in ("ttest_ind", "f_oneway"):
+        _sides(name, formula)
+        return formula, lambda table: table.test("t" if name == "ttest_ind" else "f")
+    if name == "ttest_rel":
+        if "~" in formula:
+            raise PlanError(
+                f'ttest_rel takes a difference of columns, got {formula!r}; write ttest_rel("after - before", data, ...)'
+            )
+        return f"{formula} ~ 1", lambda table: table.test("mean")
+    if name == "chi2_contingency":
+        return _contingency(formula, given.pop("given", None))
+    if name == "chisquare":
+        return formula, lambda table: table.test("fit", _only(table), expected=given.get("f_exp"))
+    if name == "binomtest":
+        asked = {"p": 0.5, "level": None, "alternative": "two-sided", **given}
+        return formula, lambda table: table.test("proportion", _only(table), **asked)
+    if name == "trend":
+        outcome, dose = _sides(name, formula)
+        return f"{outcome}:{dose}", lambda table: table.test("trend", *_attributes(table), **given)
+    return formula, lambda table: table
+
+
+def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, Callable[[Any], HypothesisTests]]:
+    others = [given] if isinstance(given, str) else list(given or ())
+    parts = [part.strip() for part in re.split("[*:]", formula)]
+    if len(parts) != 2 or "~" in formula or "+" in formula:
+        raise PlanError(
+            f'independence is of two attributes, got {formula!r}; write "smoker * region", given="sex" for strata'
+        )
+
+    def ask(table: Any) -> HypothesisTests:
+        names = [name for name in _attributes(table) if name not in others]
+        found: HypothesisTests = table.test("independence", *names, given=others or None)
+        return found
+
+    # the crossing alone: its margins follow, and noise on them would buy the test nothing
+    return ":".join([*parts, *others]), ask
+
+
+def _attributes(table: Any) -> list[str]:
+    return [own.name for own in table.layout.crossing.attributes]
 
 
 def _sides(verb: str, formula: str) -> tuple[str, str]:
@@ -71,10 +130,8 @@ def ttest_ind(
     >>> cf.tests.ttest_ind("income ~ sex", data, privacy=cf.GDP(1.0), ledger=None).names
     ('income by sex: f - m',)
     """
-    _sides("ttest_ind", formula)
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    found: HypothesisTests = _asked("ttest_ind", Means, formula, data, call, covers=_POPULATION).test("t")
-    return found
+    return _asked("ttest_ind", Means, formula, data, call, covers=_POPULATION)
 
 
 def ttest_rel(
@@ -120,10 +177,8 @@ def f_oneway(
     >>> cf.tests.f_oneway("income ~ region", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
     [2.0]
     """
-    _sides("f_oneway", formula)
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    found: HypothesisTests = _asked("f_oneway", Means, formula, data, call, covers=_POPULATION).test("f")
-    return found
+    return _asked("f_oneway", Means, formula, data, call, covers=_POPULATION)
 
 
 def chi2_contingency(
@@ -144,18 +199,8 @@ def chi2_contingency(
     >>> cf.tests.chi2_contingency("a * b", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
     [2.0]
     """
-    others = [given] if isinstance(given, str) else list(given or ())
-    names = [own.name for own in Layout.of(formula, data.schema).crossing.attributes]
-    if len(names) != 2:
-        raise PlanError(
-            f'independence is of two attributes, got {formula!r}; write "smoker * region", given="sex" for strata'
-        )
-    # the crossing alone: its margins follow, and noise on them would buy the test nothing
-    crossing = ":".join([*(part.strip() for part in formula.replace("*", ":").split(":")), *others])
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    table = _asked("chi2_contingency", Counts, crossing, data, call, covers=_POPULATION)
-    found: HypothesisTests = table.test("independence", *names, given=others or None)
-    return found
+    return _asked("chi2_contingency", Counts, formula, data, call, {"given": given}, covers=_POPULATION)
 
 
 def chisquare(
@@ -177,9 +222,7 @@ def chisquare(
     [2.0]
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    table = _asked("chisquare", Counts, attribute, data, call, covers=_POPULATION)
-    found: HypothesisTests = table.test("fit", _only(table), expected=f_exp)
-    return found
+    return _asked("chisquare", Counts, attribute, data, call, {"f_exp": f_exp}, covers=_POPULATION)
 
 
 def binomtest(
@@ -204,9 +247,8 @@ def binomtest(
     'exact: binomial and noise'
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    table = _asked("binomtest", Counts, attribute, data, call, covers=_POPULATION)
-    found: HypothesisTests = table.test("proportion", _only(table), p=p, level=level, alternative=alternative)
-    return found
+    asked = {"p": p, "level": level, "alternative": alternative}
+    return _asked("binomtest", Counts, attribute, data, call, asked, covers=_POPULATION)
 
 
 def trend(
@@ -228,12 +270,9 @@ def trend(
     >>> cf.tests.trend("case ~ dose", data, privacy=cf.GDP(1.0), ledger=None).statistic
     'z'
     """
-    outcome, dose = _sides("trend", formula)
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    table = _asked("trend", Counts, f"{outcome}:{dose}", data, call, covers=_POPULATION)
-    names = [own.name for own in table.layout.crossing.attributes]
-    found: HypothesisTests = table.test("trend", *names, scores=scores, level=level)
-    return found
+    asked = {"scores": scores, "level": level}
+    return _asked("trend", Counts, formula, data, call, asked, covers=_POPULATION)
 
 
 def pearsonr(
@@ -255,13 +294,12 @@ def pearsonr(
     ('r(x, y)',)
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    found: HypothesisTests = _asked("pearsonr", Correlation, formula, data, call, term_bounds=term_bounds)
-    return found
+    return _asked("pearsonr", Correlation, formula, data, call, term_bounds=term_bounds)
 
 
 def _only(table: Any) -> str:
     """The one attribute of a table."""
-    names = [own.name for own in table.layout.crossing.attributes]
+    names = _attributes(table)
     if len(names) != 1:
         raise PlanError(f"this test is of one attribute, got {', '.join(names) or 'none'}")
     return str(names[0])

@@ -60,9 +60,10 @@ class PairSums:
     @property
     def clear(self) -> bool:
         """Whether records and spreads stand above their noise."""
-        _, _, vu, vv, _ = self.moments()
-        floor = _LOST * float(np.sqrt(self.noise[2, 0] + 4 * self.noise[1, 0])) / self.size
-        return bool(self.sums[0, 0] > _LOST * sqrt(self.noise[0, 0]) and min(vu, vv) > floor)
+        mu, mv, vu, vv, _ = self.moments()
+        of_u = _LOST * sqrt(self.noise[2, 0] + 4 * mu * mu * self.noise[1, 0]) / self.size
+        of_v = _LOST * sqrt(self.noise[0, 2] + 4 * mv * mv * self.noise[0, 1]) / self.size
+        return bool(self.sums[0, 0] > _LOST * sqrt(self.noise[0, 0]) and vu > of_u and vv > of_v)
 
     def correlation(self) -> tuple[float, float, float]:
         """(r, its sampling variance, its noise variance)."""
