@@ -105,14 +105,15 @@ def table(
     """Plan, release and infer a table in one go: counts, shares, means or totals by cell, with intervals.
 
     "a * b" is a crossing with all its margins, "a:b" the crossing alone, "a + b"
-    one-way margins; cut(age, 18, 65) makes levels of a numeric column.
+    one-way margins; cut(age, 18, 65) makes levels of a numeric column. The table may
+    be published; without -o the release is not kept, and another table costs again.
 
     Examples:
 
-    confide table "region * smoker" survey.csv --schema schema.toml --mu .5 \\
-      --covers population --ledger book.db -o table.json
+    confide table "region * cut(age, 40)" survey.csv --schema schema.toml --mu .3 \\
+      --covers population --ledger book.db
 
-    confide table "income ~ region" survey.csv --schema schema.toml --mu .5 \\
+    confide table "happy ~ region" survey.csv --schema schema.toml --mu .3 \\
       --covers dataset --no-ledger
     """
     name = kind or ("means" if "~" in formula else "counts")
@@ -205,10 +206,12 @@ def test(
 ) -> None:
     """Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.
 
+    What is printed may be published.
+
     Example:
 
-    confide test ttest_ind "income ~ sex" survey.csv --schema schema.toml \\
-      --mu .5 --ledger book.db
+    confide test f_oneway "happy ~ region" survey.csv --schema schema.toml \\
+      --mu .3 --ledger book.db
     """
     session: Session = ctx.obj
     if name not in _TESTS:

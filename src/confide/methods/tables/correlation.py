@@ -93,7 +93,7 @@ class PairSums:
             return float(total) / (vu ** (i / 2) * vv ** (j / 2))
 
         m22, m31, m13, m40, m04 = (central(*at) for at in ((2, 2), (3, 1), (1, 3), (4, 0), (0, 4)))
-        return m22 + r * r / 4 * (m40 + 2 * m22 + m04) - r * (m31 + m13)
+        return float(m22 + r * r / 4 * (m40 + 2 * m22 + m04) - r * (m31 + m13))
 
     def _raw(self) -> Array:
         """E u^i v^j from the released moments."""

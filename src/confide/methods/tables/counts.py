@@ -89,7 +89,8 @@ class CountTable(_Counted):
         from confide.methods.tables import independence as own
 
         if kind == "independence" and len(attributes) in (0, 2):
-            return own.independence(self, *(attributes or (None, None)), given, **settings)
+            first, second = attributes or (None, None)
+            return own.independence(self, first, second, given, **settings)
         if kind == "fit" and len(attributes) == 1:
             return own.fit(self, attributes[0], settings.pop("expected", None), **settings)
         if kind == "trend" and len(attributes) == 2:

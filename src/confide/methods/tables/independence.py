@@ -42,13 +42,13 @@ _TOO_FEW = "the records do not stand above three standard deviations of their no
 def noise_matrix(margins: Margins, axes: Axes, fixed: Axes = ()) -> Array:
     """The noise covariance of the cells of a marginal, (cells, cells); fixed: attributes at one and the same level, not in the cells."""
     free = tuple(axis for axis in axes if axis not in fixed)
-    total = np.zeros((margins.cells(free),) * 2)
+    total: Array = np.zeros((margins.cells(free),) * 2)
     for part in subsets(axes):
-        block = np.ones((1, 1))
+        block: Array = np.ones((1, 1))
         for axis in free:
             size = margins.sizes[axis]
             own = size * np.eye(size) - 1.0 if axis in part else np.ones((size, size))
-            block = np.kron(block, own)
+            block = np.asarray(np.kron(block, own), dtype=np.float64)
         weight = margins._spread(part, True)
         for axis in fixed:
             weight *= margins.sizes[axis] - 1 if axis in part else 1
@@ -80,7 +80,7 @@ def _statistics(tables: Array, noise: Array) -> Array:
 
 def _multinomial(p: Array) -> Array:
     """diag p - p p' for each run."""
-    return np.einsum("ri,ij->rij", p, np.eye(p.shape[1])) - p[:, :, None] * p[:, None, :]
+    return np.asarray(np.einsum("ri,ij->rij", p, np.eye(p.shape[1])) - p[:, :, None] * p[:, None, :])
 
 
 def independence(table: CountTable, first: str | None, second: str | None, given: Any) -> HypothesisTests:

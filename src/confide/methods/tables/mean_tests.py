@@ -132,12 +132,14 @@ def _noises(table: MeanTable, axes: Axes, column: int) -> tuple[Array, Array]:
 
 def _stacked(sums: MeanSums) -> MeanSums:
     """One run: (1, groups)."""
-    return MeanSums(*(np.asarray(part)[None] for part in (sums.n, sums.s, sums.q, sums.c, sums.d)), sums.v0, sums.v1)
+    n, s, q, c, d = (np.asarray(part)[None] for part in (sums.n, sums.s, sums.q, sums.c, sums.d))
+    return MeanSums(n, s, q, c, d, sums.v0, sums.v1)
 
 
 def _flat(sums: MeanSums) -> MeanSums:
     """Of one group, (runs, 1), as (runs,)."""
-    return MeanSums(*(part[:, 0] for part in (sums.n, sums.s, sums.q, sums.c, sums.d)), sums.v0[0], sums.v1[0])
+    n, s, q, c, d = (part[:, 0] for part in (sums.n, sums.s, sums.q, sums.c, sums.d))
+    return MeanSums(n, s, q, c, d, sums.v0[0], sums.v1[0])
 
 
 def _drawn(table: MeanTable, sums: MeanSums, axes: Axes, mean: float, generator: np.random.Generator) -> MeanSums:
