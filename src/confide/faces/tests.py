@@ -151,13 +151,8 @@ def ttest_rel(
     >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0), ledger=None).status
     'ok'
     """
-    if "~" in formula:
-        raise PlanError(
-            f'ttest_rel takes a difference of columns, got {formula!r}; write ttest_rel("after - before", data, ...)'
-        )
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    found: HypothesisTests = _asked("ttest_rel", Means, f"{formula} ~ 1", data, call, covers=_POPULATION).test("mean")
-    return found
+    return _asked("ttest_rel", Means, formula, data, call, covers=_POPULATION)
 
 
 def f_oneway(

@@ -31,6 +31,9 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "ssp2.cells": "confide_lab.experiments.ssp2_simulated:CELLS",
     "ssp2.fresh": "confide_lab.experiments.ssp2_simulated:FRESH_CELLS",
     "ssp2.tables": "confide_lab.experiments.ssp2_tables:TABLES",
+    "tables.coverage": "confide_lab.experiments.tables:COVERAGE",
+    "tables.marginals": "confide_lab.experiments.tables:MARGINALS",
+    "tables.tests": "confide_lab.experiments.tables:TESTS",
 }
 
 

@@ -90,7 +90,7 @@ class PairSums:
                 for p in range(i + 1)
                 for q in range(j + 1)
             )
-            return float(total) / (vu ** (i / 2) * vv ** (j / 2))
+            return float(total) / float(vu ** (i / 2) * vv ** (j / 2))
 
         m22, m31, m13, m40, m04 = (central(*at) for at in ((2, 2), (3, 1), (1, 3), (4, 0), (0, 4)))
         return float(m22 + r * r / 4 * (m40 + 2 * m22 + m04) - r * (m31 + m13))

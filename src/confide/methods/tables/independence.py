@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from confide.results.hypothesis import HypothesisTests
 if TYPE_CHECKING:
     from confide.methods.tables.counts import CountTable
 
-__all__ = ["fit", "independence", "noise_matrix", "proportion", "trend"]
+__all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
 
 Array = NDArray[np.float64]
 
@@ -99,24 +99,38 @@ def independence(table: CountTable, first: str | None, second: str | None, given
     if pair[0] > pair[1]:
         rows, columns = (table.margins.sizes[axis] for axis in pair)
         noise = noise.reshape(columns, rows, columns, rows).transpose(1, 0, 3, 2).reshape(rows * columns, -1)
-    total, df = float(_statistics(ordered, noise).sum()), (ordered.shape[1] - 1) * (ordered.shape[2] - 1) * len(ordered)
-    size_sd = sqrt(float(noise.sum()))
-    if min(own.sum() for own in ordered) < _LOST * size_sd:
-        return _result(table, "independence", nan, df, nan, "none", weak=True)
-    margin_sd = sqrt(max(float(_row_noise(noise, ordered.shape[1:], axis).max()) for axis in (0, 1)))
-    expected, margins = _expected(ordered)
-    if expected.min() >= _FEW and margins >= _CLEAR * margin_sd:
-        return _result(table, "independence", total, df, float(stats.chi2.sf(total, df)), "chi-square")
+    if min(own.sum() for own in ordered) < _LOST * sqrt(float(noise.sum())):
+        return _result(table, "independence", nan, nan, nan, "none", weak=True)
     generator = keyed_generator(table.release_sha256, f"independence {pair} {strata}")
-    root = _root(noise)
-    simulated = np.zeros(_RUNS)
+    found = table_test(ordered, noise, generator)
+    null = f"simulated, {_RUNS:,} tables at the released margins" if found.simulated else "chi-square"
+    return _result(table, "independence", found.statistic, found.df, found.pvalue, null)
+
+
+class TableTest(NamedTuple):
+    """A chi-square statistic, its degrees of freedom, its p-value, and whether that is from simulated tables."""
+
+    statistic: float
+    df: float
+    pvalue: float
+    simulated: bool
+
+
+def table_test(tables: Array, noise: Array, generator: np.random.Generator) -> TableTest:
+    """Independence in noisy tables, one for each stratum, (strata, rows, columns); noise: the covariance of the cells of one."""
+    total = float(_statistics(tables, noise).sum())
+    df = float((tables.shape[1] - 1) * (tables.shape[2] - 1) * len(tables))
+    margin_sd = sqrt(max(float(_row_noise(noise, tables.shape[1:], axis).max()) for axis in (0, 1)))
+    expected, least = _expected(tables)
+    if expected.min() >= _FEW and least >= _CLEAR * margin_sd:
+        return TableTest(total, df, float(stats.chi2.sf(total, df)), False)
+    root, simulated = _root(noise), np.zeros(_RUNS)
     for own in expected:
         size = max(round(float(own.sum())), 1)
         drawn = generator.multinomial(size, (own / own.sum()).ravel(), size=_RUNS)
         noisy = drawn + generator.standard_normal((_RUNS, len(root))) @ root.T
-        simulated += _statistics(noisy.reshape(_RUNS, *ordered.shape[1:]), noise)
-    pvalue = (1 + float((simulated >= total).sum())) / (_RUNS + 1)
-    return _result(table, "independence", total, df, pvalue, f"simulated, {_RUNS:,} tables at the released margins")
+        simulated += _statistics(noisy.reshape(_RUNS, *tables.shape[1:]), noise)
+    return TableTest(total, df, (1 + float((simulated >= total).sum())) / (_RUNS + 1), True)
 
 
 def _attributes(table: CountTable, first: str | None, second: str | None, given: Any) -> tuple[Axes, Axes]:
