@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
+from confide.methods.tables.comparisons import compared, standardised
 from confide.methods.tables.intervals import count_interval, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
@@ -28,7 +30,13 @@ from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
 from confide.protocol import Release, Statistic
+from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["CountTable", "Counts", "ShareTable", "Shares"]
 
@@ -70,6 +78,30 @@ class CountTable(_Counted):
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         low, high = count_interval(self.counts(axes), self.count_variance(axes), z, self.part)
         return (low, high) if self.population is None else (low, np.minimum(high, self.population))
+
+    def test(self, kind: str, *attributes: str, given: Any = None, **settings: Any) -> HypothesisTests:
+        """A test that counts answer, of the population.
+
+        test("independence", "smoker", "region", given="sex"): chi-square, noise-aware; test("fit", "region", expected=[.5, .3, .2]):
+        public shares, equal ones when left out; test("trend", "case", "dose", scores=[0, 1, 5], level="yes"): whether a share changes with
+        the dose; test("proportion", "smoker", p=.2, level="yes", alternative="less"): one share. `PlanError` for any other.
+        """
+        from confide.methods.tables import independence as own
+
+        if kind == "independence" and len(attributes) in (0, 2):
+            return own.independence(self, *(attributes or (None, None)), given, **settings)
+        if kind == "fit" and len(attributes) == 1:
+            return own.fit(self, attributes[0], settings.pop("expected", None), **settings)
+        if kind == "trend" and len(attributes) == 2:
+            return own.trend(self, *attributes, settings.pop("scores", None), settings.pop("level", None), **settings)
+        if kind == "proportion" and len(attributes) == 1 and "p" in settings:
+            rest = (settings.pop("level", None), settings.pop("p"), settings.pop("alternative", "two-sided"))
+            return own.proportion(self, attributes[0], *rest, **settings)
+        raise PlanError(
+            f"counts do not answer test({kind!r}, {', '.join(map(repr, attributes))}); they answer test('independence', 'a', 'b'), "
+            "test('fit', 'a', expected=[...]), test('trend', 'case', 'dose') and test('proportion', 'a', p=.5); for means plan "
+            "cf.tables.Means, for ranks cf.tests.mannwhitneyu"
+        )
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two cells of a marginal: noise alone, as Poisson counts are independent."""
@@ -143,6 +175,24 @@ class ShareTable(_Counted):
         )
         sampling = -self.part * p[0] * p[1] / size[0] if bases[0] == bases[1] else 0.0
         return float(noise / (size[0] * size[1]) + sampling)
+
+    def odds_ratio(self, first: Any, second: Any = None, *, alpha: float = 0.05) -> pd.DataFrame:
+        """Ratios of odds with MOVER intervals on logits, called as `diff`. An end at 0 or 1 opens the interval."""
+        return compared(self, "odds", first, second, 0, alpha)
+
+    def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
+        """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
+        estimate, error, _ = self.points(axes, column)
+        _, n, _, v_base, _ = self.parts(axes)
+        return estimate, error, n, float(np.sqrt(v_base)), 0.25
+
+    def standardise(self, weights: Mapping[str, float], over: str, *, alpha: float = 0.05) -> pd.DataFrame:
+        """Rates standardised to public weights of the levels of an attribute, which the shares must be within."""
+        if self.layout.axes(over)[0] not in self.within:
+            raise PlanError(
+                f"shares are standardised over an attribute that they are within; plan Shares(..., within={over!r})"
+            )
+        return standardised(self, weights, over, 0, alpha)
 
     def _base_cell(self, axes: Axes, cell: int) -> tuple[Axes, int]:
         """The cell that a share is of."""

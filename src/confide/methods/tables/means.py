@@ -35,6 +35,7 @@ from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
 from confide.protocol import Release, Statistic
 from confide.results.base import check_alpha
+from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
 
 if TYPE_CHECKING:
@@ -181,6 +182,23 @@ class MeanTable(_Measured):
         of_n = self.margins.covariance(*places, counts=True) / self.rows.count**2
         product = sums.mean[one] * sums.mean[other]
         return float(half * half * (of_s + product * of_n) / (sums.size[one] * sums.size[other]))
+
+    def test(
+        self, kind: str, attribute: str | None = None, *, of: str | None = None, value: float = 0.0
+    ) -> HypothesisTests:
+        """A test that means answer, of the population: test("t", "sex"), two groups; test("f", "region"), several; test("mean", value=0),
+        all records, which for the difference of two columns is the paired t test. of: which variable. `PlanError` for any other.
+        """
+        from confide.methods.tables import mean_tests as own
+
+        if kind in ("t", "f"):
+            return own.groups(self, attribute, self.column(of), names=kind)
+        if kind == "mean" and attribute is None:
+            return own.one_mean(self, value, self.column(of))
+        raise PlanError(
+            f"means do not answer test({kind!r}); they answer test('t', 'sex'), test('f', 'region') and test('mean', value=0); for counts "
+            "plan cf.tables.Counts, for ranks cf.tests.mannwhitneyu"
+        )
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""

@@ -136,11 +136,12 @@ class TableMethod(Method):
 
     def released(self, release: Release, layout: Layout) -> Margins:
         """The released marginals put together, as sums in the statistics' own integers."""
-        drawn = {marginal_name(layout, axes): axes for axes in layout.closure}
         found: dict[Axes, tuple[Array, float]] = {}
-        for name, noisy in release.statistics.items():
-            axes = drawn[name]
-            found[axes] = noisy.decode().reshape(-1, *layout.crossing.shape(axes)), noisy.variance
+        # in the layout's own order: a file may hold them in another one, and sums of doubles would differ in their last bits
+        for axes in layout.closure:
+            noisy = release.statistics.get(marginal_name(layout, axes))
+            if noisy is not None:
+                found[axes] = noisy.decode().reshape(-1, *layout.crossing.shape(axes)), noisy.variance
         return Margins.of(layout.crossing.sizes, found, total=self._known(release))
 
     def _known(self, release: Release) -> float | None:
