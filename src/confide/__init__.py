@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals, tables
+    from confide.faces import intervals, tables, tests
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
@@ -101,6 +101,7 @@ __all__ = [
     "synthesize",
     "tables",
     "testing",
+    "tests",
     "verify",
 ]
 
@@ -150,6 +151,7 @@ _HOMES = {
     "select": "confide.faces.selection",
     "synthesize": "confide.faces.synthesis",
     "tables": "confide.faces.tables",
+    "tests": "confide.faces.tests",
     "verify": "confide.gate",
 }
 

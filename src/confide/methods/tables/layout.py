@@ -17,7 +17,7 @@ from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
 from confide.schema.schema import near_match
 
-__all__ = ["Layout"]
+__all__ = ["Layout", "summands"]
 
 _MOST_MARGINALS = 4096
 _MOST_CELLS = 1 << 22
@@ -67,7 +67,7 @@ class Layout:
         shown = {tuple(sorted(order[name] for name in names)) for names in sets} | {()}
         crossing = Crossing(tuple(reader.attributes.values()), whole)
         measures = tuple(
-            Measure.of(text, whole, formula=cut(formula), term_bounds=term_bounds) for text in _summands(left)
+            Measure.of(text, whole, formula=cut(formula), term_bounds=term_bounds) for text in summands(left)
         )
         layout = cls(formula, crossing, tuple(sorted(shown, key=lambda axes: (len(axes), axes))), measures)
         layout._check(most)
@@ -140,7 +140,7 @@ def _sides(formula: str) -> tuple[str, str]:
     return left, right
 
 
-def _summands(left: str) -> list[str]:
+def summands(left: str) -> list[str]:
     """The parts of a left side that + joins, outside of parentheses and backticks."""
     parts, depth, inside, start = [], 0, False, 0
     for place, letter in enumerate(left):

@@ -1,0 +1,267 @@
+"""`cf.tests`: tests of hypotheses on private records, in one call each, under the names of scipy.stats.
+
+Each is a question to a release: a t test to means, a chi-square test to counts. Whoever has such a release already asks it directly,
+`table.test("independence", "smoker", "region")`, and pays nothing more. All of them are about the population that the records are a
+sample of; their p-values account for sampling and privacy noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confide.errors import PlanError
+from confide.faces.one_call import LEFT_OUT, answered, checked_call
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.methods.tables.correlation import Correlation
+from confide.methods.tables.counts import Counts
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.means import Means
+from confide.protocol import Noise, Source
+from confide.results.hypothesis import HypothesisTests
+
+__all__ = [
+    "Correlation",
+    "binomtest",
+    "chi2_contingency",
+    "chisquare",
+    "f_oneway",
+    "pearsonr",
+    "trend",
+    "ttest_ind",
+    "ttest_rel",
+]
+
+_POPULATION = "population"
+
+
+def _asked(verb: str, method: type[Any], formula: str, data: Source, call: dict[str, Any], **settings: Any) -> Any:
+    example = {"means": '"income ~ sex"', "counts": '"smoker * region"'}.get(method.name, '"x + y"')
+    privacy, ledger = call["privacy"], call["ledger"]
+    checked_call(
+        f"cf.tests.{verb}", method, privacy, ledger, {}, example=f"{example}, data, privacy=cf.GDP(1.0), ledger=None"
+    )
+    return answered(method(formula, **settings), data, privacy, ledger, call["noise"], call["n"])
+
+
+def _sides(verb: str, formula: str) -> tuple[str, str]:
+    left, mark, right = formula.partition("~")
+    if not mark or not left.strip() or not right.strip():
+        raise PlanError(
+            f'{verb} takes a formula with two sides, got {formula!r}; write {verb}("income ~ sex", data, ...)'
+        )
+    return left.strip(), right.strip()
+
+
+def ttest_ind(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether two groups have equal means, of unequal variances (Welch's): "income ~ sex". For skewed columns `mannwhitneyu` sees more.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.ttest_ind("income ~ sex", data, privacy=cf.GDP(1.0), ledger=None).names
+    ('income by sex: f - m',)
+    """
+    _sides("ttest_ind", formula)
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    found: HypothesisTests = _asked("ttest_ind", Means, formula, data, call, covers=_POPULATION).test("t")
+    return found
+
+
+def ttest_rel(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether the mean difference of two columns is zero: "after - before", with public bounds by interval arithmetic.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"before": cf.Numeric(0, 10), "after": cf.Numeric(0, 10)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0), ledger=None).status
+    'ok'
+    """
+    if "~" in formula:
+        raise PlanError(
+            f'ttest_rel takes a difference of columns, got {formula!r}; write ttest_rel("after - before", data, ...)'
+        )
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    found: HypothesisTests = _asked("ttest_rel", Means, f"{formula} ~ 1", data, call, covers=_POPULATION).test("mean")
+    return found
+
+
+def f_oneway(
+    formula: str,
+    data: Source,
+    *,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether several groups have equal means, of unequal variances: "income ~ region". For skewed columns `kruskal` sees more.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S", "W"]), "income": cf.Numeric(0, 100)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.f_oneway("income ~ region", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    [2.0]
+    """
+    _sides("f_oneway", formula)
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    found: HypothesisTests = _asked("f_oneway", Means, formula, data, call, covers=_POPULATION).test("f")
+    return found
+
+
+def chi2_contingency(
+    formula: str,
+    data: Source,
+    *,
+    given: str | Sequence[str] | None = None,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether two attributes are independent: "smoker * region"; given: within each level of others, whose statistics add up.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["u", "v", "w"])})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.chi2_contingency("a * b", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    [2.0]
+    """
+    others = [given] if isinstance(given, str) else list(given or ())
+    names = [own.name for own in Layout.of(formula, data.schema).crossing.attributes]
+    if len(names) != 2:
+        raise PlanError(
+            f'independence is of two attributes, got {formula!r}; write "smoker * region", given="sex" for strata'
+        )
+    # the crossing alone: its margins follow, and noise on them would buy the test nothing
+    crossing = ":".join([*(part.strip() for part in formula.replace("*", ":").split(":")), *others])
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    table = _asked("chi2_contingency", Counts, crossing, data, call, covers=_POPULATION)
+    found: HypothesisTests = table.test("independence", *names, given=others or None)
+    return found
+
+
+def chisquare(
+    attribute: str,
+    data: Source,
+    *,
+    f_exp: Any = None,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether the levels of an attribute have public shares f_exp, in their order or by name; equal ones when left out.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"a": cf.Categorical(["x", "y", "z"])})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.chisquare("a", data, f_exp=[0.5, 0.25, 0.25], privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    [2.0]
+    """
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    table = _asked("chisquare", Counts, attribute, data, call, covers=_POPULATION)
+    found: HypothesisTests = table.test("fit", _only(table), expected=f_exp)
+    return found
+
+
+def binomtest(
+    attribute: str,
+    data: Source,
+    *,
+    p: float = 0.5,
+    level: str | None = None,
+    alternative: str = "two-sided",
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether the share of a level (the last one when left out) is p. Exact under "substitute" with n given and no record left out.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
+    >>> data = cf.read(schema.sample(400, seed=1), schema)
+    >>> found = cf.tests.binomtest("smoker", data, privacy=cf.GDP(1.0, relation="substitute"), ledger=None, n=400)
+    >>> found.null
+    'exact: binomial and noise'
+    """
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    table = _asked("binomtest", Counts, attribute, data, call, covers=_POPULATION)
+    found: HypothesisTests = table.test("proportion", _only(table), p=p, level=level, alternative=alternative)
+    return found
+
+
+def trend(
+    formula: str,
+    data: Source,
+    *,
+    scores: Sequence[float] | None = None,
+    level: str | None = None,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """Whether the share of a level of the outcome changes with a dose: "case ~ dose", scores of the doses 0, 1, 2, ... when left out.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"case": cf.Categorical(["no", "yes"]), "dose": cf.Categorical(["low", "mid", "high"])})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.trend("case ~ dose", data, privacy=cf.GDP(1.0), ledger=None).statistic
+    'z'
+    """
+    outcome, dose = _sides("trend", formula)
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    table = _asked("trend", Counts, f"{outcome}:{dose}", data, call, covers=_POPULATION)
+    names = [own.name for own in table.layout.crossing.attributes]
+    found: HypothesisTests = table.test("trend", *names, scores=scores, level=level)
+    return found
+
+
+def pearsonr(
+    formula: str,
+    data: Source,
+    *,
+    term_bounds: Any = None,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+) -> HypothesisTests:
+    """The correlation of two columns, "x + y", with its interval, and whether it is zero.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 10), "y": cf.Numeric(0, 10)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.pearsonr("x + y", data, privacy=cf.GDP(1.0), ledger=None).names
+    ('r(x, y)',)
+    """
+    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
+    found: HypothesisTests = _asked("pearsonr", Correlation, formula, data, call, term_bounds=term_bounds)
+    return found
+
+
+def _only(table: Any) -> str:
+    """The one attribute of a table."""
+    names = [own.name for own in table.layout.crossing.attributes]
+    if len(names) != 1:
+        raise PlanError(f"this test is of one attribute, got {', '.join(names) or 'none'}")
+    return str(names[0])
