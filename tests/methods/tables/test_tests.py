@@ -1,0 +1,192 @@
+"""Tests on released tables: the numbers of scipy without noise, sizes with noise where naive use of scipy fails, bad input."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import confide as cf
+from confide import registry
+from confide.errors import PlanError
+from confide.methods.tables.correlation import Correlation
+from confide.methods.tables.counts import Counts
+from confide.methods.tables.means import Means
+from confide.noise import SimulatedNoise
+from confide.protocol import seal
+from confide.testing import ZeroNoise, check_method
+
+SCHEMA = cf.Schema(
+    {
+        "region": cf.Categorical(["N", "S", "W"], on_missing="N"),
+        "smoker": cf.Categorical(["no", "yes"], on_missing="no"),
+        "sex": cf.Categorical(["f", "m"]),
+        "x": cf.Numeric(-4, 4),
+        "y": cf.Numeric(-4, 4),
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    for method in (Counts, Means, Correlation):
+        registry.register(method)
+
+
+def records(n: int, seed: int) -> pd.DataFrame:
+    """Columns that have nothing to do with each other, but x and y."""
+    g = np.random.default_rng(seed)
+    x = g.normal(0, 1, n)
+    return pd.DataFrame(
+        {
+            "region": g.choice(["N", "S", "W"], n, p=[0.5, 0.3, 0.2]),
+            "smoker": g.choice(["no", "yes"], n, p=[0.7, 0.3]),
+            "sex": g.choice(["f", "m"], n),
+            "x": x,
+            "y": np.clip(0.6 * x + 0.8 * g.normal(0, 1, n), -4, 4),
+        }
+    )
+
+
+def table(method: object, frame: pd.DataFrame, mu: float, seed: int | None) -> object:
+    noise = ZeroNoise() if seed is None else SimulatedNoise(seed)
+    plan = method.plan(SCHEMA, cf.GDP(mu))
+    return method.infer(seal(method, cf.read(frame, SCHEMA), plan, noise))
+
+
+def test_without_noise_they_are_scipys() -> None:
+    frame = records(900, 1)
+    counts = table(Counts("region * smoker * sex", covers="population"), frame, 1e4, None)
+    wide = pd.crosstab(frame.smoker, frame.region)
+    expected = stats.chi2_contingency(wide, correction=False)
+    found = counts.test("independence", "smoker", "region")
+    assert (found.statistics[0], found.pvalue) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-5)
+    assert counts.test("independence", "region", "smoker").pvalue == pytest.approx(found.pvalue, rel=1e-9)
+    given = [pd.crosstab(own.smoker, own.region) for _, own in frame.groupby("sex")]
+    total = sum(stats.chi2_contingency(own, correction=False).statistic for own in given)
+    assert counts.test("independence", "smoker", "region", given="sex").statistics[0] == pytest.approx(total, rel=1e-5)
+    shares = [0.5, 0.3, 0.2]
+    expected = stats.chisquare(frame.region.value_counts()[["N", "S", "W"]], f_exp=900 * np.array(shares))
+    assert counts.test("fit", "region", expected=shares).statistics[0] == pytest.approx(expected.statistic, rel=1e-5)
+    means = table(Means("x ~ sex", covers="population"), frame, 1e4, None).test("t")
+    welch = stats.ttest_ind(*(own.x for _, own in frame.groupby("sex")), equal_var=False)
+    assert means.statistics[0] == pytest.approx(welch.statistic, abs=0.01)
+    assert means.pvalue == pytest.approx(welch.pvalue, abs=0.04)
+    paired = table(Means("y - x ~ 1", covers="population"), frame, 1e4, None).test("mean")
+    assert paired.statistics[0] == pytest.approx(stats.ttest_rel(frame.y, frame.x).statistic, rel=0.01)
+    several = table(Means("x ~ region", covers="population"), frame, 1e4, None).test("f")
+    assert several.pvalue == pytest.approx(
+        stats.f_oneway(*(own.x for _, own in frame.groupby("region"))).pvalue, abs=0.1
+    )
+    r = table(Correlation("x + y"), frame, 1e4, None)
+    assert r.params.iloc[0] == pytest.approx(np.corrcoef(frame.x, frame.y)[0, 1], abs=1e-4)
+
+
+def test_one_proportion_is_exact_where_the_number_of_records_is_public() -> None:
+    frame = records(300, 2)
+    method, privacy = Counts("smoker", covers="population"), cf.GDP(50.0, relation="substitute")
+    release = cf.release(method, cf.read(frame, SCHEMA), privacy, ledger=None, n=300, noise=SimulatedNoise(1))
+    found = cf.infer(release).test("proportion", "smoker", p=0.25, alternative="greater")
+    yes = int((frame.smoker == "yes").sum())
+    # hardly any noise: between the tails with and without the value itself
+    assert stats.binom.sf(yes, 300, 0.25) <= found.pvalue <= stats.binom.sf(yes - 1, 300, 0.25)
+    assert found.null.startswith("exact")
+
+
+def sizes(mu: float, n: int, runs: int) -> dict[str, float]:
+    """Shares of p-values below 5 % under the null, and of scipy's on the noisy counts."""
+    method = Counts("region * smoker", covers="population")
+    hits = {"own": 0, "naive": 0}
+    for seed in range(runs):
+        found = table(method, records(n, 100 + seed), mu, seed)
+        hits["own"] += found.test("independence").pvalue < 0.05
+        noisy = np.maximum(found.margins.table((0, 1))[0], 0.5)
+        hits["naive"] += stats.chi2_contingency(noisy, correction=False).pvalue < 0.05
+    return {name: count / runs for name, count in hits.items()}
+
+
+def test_sizes_hold_where_scipy_on_noisy_counts_fails() -> None:
+    found = sizes(mu=0.2, n=300, runs=150)
+    assert stats.binomtest(round(found["own"] * 150), 150).proportion_ci(0.999).low <= 0.07
+    assert found["naive"] > 0.15
+
+
+def test_small_tables_are_referred_to_simulated_ones() -> None:
+    found = table(Counts("region * smoker", covers="population"), records(40, 3), 1.0, 1).test("independence")
+    assert found.null.startswith("simulated")
+    assert 0 < found.pvalue <= 1
+
+
+def test_too_few_records_give_no_p_value() -> None:
+    counts = table(Counts("region * smoker", covers="population"), records(5, 1), 0.01, 1)
+    for found in (counts.test("independence"), counts.test("fit", "region"), counts.test("trend", "smoker", "region")):
+        assert found.status == "weak"
+        assert isnan(found.pvalue)
+    assert table(Correlation("x + y"), records(5, 1), 0.01, 1).status == "weak"
+    assert table(Means("x ~ sex", covers="population"), records(5, 1), 0.01, 1).test("t").status == "weak"
+
+
+def test_trend_sees_a_dose() -> None:
+    g = np.random.default_rng(4)
+    frame = records(3_000, 5)
+    dose = frame.region.map({"N": 0, "S": 1, "W": 2}).to_numpy()
+    frame["smoker"] = np.where(g.random(3_000) < 0.2 + 0.06 * dose, "yes", "no")
+    counts = table(Counts("smoker:region", covers="population"), frame, 1.0, 1)
+    found = counts.test("trend", "smoker", "region")
+    assert found.pvalue < 0.01
+    assert found.statistics[0] > 0
+    assert counts.test("trend", "smoker", "region", level="no").statistics[0] == pytest.approx(
+        -found.statistics[0], rel=1e-6
+    )
+
+
+@pytest.mark.long
+def test_contract_of_the_correlation() -> None:
+    schema = cf.Schema({"x": cf.Numeric(-4, 4), "y": cf.Numeric(0, 9)})
+    assert check_method(Correlation("x + log1p(y)"), schema, replications=20).ok
+
+
+def test_correlations_cover_where_fishers_interval_without_noise_does_not() -> None:
+    truth, hits, naive, runs = 0.6, 0, 0, 120
+    for seed in range(runs):
+        found = table(Correlation("x + y"), records(400, 500 + seed), 0.8, seed)
+        limits = found.conf_int().to_numpy()[0]
+        hits += limits[0] <= truth <= limits[1]
+        naive += abs(np.arctanh(found.params.iloc[0]) - np.arctanh(truth)) <= 1.96 / np.sqrt(397)
+    assert stats.binomtest(hits, runs).proportion_ci(0.999).high >= 0.95
+    assert naive / runs < 0.85
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda t: t.test("wilcoxon", "region"), "mannwhitneyu"),
+        (lambda t: t.test("fit", "region", expected=[1.0]), "3 numbers"),
+        (lambda t: t.test("fit", "region", expected={"N": 1.0}), "'S' is missing"),
+        (lambda t: t.test("proportion", "smoker", p=1.5), "between 0 and 1"),
+        (lambda t: t.test("proportion", "smoker", p=0.5, level="maybe"), "no level"),
+        (lambda t: t.test("trend", "smoker", "region", scores=[1]), "3 numbers"),
+        (lambda t: t.test("independence", "smoker", "sex"), "no attribute"),
+    ],
+)
+def test_a_test_that_cannot_be_answered_is_named(ask: object, words: str) -> None:
+    counts = table(Counts("region * smoker", covers="population"), records(200, 1), 1.0, 1)
+    with pytest.raises(PlanError, match=words):
+        ask(counts)
+
+
+def test_one_calls_refuse_what_they_cannot_read() -> None:
+    data = cf.read(records(50, 1), SCHEMA)
+    common = {"privacy": cf.GDP(1.0), "ledger": None}
+    for call, words in (
+        (lambda: cf.tests.ttest_ind("x", data, **common), "two sides"),
+        (lambda: cf.tests.ttest_ind("x ~ region", data, **common), "two groups"),
+        (lambda: cf.tests.chi2_contingency("region", data, **common), "two attributes"),
+        (lambda: cf.tests.pearsonr("x", data, **common), "two columns"),
+        (lambda: cf.tests.ttest_ind("x ~ sex", data, privacy=cf.GDP(1.0)), "ledger was left out"),
+    ):
+        with pytest.raises(PlanError, match=words):
+            call()
