@@ -1,7 +1,4 @@
-"""`cf.tests`: tests of hypotheses on private records, in one call each.
-
-A lower-case name is the call (plan, release, infer), a class the method behind it, for those who plan, release and infer apart.
-"""
+"""Rank tests of `cf.tests`, in one call each: plan, release and infer."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.methods.tests.rank_result import RankTest
 from confide.protocol import Noise, Source
 
-__all__ = ["Kruskal", "MannWhitney", "Wilcoxon", "kruskal", "mannwhitneyu", "wilcoxon"]
+__all__ = ["kruskal", "mannwhitneyu", "wilcoxon"]
 
 
 def mannwhitneyu(

@@ -8,7 +8,7 @@ Null hypothesis: equal laws (one sample: a law that is symmetric about 0). Score
 labels are exchangeable given them, and a poor round 1 costs power, not size. Bounds cost bins, not noise: bounds ten times too wide cost
 little. Variances hold for groups of unequal size and spread, too (`rank_reading`, `rank_variance`).
 Sources: Mann, Whitney 1947; Kruskal, Wallis 1952; Wilcoxon 1945; Brunner, Munzel 2000; Couch, Kazan, Shi, Bray, Groce 2019 (private rank
-tests; H_abs is the rival of `confide lab run tables.tests`).
+tests; their H_abs is the rival of `confide lab run tables.ranks`).
 """
 
 from __future__ import annotations
@@ -336,7 +336,8 @@ class Kruskal(_Ranks):
     def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
         """Mean ranks and the test."""
         about, shape, scored = self._rounds(release)
-        return read_several(release, about.first.measure.name, about.groups, shape, scored)
+        generator = keyed_generator(release.sha256, question.sha256, "rank test")
+        return read_several(release, about.first.measure.name, about.groups, shape, scored, generator)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Mean ranks of the groups among all practice records, between 0 and 1."""
@@ -374,8 +375,8 @@ class Wilcoxon(_Ranks):
         measure, crossing = Measure.of(self.formula, schema), Crossing((), schema)
         if not measure.term.low < 0 < measure.term.high:
             raise PlanError(
-                f"{measure.name!r} lies between {measure.term.low:g} and {measure.term.high:g}, so that 0 is not within its bounds; write a "
-                'difference, as in Wilcoxon("after - before")'
+                f"{measure.name!r} lies between {measure.term.low:g} and {measure.term.high:g}, so that 0 is not within its bounds; "
+                'write a difference, as in Wilcoxon("after - before")'
             )
         bins = Bins.signed(measure, BINS)
         first = SignedRows(crossing, (), measure, bins)

@@ -12,7 +12,8 @@ which ranks of the pooled records have the variance (1 - sum p^3)/12, p the shar
 It is taken two ways, and the larger one counts. (i) From F_1 and F_2 of round 1, less what noise adds on average if laws are equal, in
 draws, shrunken by what it adds at random. (ii) From the spreads of scores of round 2, r_g = s_g/s: were F_1(Y) and F_2(Y) on a line, which
 they nearly are for laws that differ in place and scale, sd F_2(Y1) = (r_1 - w_1)/(w_2 sqrt(12)), w_g = n_g/n. To that come the noise of
-round 2 and, where the laws differ, of H: D'C D times its size, D = F_1 - F_2, C the covariance of noisy counts, less its average under equal laws.
+round 2 and, where the laws differ, of H: D'C D times its size, D = F_1 - F_2, C the covariance of noisy counts, less its average
+under equal laws.
 
 One sample. The mean of sign(d) H(|d|) is P(d + d' > 0) - 1/2, d' another record; its variance 4 Var F(-d)/n likewise.
 """

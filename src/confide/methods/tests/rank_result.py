@@ -13,7 +13,7 @@ from scipy import special
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.methods.tests.rank_reading import Scored, Shape
-from confide.methods.tests.rank_variance import Contrast, one_sample, two_groups
+from confide.methods.tests.rank_variance import Contrast, one_sample, several_groups, two_groups
 from confide.protocol import Release
 from confide.results import student
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
@@ -184,12 +184,19 @@ def read_one(release: Release, response: str, shape: Shape, scored: Scored, gene
     return _estimated(release, response, "P(d + d' > 0) - 1/2", ("",), found, shape, scored)
 
 
-def read_several(release: Release, response: str, groups: tuple[str, ...], shape: Shape, scored: Scored) -> RankTest:
-    """Kruskal and Wallis': mean scores weighted by the inverse of their variances, F."""
+def read_several(
+    release: Release,
+    response: str,
+    groups: tuple[str, ...],
+    shape: Shape,
+    scored: Scored,
+    generator: np.random.Generator,
+) -> RankTest:
+    """Kruskal and Wallis': mean scores, F."""
     if len(groups) < 2:
         raise PlanError("a rank test compares at least two groups")
     stated = _stated(scored, shape, intervals=False)
-    statistic, df = several(scored)
+    statistic, df = several_groups(shape, scored, generator)
     weak = bool(stated)
     return MeanRanks.of(
         release,
@@ -203,12 +210,3 @@ def read_several(release: Release, response: str, groups: tuple[str, ...], shape
         facts=_facts(scored, groups),
         **stated,
     )
-
-
-def several(scored: Scored) -> tuple[float, tuple[float, float]]:
-    """F of mean scores: between groups over (pooled variance/n_g + noise), and its degrees of freedom."""
-    variances = scored.spread / scored.n + scored.noise
-    weights = 1 / variances
-    middle = float((weights * scored.means).sum() / weights.sum())
-    k = len(scored.n)
-    return float((weights * (scored.means - middle) ** 2).sum() / (k - 1)), (k - 1.0, max(scored.all - k, 1.0))

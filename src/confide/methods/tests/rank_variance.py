@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from confide.methods.tests.rank_reading import Scored, Shape, mid, monotone_cdf
 
-__all__ = ["Contrast", "one_sample", "two_groups"]
+__all__ = ["Contrast", "one_sample", "several_groups", "two_groups"]
 
 Array = NDArray[np.float64]
 
@@ -118,3 +118,23 @@ def _signed(counts: Array, shape: Shape, size: float) -> tuple[Array, Array]:
     middle = np.cumsum(law, axis=-1) - law / 2
     variance = 4 * _variance(middle[..., ::-1], law) / max(size, 1.0)
     return variance, _through_scores(above - below, shape, size)
+
+
+def several_groups(shape: Shape, scored: Scored, generator: np.random.Generator) -> tuple[float, tuple[float, float]]:
+    """F of mean scores weighted by the inverse of their variances, and its degrees of freedom.
+
+    A group's scores have the pooled variance under equal laws; one that is seen to be larger, by more than a noise sd, counts, so that
+    unequal spreads are found by little more than the level where sizes are unequal, too. The noise of H counts as in `two_groups`.
+    """
+    seen = scored.spreads - np.sqrt(scored.v1 * (1 + 4 * scored.means**2)) / scored.n
+    shares = np.diff(shape.pooled, prepend=0.0)
+    null = monotone_cdf(shape.noisy(shares, scored.n, generator))
+    through, null_through = (
+        _through_scores(np.diff(f, axis=-1, prepend=0.0) - shares, shape, scored.all) for f in (shape.groups, null)
+    )
+    rough = np.array([_shrunken(float(own), drawn) for own, drawn in zip(through, null_through.T, strict=True)])
+    variances = np.maximum(scored.spread, seen) / scored.n + scored.noise + 4 * np.maximum(rough, 0.0)
+    weights = 1 / variances
+    middle = float((weights * scored.means).sum() / weights.sum())
+    k = len(scored.n)
+    return float((weights * (scored.means - middle) ** 2).sum() / (k - 1)), (k - 1.0, max(scored.all - k, 1.0))
