@@ -96,6 +96,9 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         ),
         cf.GDP(1.0),
     ),
+    "kruskal": (cf.tests.Kruskal("x ~ g"), cf.GDP(1.0)),
+    "mann_whitney": (cf.tests.MannWhitney("x ~ cut(w, 0)"), cf.GDP(1.0)),
+    "wilcoxon": (cf.tests.Wilcoxon("x - w"), cf.GDP(1.0)),
     "quantile": (Quantile("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "safe_release": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), gamma_plan=30),

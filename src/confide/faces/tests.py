@@ -13,25 +13,33 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, answered, checked_call
+from confide.faces.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
+from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Noise, Source
 from confide.results.hypothesis import HypothesisTests
 
 __all__ = [
     "Correlation",
+    "Kruskal",
+    "MannWhitney",
+    "Wilcoxon",
     "asked_of",
     "binomtest",
     "chi2_contingency",
     "chisquare",
     "f_oneway",
+    "kruskal",
+    "mannwhitneyu",
     "pearsonr",
     "trend",
     "ttest_ind",
     "ttest_rel",
+    "wilcoxon",
 ]
 
 _POPULATION = "population"

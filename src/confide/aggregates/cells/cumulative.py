@@ -37,7 +37,18 @@ from confide.aggregates.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError, SchemaError
 from confide.protocol.exact import digest
 
-__all__ = ["MOST_BINS", "BinRows", "BinTotals", "Bins", "CumulativeRows", "ScoreRows", "Strategy", "strategy"]
+__all__ = [
+    "MOST_BINS",
+    "BinRows",
+    "BinTotals",
+    "Bins",
+    "CumulativeRows",
+    "Histograms",
+    "ScoreRows",
+    "SignedRows",
+    "Strategy",
+    "strategy",
+]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -74,6 +85,23 @@ class Bins:
         if isinstance(bins, int) and not isinstance(bins, bool):
             return _even(measure, bins)
         return _between(measure, bins)
+
+    @classmethod
+    def signed(cls, measure: Measure, half: int) -> Bins:
+        """Bins of the size of a measure, by its sign: `half - 1` even ones below 0, one of 0 itself, `half - 1` above; 2 half - 1 in all.
+
+        0 is what the grid has nearest to it. Sizes reach to the farther bound; an edge belongs to the smaller size.
+        """
+        term = measure.term
+        scale = Fraction(term.steps - 1) / (Fraction(term.high) - Fraction(term.low))
+        centre = -Fraction(term.low) * scale
+        reach = Fraction(max(abs(term.low), abs(term.high))) * scale
+        sizes = [Fraction(3, 4), *(reach * k / (half - 1) for k in range(1, half - 1))]
+        above = [int(centre + size) + 1 if centre + size >= 0 else 0 for size in sizes]
+        below = [max(ceil(centre - size), 0) for size in reversed(sizes)]
+        starts = (0, *(min(start, term.steps) for start in (*below, *above)))
+        width = float(reach / scale) / (half - 1)
+        return cls(starts, tuple(width * (k - half + 0.5) for k in range(2 * half)), 0.0)
 
     @property
     def size(self) -> int:
@@ -280,6 +308,42 @@ class CumulativeRows(BinRows):
     @property
     def digest(self) -> str:
         return digest(self._facts("cumulative rows"))
+
+
+@dataclass(frozen=True)
+class SignedRows(BinRows):
+    """One record as K's column for its size, in one half of the numbers for what is below 0 and in the other for the rest (`Bins.signed`).
+
+    A record is one column of K, as in `CumulativeRows`.
+    """
+
+    @property
+    def half(self) -> int:
+        """How many sizes there are, 0 included."""
+        return (self.bins.size + 1) // 2
+
+    @property
+    def block(self) -> int:
+        return 6 * self.half
+
+    @cached_property
+    def table(self) -> Whole:
+        own = strategy(self.half).table
+        none = np.zeros((len(own), self.half - 1), dtype=np.int64)
+        below = np.concatenate([own[:, :0:-1], np.zeros_like(own)], axis=1)
+        return np.concatenate([below, np.concatenate([none, own], axis=1)])
+
+    @property
+    def l2_squared(self) -> int:
+        return strategy(self.half).longest
+
+    @property
+    def together(self) -> int:
+        return 2 * self.l2_squared
+
+    @property
+    def digest(self) -> str:
+        return digest(self._facts("signed cumulative rows"))
 
 
 @dataclass(frozen=True)

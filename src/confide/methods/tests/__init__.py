@@ -1,0 +1,1 @@
+"""Tests with rounds of their own; tests that a table answers are questions to the table."""

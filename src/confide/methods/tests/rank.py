@@ -1,0 +1,403 @@
+"""Rank tests: Mann-Whitney's of two groups, Kruskal and Wallis' of several, Wilcoxon's of one sample, in two rounds of noise.
+
+Guarantee: mu-GDP, add-remove or substitute. Round 1, a fifth of mu^2: the numbers of records up to public edges, by group
+(`confide.aggregates.cells.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2, scores u in
+[-1, 1] being public numbers that follow from round 1. Sensitivities are proved there for any scores; the rounds are composed adaptively
+(Dong, Roth, Su 2022, Corollary 2). Both are a public table times the histogram of a group, so that records are read once.
+Null hypothesis: equal laws (one sample: a law that is symmetric about 0). Scores follow from the sum of the groups' round 1 alone, so that
+labels are exchangeable given them, and a poor round 1 costs power, not size. Bounds cost bins, not noise: bounds ten times too wide cost
+little. Variances hold for groups of unequal size and spread, too (`rank_reading`, `rank_variance`).
+Sources: Mann, Whitney 1947; Kruskal, Wallis 1952; Wilcoxon 1945; Brunner, Munzel 2000; Couch, Kazan, Shi, Bray, Groce 2019 (private rank
+tests; their H_abs is the rival of `confide lab run tables.ranks`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isqrt, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from confide.aggregates.cells.crossing import Attribute, Crossing
+from confide.aggregates.cells.cumulative import (
+    BinRows,
+    Bins,
+    BinTotals,
+    CumulativeRows,
+    Histograms,
+    ScoreRows,
+    SignedRows,
+    strategy,
+)
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.rows import BOUND
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tests.rank_reading import Scored, Shape, scores_of
+from confide.methods.tests.rank_result import RankTest, read_one, read_several, read_two
+from confide.noise import keyed_generator
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.schema import Practice, Schema
+from confide.schema.formula import cut
+
+__all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
+
+Array = NDArray[np.float64]
+
+_FIRST, _SECOND = Fraction(1, 5), Fraction(4, 5)
+#: Bins of round 1; for one sample sizes below 0, 0, and above.
+BINS = 128
+_CUT = re.compile(r"cut\((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class RankAbout:
+    """What a rank test is asked of: the map of round 1, and that of round 2 before its scores are known.
+
+    shapes: groups of round 1, of two for one sample: what is below 0 and the rest.
+    """
+
+    first: BinRows
+    second: ScoreRows
+    groups: tuple[str, ...]
+
+    @property
+    def shapes(self) -> int:
+        return 2 if isinstance(self.first, SignedRows) else self.first.cells
+
+    @property
+    def bins(self) -> int:
+        """Of one group's counts in round 1."""
+        return self.first.half if isinstance(self.first, SignedRows) else self.first.bins.size
+
+    def shape(self, values: Array, variance: float) -> Shape:
+        """Round 1, from its noisy integers."""
+        own = strategy(self.bins)
+        blocks = values.reshape(self.first.block, self.first.cells)
+        rows = blocks.reshape(2, 3 * self.bins) if isinstance(self.first, SignedRows) else blocks.T
+        return Shape(own.counts(rows), variance / 4.0**20, own)
+
+    def scores(self, shape: Shape) -> Array:
+        """u of each bin: of one sample H(|d|) with the sign of d, 0 for 0."""
+        if not isinstance(self.first, SignedRows):
+            return scores_of(shape.counts.sum(axis=0))
+        own = (scores_of(shape.counts.sum(axis=0)) + 1.0) / 2
+        return np.concatenate([-own[:0:-1], [0.0], own[1:]])
+
+    def scored(self, shape: Shape, values: Array, variance: float) -> Scored:
+        """Round 2, from its noisy integers, with the numbers of records of round 1."""
+        n, s, q = values.reshape(3, self.second.cells)
+        t, unit = float(self.second.count), float(self.second.steps)
+        sizes = shape.counts.sum(axis=1)
+        both = shape.size_variance
+        if self.second.cells == 1:
+            sizes, both = sizes.sum(keepdims=True), 2 * both
+        return Scored.joined(sizes, both, n / t, s / unit, q / unit, variance / t**2, variance / unit**2)
+
+
+class _Ranks(Method):
+    """What rank tests share: two rounds over one pass."""
+
+    family: ClassVar[str] = "tests"
+
+    def _check(self, text: str, example: str) -> None:
+        if not isinstance(text, str) or not text.strip():
+            raise PlanError(f"{type(self).__name__} takes a formula, got {text!r}; write {example}")
+
+    def about(self, schema: Any) -> RankAbout:
+        """The maps of both rounds; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
+        raise NotImplementedError
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """Two Gaussian rounds; with n, a note says what the test will find."""
+        allowance, about = Allowance.of(privacy, self, schema), self.about(schema)
+        about = replace(about, second=replace(about.second, count=_count(allowance.relation)))
+        first, second = BinTotals(about.first), BinTotals(about.second)
+        event = Together((allowance.spend("cumulative", first, _FIRST), allowance.spend("scores", second, _SECOND)))
+        live = {"histograms": Histograms(about.first), "cumulative": first, "scores": second}
+        made = Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
+        return made if not n else replace(made, notes=(*made.notes, self._power(made, about, n)))
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """One pass for the histograms, which stay here; round 1, the scores that follow from it, round 2."""
+        about = self._planned(plan)
+        (counts,) = source.aggregate(plan.statistic("histograms"))
+        noisy = meter.draw("cumulative", BinTotals(about.first).value(counts))
+        scores = about.scores(about.shape(noisy.decode(), noisy.variance))
+        meter.draw("scores", BinTotals(replace(about.second, scores=tuple(map(float, scores)))).value(counts))
+        return {"scores": scores}
+
+    def _planned(self, plan: Plan) -> RankAbout:
+        about = self.about(Schema.from_dict(plan.schema))
+        return replace(about, second=replace(about.second, count=_count(plan.relation)))
+
+    def _rounds(self, release: Release) -> tuple[RankAbout, Shape, Scored]:
+        about = self._planned(release.plan)
+        first, second = release["cumulative"], release["scores"]
+        shape = about.shape(first.decode(), first.variance)
+        return about, shape, about.scored(shape, second.decode(), second.variance)
+
+    def _power(self, plan: Plan, about: RankAbout, n: int) -> str:
+        """Standard errors at n records in groups of equal size if laws are equal, and the power that follows."""
+        k, unit = about.second.cells, float(about.second.steps)
+        noise = (plan.spend("scores").noise_sd or 0.0) ** 2 / unit**2
+        size = n / k
+        se = sqrt(1 / (3 * n) + noise / n**2) if k == 1 else sqrt(2 * (1 / (12 * size) + noise / size**2 / 4))
+        z = float(special.ndtri(0.975))
+        least = (z + float(special.ndtri(0.8))) * se
+        power = ", ".join(f"{special.ndtr(effect / se - z):.0%} at {effect:g}" for effect in (0.05, 0.1, 0.2))
+        what = "P(d + d' > 0) - 1/2" if k == 1 else "P(Y1 > Y2) - 1/2 of two of its groups"
+        return (
+            f"with {n:,} records{'' if k == 1 else ' in groups of equal size'} the power (5 %, two sides) for an effect {what} is about "
+            f"{power}; 80 % at {least:.2g}"
+        )
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """A record at either end of the scores."""
+        if isinstance(schema, Schema):
+            for name in self.about(schema).first.measure.columns:
+                column = schema[name]
+                yield {name: getattr(column, "low", None)}, {name: getattr(column, "high", None)}
+
+
+def _count(relation: str) -> int:
+    """T of the scores' rows: a tenth of the squared length under add-remove, free up to a half under substitute."""
+    return isqrt(BOUND if relation == "substitute" else BOUND // 9)
+
+
+def _grouped(formula: str, schema: Any, example: str) -> tuple[Measure, Crossing]:
+    """The measure and the groups of "y ~ g", "y ~ a:b" or "y ~ cut(x, 18)"."""
+    parts = [part.strip() for part in formula.split("~")]
+    if len(parts) != 2 or not all(parts):
+        raise PlanError(f"{cut(formula)!r} names no outcome and groups; write {example}")
+    groups = tuple(_attribute(text.strip(), schema, example) for text in _split(parts[1]))
+    return Measure.of(parts[0], schema, formula=cut(formula)), Crossing(groups, schema)
+
+
+def _split(text: str) -> list[str]:
+    """At colons outside of parentheses."""
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == ":" and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
+
+
+def _attribute(text: str, schema: Any, example: str) -> Attribute:
+    call = _CUT.fullmatch(text)
+    if call is None:
+        return Attribute.of(text.strip("`"), schema)
+    name, *points = call.group(1).split(",")
+    try:
+        return Attribute.cut(name.strip().strip("`"), [float(point) for point in points], schema)
+    except ValueError as error:
+        if isinstance(error, PlanError) or not points:
+            raise
+        raise PlanError(
+            f"{text!r} takes a column and numbers; write {example.replace('sex', 'cut(age, 40)')}"
+        ) from None
+
+
+def _by_group(formula: str, schema: Any, example: str) -> RankAbout:
+    measure, crossing = _grouped(formula, schema, example)
+    axes = tuple(range(len(crossing.attributes)))
+    bins = Bins.of(measure, BINS)
+    titles = [own.name for own in crossing.attributes]
+    names = tuple(
+        ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
+        for labels in crossing.labels(axes)
+    )
+    first = CumulativeRows(crossing, axes, measure, bins)
+    return RankAbout(first, ScoreRows(crossing, axes, measure, bins, _count("add-remove")), names)
+
+
+def _values(method: _Ranks, frame: Any) -> tuple[RankAbout, NDArray[np.int64], Array]:
+    """The group, the number of groups for none, and the value of each practice record."""
+    practice = Practice.checked(frame)
+    about = method.about(practice.schema)
+    rows = about.first
+    codes = np.stack([practice.codes[name] for name in rows.columns])
+    place, _ = rows.placed(codes)
+    at = {name: row for row, name in enumerate(rows.columns)}
+    coded, _ = rows.measure.design.codes(codes[[at[name] for name in rows.measure.columns]])
+    return about, place, rows.measure.term.grid.decode(coded[-1])
+
+
+def _ranked(values: Array) -> Array:
+    """H at each value, ties in the middle."""
+    _, at, times = np.unique(values, return_inverse=True, return_counts=True)
+    upto = np.cumsum(times)
+    return np.asarray(((upto - times / 2) / len(values))[at])
+
+
+@dataclass(frozen=True)
+class MannWhitney(_Ranks):
+    """Do two groups differ? P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2 with its interval, and the test of equal laws.
+
+    formula: "income ~ sex" with a categorical column of two levels, or "income ~ cut(age, 40)".
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(MannWhitney("income ~ sex"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> result = cf.infer(release)
+    >>> list(result.params.index), 0 < result.pvalue <= 1
+    (['P(sex=F > sex=M) - 1/2'], True)
+    """
+
+    formula: str
+
+    name: ClassVar[str] = "mann_whitney"
+    source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
+    intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
+
+    def __post_init__(self) -> None:
+        self._check(self.formula, 'MannWhitney("income ~ sex")')
+
+    def about(self, schema: Any) -> RankAbout:
+        """Both maps; `PlanError` unless there are two groups."""
+        about = _by_group(self.formula, schema, 'MannWhitney("income ~ sex")')
+        if len(about.groups) != 2:
+            raise PlanError(
+                f"{cut(self.formula)!r} has {len(about.groups)} groups and this test compares two; write "
+                f"cf.tests.Kruskal({cut(self.formula)!r}), or keep two levels with where="
+            )
+        return about
+
+    def facts(self, about: RankAbout) -> Mapping[str, Any]:
+        """Target and covers."""
+        one, other = about.groups
+        y = about.first.measure.name
+        return {
+            "target": f"P({y} of {one} > {y} of {other}), ties counted half, less 1/2; null hypothesis of the test: equal laws",
+            "covers": "two independent groups of independent records, any laws, unequal sizes and spreads; sampling and privacy noise",
+        }
+
+    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
+        """The estimate, its interval, the test."""
+        about, shape, scored = self._rounds(release)
+        generator = keyed_generator(release.sha256, question.sha256, "rank test")
+        return read_two(release, about.first.measure.name, about.groups, shape, scored, generator)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The same number from all pairs of practice records."""
+        about, place, values = _values(self, frame)
+        ranks = _ranked(np.concatenate([values[place == 0], values[place == 1]]))
+        size = int((place == 0).sum())
+        one, other = about.groups
+        return {f"P({one} > {other}) - 1/2": float(ranks[:size].mean() - ranks[size:].mean())}
+
+
+@dataclass(frozen=True)
+class Kruskal(_Ranks):
+    """Do several groups differ? Mean ranks, and the test of equal laws (F on mean scores).
+
+    formula: "income ~ region", "income ~ region:sex", "income ~ cut(age, 30, 50)".
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "region": cf.Categorical(["N", "S", "W"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(Kruskal("income ~ region"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> result = cf.infer(release)
+    >>> list(result.to_frame().index), 0 < result.pvalue <= 1
+    (['region=N', 'region=S', 'region=W'], True)
+    """
+
+    formula: str
+
+    name: ClassVar[str] = "kruskal"
+    source: ClassVar[str] = "Kruskal, Wallis 1952; two rounds of noisy ranks"
+
+    def __post_init__(self) -> None:
+        self._check(self.formula, 'Kruskal("income ~ region")')
+
+    def about(self, schema: Any) -> RankAbout:
+        """Both maps; `PlanError` for fewer than two groups."""
+        return _by_group(self.formula, schema, 'Kruskal("income ~ region")')
+
+    def facts(self, about: RankAbout) -> Mapping[str, Any]:
+        """Target and covers."""
+        return {
+            "target": f"mean rank of {about.first.measure.name} in {len(about.groups)} groups; null hypothesis of the test: equal laws",
+            "covers": "the test: independent groups of independent records, any law; it is of equal laws, and also finds unequal spreads",
+        }
+
+    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
+        """Mean ranks and the test."""
+        about, shape, scored = self._rounds(release)
+        generator = keyed_generator(release.sha256, question.sha256, "rank test")
+        return read_several(release, about.first.measure.name, about.groups, shape, scored, generator)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Mean ranks of the groups among all practice records, between 0 and 1."""
+        about, place, values = _values(self, frame)
+        known = place < len(about.groups)
+        ranks, place = _ranked(values[known]), place[known]
+        return {name: float(ranks[place == k].mean()) for k, name in enumerate(about.groups)}
+
+
+@dataclass(frozen=True)
+class Wilcoxon(_Ranks):
+    """Is a difference centred at 0? P(d + d' > 0) - 1/2 with its interval, and the signed-rank test of symmetry about 0.
+
+    formula: "after - before", or any numeric column or derived term; zeros have rank 0.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"before": cf.Numeric(0, 10), "after": cf.Numeric(0, 10)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(Wilcoxon("after - before"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> list(cf.infer(release).params.index)
+    ["P(d + d' > 0) - 1/2"]
+    """
+
+    formula: str
+
+    name: ClassVar[str] = "wilcoxon"
+    source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
+    intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
+
+    def __post_init__(self) -> None:
+        self._check(self.formula, 'Wilcoxon("after - before")')
+
+    def about(self, schema: Any) -> RankAbout:
+        """Both maps; `PlanError` where the bounds leave no value on one side of 0."""
+        measure, crossing = Measure.of(self.formula, schema), Crossing((), schema)
+        if not measure.term.low < 0 < measure.term.high:
+            raise PlanError(
+                f"{measure.name!r} lies between {measure.term.low:g} and {measure.term.high:g}, so that 0 is not within its bounds; "
+                'write a difference, as in Wilcoxon("after - before")'
+            )
+        bins = Bins.signed(measure, BINS)
+        first = SignedRows(crossing, (), measure, bins)
+        return RankAbout(first, ScoreRows(crossing, (), measure, bins, _count("add-remove")), ("",))
+
+    def facts(self, about: RankAbout) -> Mapping[str, Any]:
+        """Target and covers."""
+        return {
+            "target": f"P(d + d' > 0) - 1/2 for two independent differences d = {about.first.measure.name}; null hypothesis of "
+            "the test: a law that is symmetric about 0",
+            "covers": "independent records, any law; sampling and privacy noise",
+        }
+
+    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
+        """The estimate, its interval, the test."""
+        about, shape, scored = self._rounds(release)
+        generator = keyed_generator(release.sha256, question.sha256, "rank test")
+        return read_one(release, about.first.measure.name, shape, scored, generator)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The same number from practice records: the mean of sign(d) times the rank of |d|."""
+        _, place, values = _values(self, frame)
+        d = values[place == 0]
+        return {"P(d + d' > 0) - 1/2": float((np.sign(d) * _ranked(np.abs(d))).mean())}

@@ -1,0 +1,212 @@
+"""What a rank test says: the estimate with its interval, the statistic, its degrees of freedom, the p-value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from confide._lazy import later
+from confide.errors import PlanError
+from confide.methods.tests.rank_reading import Scored, Shape
+from confide.methods.tests.rank_variance import Contrast, one_sample, several_groups, two_groups
+from confide.protocol import Release
+from confide.results import student
+from confide.results.base import BaseResult, Column, check_alpha, level_heads
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["MeanRanks", "RankEstimate", "RankTest", "read_one", "read_several", "read_two"]
+
+Array = NDArray[np.float64]
+
+# Above this noise sd of the pooled distribution function ranks are too poor for the size of an effect; the test holds all the same.
+POOR = 0.3
+_FEW = "a group is below three standard deviations of the noise of its number of records; ask for fewer groups or a larger budget"
+_POOR = (
+    "the noise of round 1 leaves ranks rough: the p-value is valid, and no interval is given, because rough ranks shorten the estimate; a "
+    "larger budget gives one"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankTest(BaseResult):
+    """A statistic and its p-value. statistic: t, or F for several groups; df: its degrees of freedom; pvalue: NaN at status "weak"."""
+
+    statistic: float
+    df: tuple[float, ...]
+    pvalue: float
+
+    family: ClassVar[str] = "rank test"
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """The test in one line."""
+        letter = "F" if len(self.df) == 2 else "t"
+        freedom = ", ".join("inf" if one == inf else f"{one:,.4g}" for one in self.df)
+        p = "-" if np.isnan(self.pvalue) else f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else "< 0.0001"
+        found = "-" if np.isnan(self.statistic) else f"{self.statistic:.4g}"
+        return (("Test", f"{letter}({freedom}) = {found}"), ("P-value", p))
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """The guarantee in words."""
+        return (("In words", self.guarantee.describe()),)
+
+    def more(self, alpha: float) -> dict[str, object]:
+        """Entries of the JSON: the test."""
+        return {"statistic": self.statistic, "df": list(self.df), "pvalue": self.pvalue}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankEstimate(RankTest):
+    """A rank test with the estimate that it tests, between -1/2 and 1/2; found: None where nothing is known."""
+
+    name: str
+    found: Contrast
+
+    rows_are: ClassVar[str] = "effect"
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """estimate, std_err, privacy_share, low, high: one row."""
+        (low, high), (below, above) = level_heads(alpha), self._ends(alpha)
+        found, known = self.found, self.status == "ok"
+        estimate = found.estimate if self.status != "weak" else nan
+        return (
+            Column("name", [self.name], "name", head=self.rows_are),
+            Column("estimate", [estimate]),
+            Column("std_err", [found.se if known else nan], "std_err", head="std err"),
+            Column("low", [below], "interval", head=low),
+            Column("high", [above], "interval", head=high),
+            Column("privacy_share", [found.noise / found.se**2 if known else nan], "share", head="privacy"),
+        )
+
+    def _ends(self, alpha: float) -> tuple[float, float]:
+        if self.status != "ok":
+            return nan, nan
+        half = float(student.quantile(alpha / 2, self.found.df)) * self.found.se
+        return max(self.found.estimate - half, -0.5), min(self.found.estimate + half, 0.5)
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimate by its name; NaN where nothing is known."""
+        return pd.Series(self.columns(0.05)[1].values, index=[self.name])
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Its standard error."""
+        return pd.Series(self.columns(0.05)[2].values, index=[self.name])
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """The interval at level 1 - alpha, columns 0 (low) and 1 (high)."""
+        low, high = self._ends(check_alpha(alpha))
+        return pd.DataFrame({0: [low], 1: [high]}, index=[self.name])
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MeanRanks(RankTest):
+    """A rank test of several groups, with their noisy numbers of records and mean ranks, between 0 and 1, without intervals."""
+
+    groups: tuple[str, ...]
+    sizes: Array
+    ranks: Array
+
+    rows_are: ClassVar[str] = "group"
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """mean rank and records of each group."""
+        hidden = self.status == "weak"
+        return (
+            Column("name", self.groups, "name", head=self.rows_are),
+            Column("mean_rank", np.full_like(self.ranks, nan) if hidden else self.ranks, head="mean rank"),
+            Column("records", self.sizes, "number"),
+        )
+
+
+def _stated(scored: Scored, shape: Shape, *, intervals: bool) -> dict[str, str]:
+    if scored.below_noise:
+        return {"status": "weak", "reason": _FEW}
+    if intervals and shape.level(scored.all) > POOR:
+        return {"status": "partial", "reason": _POOR}
+    return {}
+
+
+def _facts(scored: Scored, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    sizes = ", ".join(f"{name} {size:,.0f}".strip() for name, size in zip(names, scored.n, strict=True))
+    return (("Records", f"{sizes} (noise sd {np.sqrt(scored.v0):,.3g})"),)
+
+
+def _estimated(
+    release: Release, response: str, name: str, names: tuple[str, ...], found: Contrast, shape: Shape, scored: Scored
+) -> RankTest:
+    stated = _stated(scored, shape, intervals=True)
+    weak = stated.get("status") == "weak"
+    t = nan if weak else found.estimate / found.se
+    p = nan if weak else float(student.two_sided(t, found.df))
+    return RankEstimate.of(
+        release,
+        response=response,
+        name=name,
+        found=found,
+        statistic=t,
+        df=(found.df,),
+        pvalue=p,
+        facts=_facts(scored, names),
+        **stated,
+    )
+
+
+def read_two(
+    release: Release,
+    response: str,
+    groups: tuple[str, ...],
+    shape: Shape,
+    scored: Scored,
+    generator: np.random.Generator,
+) -> RankTest:
+    """Mann and Whitney's."""
+    name = f"P({groups[0]} > {groups[1]}) - 1/2"
+    return _estimated(release, response, name, groups, two_groups(shape, scored, generator), shape, scored)
+
+
+def read_one(release: Release, response: str, shape: Shape, scored: Scored, generator: np.random.Generator) -> RankTest:
+    """Wilcoxon's."""
+    found = one_sample(shape, scored, generator)
+    return _estimated(release, response, "P(d + d' > 0) - 1/2", ("",), found, shape, scored)
+
+
+def read_several(
+    release: Release,
+    response: str,
+    groups: tuple[str, ...],
+    shape: Shape,
+    scored: Scored,
+    generator: np.random.Generator,
+) -> RankTest:
+    """Kruskal and Wallis': mean scores, F."""
+    if len(groups) < 2:
+        raise PlanError("a rank test compares at least two groups")
+    stated = _stated(scored, shape, intervals=False)
+    statistic, df = several_groups(shape, scored, generator)
+    weak = bool(stated)
+    return MeanRanks.of(
+        release,
+        response=response,
+        groups=groups,
+        sizes=scored.n,
+        ranks=np.clip(0.5 + (scored.means - scored.centre) / 2, 0.0, 1.0),
+        statistic=nan if weak else statistic,
+        df=df,
+        pvalue=nan if weak else float(special.fdtrc(df[0], df[1], statistic)),
+        facts=_facts(scored, groups),
+        **stated,
+    )
