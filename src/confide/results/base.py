@@ -313,8 +313,7 @@ class BaseResult:
     def __repr__(self) -> str:
         what = f" of {self.response!r}" if self.response else ""
         kind = ", simulated noise" if self.simulated else ""
-        size = len(self.columns(self._alpha(None))[0].values)
-        head = f"{type(self).__name__} by {self.method!r}: {size:,} {self.rows_called}{what}"
+        head = f"{type(self).__name__} by {self.method!r}: {len(self.to_frame()):,} {self.rows_called}{what}"
         return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
 
     def _repr_html_(self) -> str:
