@@ -175,7 +175,8 @@ def test_odds_ratios_stand_in_the_csv_file(survey):
         "1",
     )
     said = good(*run_it, "--method", "logistic", "--csv", "odds.csv", "--plot", "odds.svg").out
-    assert "is its odds ratio with an interval: odds_ratios(), and as CSV" in " ".join(said.split())
+    words = "is its odds ratio with an interval; odds_ratios() gives them, and --csv FILE.csv writes them"
+    assert words in " ".join(said.split())
     table = pd.read_csv("odds.csv", index_col="name")
     for column, exponent in (("odds_ratio", "estimate"), ("odds_ratio_low", "low"), ("odds_ratio_high", "high")):
         assert np.allclose(table[column], np.exp(table[exponent])) and table[column].notna().all()

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from confide.guarantees import Guarantee
+from confide.protocol.codec import plain
 
 __all__ = ["Advice", "Expectation", "mean_ratio", "ranked"]
 
@@ -173,25 +174,18 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form; what is not finite is None."""
-        return {
+        body = {
             "task": self.task,
             "formula": self.formula,
             "n": self.n,
             "privacy": self.privacy.to_dict(),
             "assumes": self.assumes,
-            "names": list(self.names),
-            "without_privacy": [_plain(v) for v in self.without_privacy],
-            "advice": list(self.sentences),
-            "methods": [
-                {
-                    **vars(one),
-                    "error": [_plain(v) for v in one.error],
-                    "halves": [_plain(v) for v in one.halves],
-                    **{name: _plain(getattr(one, name)) for name in ("ratio", "coverage", "width")},
-                }
-                for one in self.expectations
-            ],
+            "names": self.names,
+            "without_privacy": self.without_privacy,
+            "advice": self.sentences,
+            "methods": [vars(one) for one in self.expectations],
         }
+        return dict(plain(body))
 
     def __str__(self) -> str:
         width = max(len(one.label) for one in self.expectations) + 2
@@ -254,10 +248,6 @@ def _rank(one: Expectation) -> int:
 def _doubts(one: Expectation) -> tuple[bool, ...]:
     other = "add-remove" in one.settings or "substitute" in one.settings
     return (one.replies < _MOSTLY, one.intervals < _MOSTLY, one.misses, other, one.tested)
-
-
-def _plain(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def mean_ratio(error: tuple[float, ...], base: tuple[float, ...]) -> float:

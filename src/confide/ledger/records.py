@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from confide.errors import ReleaseError
-from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.guarantees import Guarantee
+from confide.protocol.codec import decode, encode
 
 __all__ = ["Charge", "Entry", "LedgerState", "Quote", "Receipt", "Verification"]
 
@@ -63,14 +64,13 @@ class Receipt:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
-        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "guarantee": self.guarantee.to_dict()}
+        return encode(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Receipt:
         """The inverse of `to_dict`; `ReleaseError` when fields are missing or of another kind."""
         try:
-            known = {f.name: data[f.name] for f in fields(cls)}
-            return cls(**{**known, "guarantee": guarantee_from_dict(data["guarantee"])})
+            return decode(cls, data)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ReleaseError(
                 f"this is no receipt: it needs the fields {', '.join(f.name for f in fields(cls))}; give what "
@@ -133,12 +133,7 @@ class LedgerState:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
-        return {
-            **asdict(self),
-            "budget": self.budget.to_dict(),
-            "units": dict(self.units),
-            "rows": [asdict(row) for row in self.rows],
-        }
+        return encode(self)
 
     def __str__(self) -> str:
         head = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, inf, nextafter, sqrt
@@ -18,6 +18,7 @@ from scipy import special
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, compose
 from confide.guarantees.rounding import float_up
+from confide.protocol.codec import SPARSE
 from confide.protocol.laws import ADDITIVE, law_named
 
 __all__ = [
@@ -147,8 +148,8 @@ class Test:
 
     on: Event
     then: Event
-    delta: Fraction = Fraction(0)
-    shown: bool = True
+    delta: Fraction = field(default=Fraction(0), metadata=SPARSE)
+    shown: bool = field(default=True, metadata=SPARSE)
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Opaque:
     name: str
     guarantee: Guarantee
     proof: str
-    hiding: Spend | None = None
+    hiding: Spend | None = field(default=None, metadata=SPARSE)
 
 
 Event = Spend | Together | Either | Test | Select | PerPath | Opaque

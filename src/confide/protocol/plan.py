@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import prod
 from textwrap import wrap
-from typing import Any
+from typing import Any, get_args
 
 from confide.errors import PlanError
-from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.guarantees.wording import weakness
 from confide.protocol.allowance import Allowance
+from confide.protocol.codec import LIVE, decode, encode, register
 from confide.protocol.event_files import event_from_dict, event_to_dict
 from confide.protocol.events import Cost, Either, Event, Opaque, Spend, Test, Together, exact_cost, leaves
-from confide.protocol.exact import clean, digest, pack, unpack
+from confide.protocol.exact import clean, digest
 from confide.protocol.files import read, to_file
 from confide.protocol.proved import Proved
 from confide.protocol.question import Question
@@ -84,11 +85,11 @@ class Plan:
     target: str = ""
     covers: str = ""
     warnings: tuple[str, ...] = ()
-    children: Mapping[str, Plan] = field(default_factory=dict)
-    statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False)
-    forecast: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    notes: tuple[str, ...] = field(default=(), repr=False)
-    planned_n: int | None = field(default=None, repr=False)
+    children: Mapping[str, Plan] = field(default_factory=dict, metadata=LIVE)  # written by hand, without the schema
+    statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False, metadata=LIVE)
+    forecast: Mapping[str, Any] = field(default_factory=dict, repr=False, metadata=LIVE)
+    notes: tuple[str, ...] = field(default=(), repr=False, metadata=LIVE)
+    planned_n: int | None = field(default=None, repr=False, metadata=LIVE)
 
     @classmethod
     def of(
@@ -169,54 +170,16 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form of every public fact."""
-        return {
-            "method": {
-                "name": self.method.name,
-                "version": self.method.version,
-                "parameters": pack(self.method.parameters),
-            },
-            "schema": pack(self.schema),
-            "question": None if self.question is None else self.question.to_dict(),
-            "requested": self.requested.to_dict(),
-            "guarantees": [statement.to_dict() for statement in self.guarantees],
-            "event": event_to_dict(self.event),
-            "passes": self.passes,
-            "n": self.n,
-            "public_inputs": dict(self.public_inputs),
-            "constants": pack(self.constants),
-            "target": self.target,
-            "covers": self.covers,
-            "warnings": list(self.warnings),
-            **(
-                {"children": [_child_to_dict(name, one) for name, one in self.children.items()]}
-                if self.children
-                else {}
-            ),
-        }
+        children = [_child_to_dict(name, one) for name, one in self.children.items()]
+        return {**encode(self), **({"children": children} if children else {})}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """The inverse of `to_dict`, without live statistics."""
-        method = data["method"]
-        return cls(
-            method=MethodId(method["name"], method["version"], unpack(method["parameters"])),
-            schema=unpack(data["schema"]),
-            question=None if data["question"] is None else Question.from_dict(data["question"]),
-            requested=guarantee_from_dict(data["requested"]),
-            guarantees=tuple(guarantee_from_dict(statement) for statement in data["guarantees"]),
-            event=event_from_dict(data["event"]),
-            passes=data["passes"],
-            n=data["n"],
-            public_inputs=dict(data["public_inputs"]),
-            constants=unpack(data["constants"]),
-            target=data["target"],
-            covers=data["covers"],
-            warnings=tuple(data["warnings"]),
-            children={
-                one["name"]: cls.from_dict({**one["plan"], "schema": data["schema"]})
-                for one in data.get("children", ())
-            },
-        )
+        children = {
+            one["name"]: cls.from_dict({**one["plan"], "schema": data["schema"]}) for one in data.get("children", ())
+        }
+        return replace(decode(cls, data), children=children)
 
     @property
     def sha256(self) -> str:
@@ -424,3 +387,8 @@ def _outlook(chance: float, price: float) -> str:
     words = "ok likely" if chance >= 0.8 else "ok uncertain"
     width = "about those without privacy" if price < 1.05 else f"{price:.2g} times those without privacy"
     return f"{words}: {chance:.0%} of the shapes give an interval for every coefficient, with standard errors {width}"
+
+
+for _kind in (Event, *get_args(Event)):
+    register(_kind, event_to_dict, event_from_dict)
+register(Plan, Plan.to_dict, Plan.from_dict)

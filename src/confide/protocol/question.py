@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from confide.errors import PlanError
+from confide.protocol.codec import register
 from confide.protocol.exact import digest, pack, unpack
 
 __all__ = ["Question"]
@@ -61,3 +62,6 @@ class Question:
         if unknown:
             can = f"it answers: {', '.join(allowed)}" if allowed else "it takes no question: infer(release)"
             raise PlanError(f"this method does not answer {', '.join(unknown)}; {can}")
+
+
+register(Question, Question.to_dict, Question.from_dict)

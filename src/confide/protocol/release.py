@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import NoResult, ReleaseError
-from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.protocol.exact import array_from_dict, array_to_dict, clean, digest, fraction_from_text, fraction_to_text
+from confide.guarantees import Guarantee
+from confide.protocol.codec import LIVE, SPARSE, decode, encode
+from confide.protocol.exact import clean, digest
 from confide.protocol.files import FORMAT, read, text_of, to_file
 from confide.protocol.laws import law_named
 from confide.protocol.parts import names_of
@@ -63,23 +64,8 @@ class Noisy:
         return np.array(list(map(float, self.values.ravel().tolist()))).reshape(self.shape) * float(self.step)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "values": array_to_dict(self.values),
-            "step": fraction_to_text(self.step),
-            "law": self.law,
-            "scale": fraction_to_text(self.scale),
-            "norm": self.norm,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Noisy:
-        return cls(
-            array_from_dict(data["values"]),
-            fraction_from_text(data["step"]),
-            data["law"],
-            fraction_from_text(data["scale"]),
-            data["norm"],
-        )
+        """JSON-safe form."""
+        return encode(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +84,8 @@ class Release:
     public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     artifacts: Mapping[str, str] = field(default_factory=dict)
     simulated: bool = False
-    format_version: str = FORMAT
-    statuses: Mapping[str, str] = field(default_factory=dict)
+    format_version: str = field(default=FORMAT, metadata=LIVE)
+    statuses: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
 
     def __getitem__(self, name: str) -> Noisy:
         if name not in self.statistics:
@@ -137,30 +123,12 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form; nothing is lost and nothing private is in it."""
-        return {
-            "plan": self.plan.to_dict(),
-            "status": self.status,
-            "statistics": {name: noisy.to_dict() for name, noisy in self.statistics.items()},
-            "public": {name: array_to_dict(np.asarray(values)) for name, values in self.public.items()},
-            "artifacts": dict(self.artifacts),
-            "guarantees": [statement.to_dict() for statement in self.guarantees],
-            "simulated": self.simulated,
-            **({"statuses": dict(self.statuses)} if self.statuses else {}),
-        }
+        return encode(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:
         """The inverse of `to_dict`."""
-        return cls(
-            plan=Plan.from_dict(data["plan"]),
-            status=data["status"],
-            statistics={name: Noisy.from_dict(noisy) for name, noisy in data["statistics"].items()},
-            public={name: array_from_dict(values) for name, values in data["public"].items()},
-            artifacts=dict(data["artifacts"]),
-            guarantees=tuple(guarantee_from_dict(statement) for statement in data["guarantees"]),
-            simulated=data["simulated"],
-            statuses=dict(data.get("statuses", {})),
-        )
+        return decode(cls, data)
 
     @cached_property
     def sha256(self) -> str:

@@ -50,7 +50,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -61,6 +60,7 @@ from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES, Release
+from confide.protocol.codec import plain
 from confide.results import table
 from confide.results.spreadsheet import csv_text
 from confide.results.words import WITHOUT_NUMBERS, status_words
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BaseResult", "Column", "check_alpha", "level_heads", "plain"]
+__all__ = ["BaseResult", "Column", "check_alpha", "level_heads"]
 
 #: What a column holds. "name": names of the rows, the index of the frame; "text": labels; "number": public numbers, such as points;
 #: "estimate"; "std_err"; "interval": an end of one, infinite where it is open; "statistic"; "p"; "share": a part, printed in per cent.
@@ -313,8 +313,7 @@ class BaseResult:
     def __repr__(self) -> str:
         what = f" of {self.response!r}" if self.response else ""
         kind = ", simulated noise" if self.simulated else ""
-        size = len(self.columns(self._alpha(None))[0].values)
-        head = f"{type(self).__name__} by {self.method!r}: {size:,} {self.rows_called}{what}"
+        head = f"{type(self).__name__} by {self.method!r}: {len(self.to_frame()):,} {self.rows_called}{what}"
         return f"<{head}, status {self.status!r}, {self.guarantee}{kind}>"
 
     def _repr_html_(self) -> str:
@@ -363,25 +362,6 @@ def level_heads(alpha: float) -> tuple[str, str]:
     ('[0.025', '0.975]')
     """
     return f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]"
-
-
-def plain(value: Any) -> Any:
-    """A value in types of strict JSON, for readers: what is not finite is None. (What must read back to the bit is `protocol.exact`'s.)
-
-    >>> plain({"a": (1.0, float("nan")), "b": np.array([[1, 2]])})
-    {'a': [1.0, None], 'b': [[1, 2]]}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (float, np.floating)):
-        return float(value) if isfinite(value) else None
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, (np.integer, np.bool_)):
-        return value.item()
-    return [plain(item) for item in value]
 
 
 def _stated(guarantee: Guarantee) -> dict[str, Any]:

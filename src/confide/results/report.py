@@ -37,7 +37,9 @@ def page(result: BaseResult, alpha: float) -> str:
     """The whole page as text. It names no time and no machine: the same result gives the same page."""
     seen, level = view(result, alpha), level_words(alpha)
     own = result._own_picture
-    legend = (*bias_words(result), *result.notes(), *result.legend)
+    described = result.guarantee.describe()  # stands under what is protected
+    notes = [note for note in result.notes() if note[1] != described]
+    legend = (*bias_words(result), *notes, *result.legend)
     template = environment().get_template("report.html.j2")
     return template.render(
         table=seen,
@@ -56,7 +58,7 @@ def page(result: BaseResult, alpha: float) -> str:
         privacy=_privacy(result),
         target=clean(result.target),
         covers=clean(result.covers),
-        legend=[(clean(label), clean(words)) for label, words in legend],
+        legend=[(clean(label), clean(words).removesuffix(".")) for label, words in legend],
         left_out=not own and len(chosen(seen.names)) < len(seen.names),
         release=clean(result.release_sha256),
     )

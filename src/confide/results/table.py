@@ -77,7 +77,9 @@ def view(result: BaseResult, alpha: float) -> View:
     k = made.labels
     named = columns[0].kind == "name"
     names = tuple(
-        row[0] if named else ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True))
+        f"{heads[0]} {row[0]}".strip()
+        if named
+        else ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True))
         for row in rows
     )
     return View(**{**vars(made), "names": names})

@@ -142,7 +142,7 @@ class SyntheticData(BaseResult):
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """What the first rows are, and the guarantee in words."""
-        rows = f"shown are the first {min(_SHOWN, len(self.frame))} of {len(self.frame):,} made-up rows; all of them: to_frame()"
+        rows = f"shown are the first {min(_SHOWN, len(self.frame))} of {len(self.frame):,} synthetic rows; all of them: to_frame()"
         return (("Rows", rows), ("In words", self.guarantee.describe()))
 
     def columns(self, alpha: float) -> tuple[Column, ...]:

@@ -57,7 +57,10 @@ class ModelEstimates(DesignEstimates):
         if not self._ratio or not self.has_intervals:
             return ()
         name = self._ratio.replace("_", " ")
-        words = f"exp of a coefficient and of its interval's ends is its {name} with an interval: {self._ratio}s(), and as CSV"
+        words = (
+            f"exp of a coefficient and of its interval's ends is its {name} with an interval; {self._ratio}s() gives them, and "
+            "--csv FILE.csv writes them"
+        )
         return ((name.capitalize(), words),)
 
     def more(self, alpha: float) -> dict[str, Any]:
