@@ -12,6 +12,7 @@ from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gauss
 from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
+from confide.protocol.whose import resolved, unit_assumptions
 
 __all__ = ["SAFETY_STEPS", "Allowance", "checked_privacy"]
 
@@ -42,7 +43,10 @@ class Allowance:
 
     Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first), refuses
     one that the method does not have, calibrates the level of the method's native guarantee, and carries the schema's
-    `rows_per_unit` into every sensitivity (group privacy: a unit of k rows moves a sum k times as far as one row).
+    `rows_per_unit` into every sensitivity: a unit moves a sum k times as far as one row, whose Euclidean and Frobenius bounds are for
+    one row added, removed or replaced. Under an enforced unit at most k rows of it are there (keep) or weigh k together (weight): only
+    its own term C of the sum changes, |C| <= sum v_r |g(r)| <= k B, and replaced, with another number of rows too, |C - C'| <= k B' by
+    pairing both weightings, padded with zero rows (B' >= B). Elsewhere k is a declaration, and the statement says so.
     """
 
     requested: Guarantee
@@ -69,14 +73,9 @@ class Allowance:
                 f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
                 f"write relation={method.relations[0]!r} in the guarantee"
             )
-        if privacy.unit != "record" or privacy.trust != "central":
-            raise PrivacyError(
-                f"{method.name} protects whole records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}; "
-                "leave both at their defaults"
-            )
-        rows = schema.rows_per_unit
-        assumed = privacy.assumptions + (() if rows == 1 else (f"at most {rows} rows per unit",)) + assumptions
-        labels: dict[str, Any] = {"relation": relation, "assumptions": assumed}
+        asked = resolved(privacy, relation, schema, method.name)
+        assumed = privacy.assumptions + unit_assumptions(schema) + assumptions
+        labels: dict[str, Any] = {"relation": relation, "unit": asked.unit, "assumptions": assumed}
         match method.native:
             case "GDP" if failure is not None:
                 level: GDP | PureDP = GDP(*_with_failure(privacy, method, failure), **labels)
@@ -88,7 +87,7 @@ class Allowance:
                 raise PlanError(
                     f"an allowance is calibrated for methods that are natively GDP or PureDP, {method.name} says {other!r}"
                 )
-        return cls(privacy.resolve(relation), level, rows)
+        return cls(asked, level, schema.rows_per_unit)
 
     @property
     def relation(self) -> str:
@@ -199,6 +198,7 @@ class Allowance:
                     self.requested.epsilon,
                     self.requested.delta,
                     relation=self.relation,
+                    unit=self.level.unit,
                     assumptions=self.level.assumptions,
                 )
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
@@ -25,6 +26,7 @@ from confide.protocol.laws import ADDITIVE
 from confide.protocol.parts import names_of, of_parts
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
+from confide.protocol.whose import protected
 
 __all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "statements_hold"]
 
@@ -160,7 +162,12 @@ def _children_hold(plan: Plan) -> bool:
 def check_plan(plan: Plan, requested: Guarantee) -> None:
     """Raise `PlanError` when a plan answers another request, states less than it spends, or spends less than its maps say."""
     who = f"the plan of {plan.method.name!r}"
-    if plan.requested != requested.resolve(plan.relation):
+    whose = protected(plan.schema)
+    if any(statement.unit != whose for statement in plan.guarantees):
+        raise PlanError(
+            f"{who} states a guarantee for another unit than {whose!r}, which its schema enforces; this is an error of the method"
+        )
+    if plan.requested != replace(requested.resolve(plan.relation), unit=whose):
         raise PlanError(f"{who} is for {plan.requested}, asked was {requested}; this is an error of the method")
     if not statements_hold(plan.event, plan.guarantees):
         raise PlanError(f"{who} states a guarantee that its spends exceed; this is an error of the method")

@@ -63,7 +63,7 @@ class Schema:
         rows = _checked_rows(rows_per_unit, whose)
         if not isinstance(whose, Unit) and (not isinstance(whose, str) or not whose or not is_unicode(whose)):
             raise SchemaError(
-                f'unit must be a Unit or a name, got {unit!r}; leave it out, or write unit=Unit("person_id")'
+                f'unit must be a name or a Unit, got {unit!r}; leave it out, or write unit=Unit("person_id")'
             )
         if dataset is not None and (not isinstance(dataset, str) or not dataset or not is_unicode(dataset)):
             raise SchemaError(
@@ -249,7 +249,8 @@ class Schema:
         """Practice records: n rows, drawn evenly within the bounds and over the levels, with no value missing.
 
         They come from the schema and the seed alone and say nothing about any record; `frame.attrs["practice"]` is
-        True. Raises `SchemaError` for n below 0 or a seed that is no whole number of at least 0.
+        True; an enforced unit's id column numbers the rows. Raises `SchemaError` for n below 0 or a seed that is no whole
+        number of at least 0.
 
         >>> frame = Schema({"age": Integer(0, 100), "region": Categorical(["N", "S"])}).sample(3, seed=1)
         >>> frame.shape, bool(frame["age"].between(0, 100).all()), frame.attrs["practice"]
@@ -264,6 +265,9 @@ class Schema:
                 )
         generator = np.random.default_rng(seed)
         frame = pd.DataFrame({name: _practice(column, n, generator) for name, column in self.columns.items()})
+        if isinstance(self.unit, Unit):
+            # each row a unit of its own
+            frame[self.unit.column] = np.arange(n)
         frame.attrs["practice"] = True
         return frame
 

@@ -32,8 +32,8 @@ _ENTRIES = {
 # What a fact of the whole table that was left to fill in should look like.
 _FACT_HOLES = {
     "dataset": '  dataset, the name under which a ledger charges these records: write a line such as   dataset = "survey-2024"',
-    "unit": '  unit, who is protected: write a line such as   unit = { column = "person_id" }   with the id column of the data, which is '
-    'enforced, or   unit = "record"   when each row is another\'s',
+    "unit": '  unit, who is protected (by the id column of the data, which is enforced; or "record" when each row is another\'s): '
+    'write a line such as   unit = { column = "person_id" }',
 }
 # What a line that is missing should look like.
 _LINES = {

@@ -25,10 +25,10 @@ _CALL = 'write Unit("person_id"), or Unit("person_id", rows=5, rule="keep")'
 class Unit:
     """One value of an id column, with all its rows, is what a release protects; it is enforced before any method sees the records.
 
-    column: the id column's name in the data, which is no column of the schema; it holds whole numbers, text, binary or dates. rows: how many
-    rows' worth of one unit counts, public, 1 when left out. rule: "keep" takes at most `rows` rows of a unit, chosen by a key and the rows'
-    own content; "weight" takes all of them, each with weight min(1, rows/m) of its unit's m rows, for sums. Left out: "weight" where the
-    method can, else "keep".
+    column: the id column's name in the data, which is no column of the schema; it holds whole numbers, text, binary or dates. rows: how
+    many rows' worth of one unit counts, public, 1 when left out. rule: "keep" takes at most `rows` rows of a unit, chosen by a key and the
+    rows' own content; "weight" takes all of them, each with weight min(1, rows/m) of its unit's m rows, for sums. Left out: "weight" where
+    the method can, else "keep".
 
     7, 7.0 and "7" are one unit, text is neither trimmed nor folded, and a row without an id is dropped. Two persons under one id are one
     unit; one person under two ids is two.
@@ -50,7 +50,9 @@ class Unit:
         if not fits or not is_unicode(self.column) or not self.column.isprintable() or len(self.column) > 200:
             raise SchemaError(f"column must be the name of the id column in the data, got {self.column!r}; {_CALL}")
         if self.column == "record":
-            raise SchemaError('a unit "record" is a row by itself and has no id column; write Schema(..., unit="record")')
+            raise SchemaError(
+                'a unit "record" is a row by itself and has no id column; write Schema(..., unit="record")'
+            )
         whole = isinstance(self.rows, int) and not isinstance(self.rows, bool)
         if not whole or not 1 <= self.rows <= _MOST:
             raise SchemaError(

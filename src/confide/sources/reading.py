@@ -68,7 +68,7 @@ def read(
     ids = (public.unit.column,) if isinstance(public.unit, Unit) else ()
     if ids and isinstance(data, np.ndarray):
         raise SourceError(
-            f"a NumPy array has no column {ids[0]!r}, whose ids the schema's unit needs; pass a mapping {{name: array}} or a DataFrame with it"
+            f"a NumPy array has no column {ids[0]!r}, whose ids the schema's unit needs; pass a mapping or a DataFrame with it"
         )
     parts = _parts(data, (*public.names, *ids), delimiter)
     for part in parts:

@@ -180,8 +180,8 @@ def _check_id(part: Part, name: str) -> None:
     _check_there(part, name)
     if not is_id(part.kind(name)):
         raise SchemaError(
-            f"{part.place}: the id column {name!r} has the type {part.kind(name)}; an id is a whole number, text, binary or a date. Turn it "
-            "into text first, or name another column in Unit(...)"
+            f"{part.place}: the id column {name!r} has the type {part.kind(name)}; an id is a whole number, text, binary or a date. Turn "
+            "it into text first, or name another column in Unit(...)"
         )
 
 

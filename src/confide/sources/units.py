@@ -48,7 +48,9 @@ MOST = 1 << 16
 #: The row of codes that is 1 where a unit begins and 0 on its further rows; no column of a schema can have this name.
 FIRST = "`first row of a unit`"
 
-_GROUPED = "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
+_GROUPED = (
+    "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
+)
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
 
@@ -187,6 +189,7 @@ class Gathered:
         self._held: list[Rows] = []
         self._rows = self._bytes = 0
         self._files: Files | None = None
+        self._failed = False
 
     def add(self, ids: pa.Array, codes: Codes) -> None:
         """A block of records; those without an id are dropped."""
@@ -204,12 +207,15 @@ class Gathered:
                 self._deal()
 
     def _deal(self) -> None:
+        """What is held into the files; where they cannot be written, that is said when the pass ends, without its place."""
+        rows, self._held, self._rows, self._bytes = joined(self._held), [], 0, 0
         if self._files is None:
-            self._files = guarded(_GROUPED, partial(Files, self._folder))
-        if self._held:
-            rows = joined(self._held)
-            guarded(_GROUPED, partial(self._files.add, rows, rows.by_id()))
-        self._held, self._rows, self._bytes = [], 0, 0
+            self._files = Files(self._folder)
+        try:
+            if not self._failed:
+                self._files.add(rows, rows.by_id())
+        except (OSError, ValueError, pa.ArrowException):
+            self._failed = True
 
     def whole_units(self, rule: Keep) -> Iterator[Bounded]:
         """What the rule makes of all rows, in portions that hold every row of a unit."""
@@ -218,7 +224,10 @@ class Gathered:
                 held, self._held = self._held, []
                 yield rule(joined(held))
             return
-        self._deal()
+        if self._held:
+            self._deal()
+        if self._failed:
+            raise SourceError(_GROUPED)
         for one in range(self._files.parts):
             yield from self._finished(self._files, one, rule)
 
