@@ -65,12 +65,12 @@ def check_rows(method: Any, schema: Any) -> None:
     unit = schema.unit
     if not isinstance(unit, Unit):
         return
-    if unit.rows > 1 and method.intervals != "no interval" and not getattr(method, "unit_meat", False):
+    if unit.rows > 1 and method.intervals != "no interval" and not method.unit_meat:
         raise PlanError(
             f"intervals of {method.name} take rows as independent, and those of one {unit.column} are not, got rows={unit.rows}; "
             f"write unit=cf.Unit({unit.column!r}), where each counts once"
         )
-    if unit.rule is not None and unit.rule not in getattr(method, "units", ("keep",)):
+    if unit.rule is not None and unit.rule not in method.units:
         raise PlanError(
             f'{method.name} bounds units by "keep", got rule={unit.rule!r}; write unit=cf.Unit({unit.column!r}), which takes what '
             "the method can"
