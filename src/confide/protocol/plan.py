@@ -21,7 +21,7 @@ from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
-from confide.protocol.whose import check_rows, unit_words
+from confide.protocol.whose import check_rows, counted_words, unit_words
 
 __all__ = ["MethodId", "Plan", "method_parameters", "parameters_of"]
 
@@ -119,6 +119,7 @@ class Plan:
         if "where" in parameters:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
             facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
+        facts["target"] = facts.get("target", "") + counted_words(schema)
         return cls(
             method=MethodId(method.name, method.version, parameters),
             schema=schema.without_typical.to_dict(),
@@ -137,8 +138,10 @@ class Plan:
         return self.method.parameters.get("where")
 
     def titled(self, target: str) -> str:
-        """What is estimated, with the subgroup that it is estimated of, once."""
-        return target if self.where is None else _of_subgroup(target, self.where)
+        """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
+        counted = counted_words(self.schema)
+        bare = target.removesuffix(counted)
+        return (bare if self.where is None else _of_subgroup(bare, self.where)) + counted
 
     @property
     def relation(self) -> str:

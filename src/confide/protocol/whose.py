@@ -10,7 +10,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.schema import Unit
 
-__all__ = ["check_rows", "protected", "resolved", "unit_assumptions", "unit_flags", "unit_words"]
+__all__ = ["check_rows", "counted_words", "protected", "resolved", "unit_assumptions", "unit_flags", "unit_words"]
 
 #: What "keep" rests on: an id that is a place in the data moves when another unit leaves, and with it which rows of others count.
 BY_PLACE = "{} is given to the person, not by its place in the data"
@@ -86,6 +86,21 @@ def unit_words(schema: Mapping[str, Any]) -> str:
     if unit == "record" and rows == 1:
         return "one row = one unit (declared, or by default)"
     return f"rows per unit {rows} (declared), unit {unit}, not enforced"
+
+
+def counted_words(schema: Any) -> str:
+    """How each unit counts in what is estimated, to be added to its name: no row counts as itself any more.
+
+    schema: a `Schema`, or its dictionary as plans hold it.
+    """
+    unit = schema["unit"] if isinstance(schema, Mapping) else schema.unit
+    if isinstance(unit, Unit):
+        unit = unit.to_dict()
+    if not isinstance(unit, Mapping):
+        return ""
+    if unit["rows"] == 1:
+        return f"; each {unit['column']} counts once"
+    return f"; at most {unit['rows']} rows' worth of each {unit['column']} counts"
 
 
 def unit_flags(schema: Mapping[str, Any]) -> tuple[str, ...]:
