@@ -28,7 +28,9 @@ def people(n: int = 1_500) -> pd.DataFrame:
 def drawn(method: Any, privacy: Any, data: pd.DataFrame, schema: cf.Schema = UNIT) -> Any:
     n = len(people()) if method.relations[0] == "substitute" else None
     made = cf.release(method, cf.read(data, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(11))
-    return {**{name: noisy.values.tolist() for name, noisy in made.statistics.items()}, "status": made.status}
+    # the paid histogram alone sees that the person has more rows: one unit in another cell
+    own = {name: noisy.values.tolist() for name, noisy in made.statistics.items() if name != "contributions"}
+    return {**own, "status": made.status}
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

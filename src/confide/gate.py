@@ -25,6 +25,7 @@ from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
+from confide.protocol.contributions import shown, with_contributions
 from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
 from confide.protocol.where import check_read, subgroup_size
@@ -64,7 +65,7 @@ def plan(
     size, note, where = n, "", getattr(method, "where", None)
     if where is not None:
         size, note = subgroup_size(where, schema, n, guess)
-    made = method.plan(bare, request, n=n if public and where is None else None)
+    made = with_contributions(method.plan(bare, request, n=n if public and where is None else None))
     check_plan(made, request)
     check_read(made, where)
     _check_file(made)
@@ -187,11 +188,12 @@ def _titled(result: Result, made: Plan) -> Result:
 
 
 def _flagged(result: Result, release: Release) -> Result:
-    """The result with what its unit adds to its flags."""
-    more = unit_flags(release.plan.schema)
-    if not more or not is_dataclass(result):
-        return result
-    return cast("Result", replace(result, flags=(*result.flags, *more)))
+    """The result with what its unit adds to its flags and facts."""
+    flags, facts = shown(release)
+    flags = (*unit_flags(release.plan.schema), *flags)
+    known = {"flags": flags, "facts": facts} if hasattr(result, "facts") else {"flags": flags}
+    more = {name: (*getattr(result, name), *added) for name, added in known.items() if added}
+    return cast("Result", replace(result, **more)) if more and is_dataclass(result) else result
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def test_the_same_rows_count_in_any_order_type_batch_and_memory(rows: int, monke
         assert moments(data.sample(frac=1, random_state=seed), rows, threads=2) == known
     # spilled to files; and with files too small for the largest units, which are dealt out by content
     for cells in (4_000, 800, 60):
-        monkeypatch.setattr(clustering, "CELLS", cells)
+        monkeypatch.setattr(clustering, "GATHERED", cells)
         assert moments(data.sample(frac=1, random_state=9), rows, memory=0) == known
 
 
@@ -176,7 +176,7 @@ def test_canonical_ids() -> None:
 
 
 def test_the_files_are_gone_and_the_draw_is_over(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "CELLS", 4_000)
+    monkeypatch.setattr(clustering, "GATHERED", 4_000)
     with read(frame(), schema(), memory=0, spool=tmp_path).bounded() as source:
         source.aggregate(MOMENTS)
         assert not list(tmp_path.iterdir())
@@ -188,7 +188,7 @@ def test_the_files_are_gone_and_the_draw_is_over(tmp_path: Any, monkeypatch: pyt
 
 
 def test_a_full_disk_is_a_fixed_sentence(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering, "CELLS", 100)
+    monkeypatch.setattr(clustering, "GATHERED", 100)
     gone = tmp_path / "gone"
     gone.mkdir()
     source = read(frame(), schema(), spool=gone)

@@ -13,11 +13,15 @@ from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
 from confide.protocol.whose import resolved, unit_assumptions
+from confide.schema import Unit
 
-__all__ = ["SAFETY_STEPS", "Allowance", "checked_privacy"]
+__all__ = ["SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
 
 #: Integer steps in one unit of a safety, which one record moves by at most 1.
 SAFETY_STEPS = 1 << 10
+
+#: Of mu^2 where a unit is enforced, for the histogram of its units' rows (`protocol.contributions`).
+UNIT_SHARE = Fraction(1, 100)
 
 # Noise is released on a grid at least this fine against its scale, so that the rounding's own variance (1/12 step^2) is below
 # 1e-7 of the noise's.
@@ -52,6 +56,7 @@ class Allowance:
     requested: Guarantee
     level: GDP | PureDP
     rows_per_unit: int
+    part: Fraction = Fraction(1)
 
     @classmethod
     def of(
@@ -87,7 +92,9 @@ class Allowance:
                 raise PlanError(
                     f"an allowance is calibrated for methods that are natively GDP or PureDP, {method.name} says {other!r}"
                 )
-        return cls(asked, level, schema.rows_per_unit)
+        # what a Gaussian level of an enforced unit leaves for the histogram of contributions
+        counted = isinstance(schema.unit, Unit) and method.native == "GDP" and failure is None
+        return cls(asked, level, schema.rows_per_unit, 1 - UNIT_SHARE if counted else Fraction(1))
 
     @property
     def relation(self) -> str:
@@ -97,7 +104,11 @@ class Allowance:
 
     @property
     def amount(self) -> Fraction:
-        """What may be spent in all, exactly: mu^2 or epsilon."""
+        """What may be spent in all, exactly: mu^2 or epsilon, and of an enforced unit's mu^2 all but what counts its rows."""
+        return self.part * self._whole
+
+    @property
+    def _whole(self) -> Fraction:
         return Fraction(self.level.mu) ** 2 if isinstance(self.level, GDP) else Fraction(self.level.epsilon)
 
     @property
@@ -186,7 +197,7 @@ class Allowance:
         """
         exact = exact_cost(event)
         fits = exact is not None and exact.kind is type(self.level)
-        if exact is None or not fits or exact.amount > self.amount or exact.delta > self.delta:
+        if exact is None or not fits or exact.amount > self._whole or exact.delta > self.delta:
             raise PlanError(
                 "the spends of this plan do not fit its request; their shares must add up to at most 1, in the laws of its native "
                 "guarantee"

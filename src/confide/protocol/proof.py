@@ -182,15 +182,16 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
             raise PlanError(
                 f"{who} spends on {leaf.name!r} and holds no statistic of that name; this is an error of the method"
             )
+        own = 1 if getattr(statistic, "by_unit", False) else rows
         norms = ("l1",) if leaf.norm == "l1" else ("l2", "cells") if leaf.norm == "l2" else (leaf.norm,)
         if leaf.norm != "l1" and statistic.norm not in norms:
             raise PlanError(
                 f"{who} draws {leaf.name!r} in another norm than its statistic's; this is an error of the method"
             )
         if leaf.norm == "l1":
-            least = (statistic.sensitivity_l1(plan.relation) * rows) ** 2
+            least = (statistic.sensitivity_l1(plan.relation) * own) ** 2
         else:
-            least = statistic.sensitivity_squared(plan.relation) * rows**2
+            least = statistic.sensitivity_squared(plan.relation) * own**2
         if (leaf.sensitivity * leaf.step) ** 2 < least or leaf.map != statistic.map.digest:
             raise PlanError(
                 f"{who} states a smaller sensitivity for {leaf.name!r} than its record map; this is an error of the method"

@@ -10,7 +10,20 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.schema import Unit
 
-__all__ = ["check_rows", "counted_words", "protected", "resolved", "unit_assumptions", "unit_flags", "unit_words"]
+__all__ = [
+    "UNIT_ROW",
+    "check_rows",
+    "counted_words",
+    "protected",
+    "resolved",
+    "unit_assumptions",
+    "unit_flags",
+    "unit_words",
+]
+
+#: The row of codes that says how many rows a unit has: the number of a cell of `contributions` where it begins, -1 on its other rows. No
+#: column of a schema can have this name, and only a source of bounded units has it.
+UNIT_ROW = "`rows of the unit`"
 
 #: What "keep" rests on: an id that is a place in the data moves when another unit leaves, and with it which rows of others count.
 BY_PLACE = "{} is given to the person, not by its place in the data"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
+from confide.protocol.whose import UNIT_ROW
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
@@ -79,8 +80,9 @@ class RecordSource:
         Raises `SchemaError` for a column that the schema lacks, `SourceError` for one that is not in the data, is
         there twice, or has a physical type that no column can have, and for a file that changed.
         """
-        wanted = columns_behind(columns, self._schema)
         unit = self._schema.unit
+        of_units = (UNIT_ROW,) if isinstance(unit, Unit) else ()
+        wanted = columns_behind([name for name in columns if name not in of_units], self._schema)
         for part in self._parts:
             part.verify()
             if isinstance(unit, Unit):

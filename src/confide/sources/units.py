@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
+from confide.protocol.contributions import CELLS
+from confide.protocol.whose import UNIT_ROW
 from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
 from confide.sources.coding import Coder, columns_behind
@@ -39,14 +41,12 @@ from confide.sources.spill import Files, Rows, joined
 if TYPE_CHECKING:
     from confide.sources.source import RecordSource
 
-__all__ = ["CELLS", "MOST", "UnitSource", "words_of"]
+__all__ = ["GATHERED", "MOST", "UnitSource", "words_of"]
 
 #: Cells of coded records, ids among them, that are gathered in memory at once.
-CELLS = 1 << 24
+GATHERED = 1 << 24
 #: Rows of one unit that any rule looks at: a unit of more is cut to these by "keep".
 MOST = 1 << 16
-#: The row of codes that is 1 where a unit begins and 0 on its further rows; no column of a schema can have this name.
-FIRST = "`first row of a unit`"
 
 _GROUPED = (
     "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
@@ -126,8 +126,8 @@ class UnitSource:
 def _clustered(source: RecordSource, unit: Unit, key: bytes) -> tuple[Blocks, int]:
     """Blocks of whole, bounded units, and the number of ids."""
     words, memory, folder = words_of(source.schema), source._memory << 20, source._spool
-    gathered = Gathered(Packing.of(words, source.schema), CELLS // (len(words) + 1), memory, folder)
-    out = Blocks(Packing.of((*words, FIRST), source.schema), memory, folder)
+    gathered = Gathered(Packing.of(words, source.schema), GATHERED // (len(words) + 1), memory, folder)
+    out = Blocks(Packing.of((*words, UNIT_ROW), source.schema), memory, folder)
     try:
         source._pass(WithIds(source._parts, source.schema, words, unit.column, gathered.add), ())
         units = guarded(_GROUPED, partial(_written, gathered.whole_units(Keep(key, unit.rows)), out))
@@ -144,12 +144,12 @@ def _clustered(source: RecordSource, unit: Unit, key: bytes) -> tuple[Blocks, in
 def _written(portions: Iterator[Bounded], out: Blocks) -> int:
     """Write blocks of whole units; the number of units."""
     units = 0
-    for codes, first in portions:
-        starts = np.flatnonzero(first)
+    for codes, sizes in portions:
+        starts = np.flatnonzero(sizes >= 0)
         units += len(starts)
         cuts = np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, BLOCK_ROWS))])
-        for start, stop in pairwise([*cuts.tolist(), len(first)]):
-            out.add(np.array([*(row[start:stop] for row in codes), first[start:stop]], dtype=np.float64))
+        for start, stop in pairwise([*cuts.tolist(), len(sizes)]):
+            out.add(np.array([*(row[start:stop] for row in codes), sizes[start:stop]], dtype=np.float64))
     return units
 
 
@@ -254,8 +254,8 @@ class Gathered:
             self._files.close()
 
 
-# Codes of whole units, unit after unit, and where a unit begins.
-Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.bool_]]
+# Codes of whole units, unit after unit, and the row of codes `UNIT_ROW`.
+Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
 
 
 @dataclass(frozen=True)
@@ -284,9 +284,10 @@ class Keep:
             )
             order = order[np.argsort(unit[order], kind="stable")]
         own = unit[order]
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = own[1:] != own[:-1]
-        return [row[order] for row in rows.codes], first
+        # as many rows as lie above 2^(cell - 1) and up to 2^cell
+        cells = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1)[own].astype(np.int8)
+        cells[1:][own[1:] == own[:-1]] = -1
+        return [row[order] for row in rows.codes], cells
 
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
         """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities."""
