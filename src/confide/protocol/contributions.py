@@ -1,8 +1,8 @@
 """How many rows the units of a release have: a noisy histogram that each plan with an enforced unit pays with 1 % of its mu^2.
 
 Guarantee: mu-GDP, native in the plan. Sensitivity: a unit lies in one cell, so that adding or removing it moves one count by 1, and
-replacing it moves two: sqrt(2). It says how many units there are and how many of their rows count; it widens no interval. Methods with a guarantee
-that may fail, or is proved as a whole, leave nothing over, and their plans have none.
+replacing it moves two: sqrt(2). It says how many units there are and how many of their rows count; it widens no interval. Methods with a
+guarantee that may fail, or is proved as a whole, leave nothing over, and their plans have none.
 """
 
 from __future__ import annotations
