@@ -236,7 +236,7 @@ def test_damaged_and_newer_files_are_refused() -> None:
     with pytest.raises(cf.ReleaseError, match="SHA-256"):
         cf.Release.from_json(text.replace('"simulated":false', '"simulated":true'))
     with pytest.raises(cf.ReleaseError, match="needs confide >="):
-        cf.Release.from_json(text.replace('"format_version":"2.0"', '"format_version":"2.1"'))
+        cf.Release.from_json(text.replace('"format_version":"2.0"', '"format_version":"2.2"'))
     for junk in ("", "[]", "{}", '{"confide":"plan"}', text[: len(text) // 2]):
         with pytest.raises(cf.ReleaseError):
             cf.Release.from_json(junk)

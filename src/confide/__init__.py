@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.publication import Publication
     from confide.registry import list_methods, register
-    from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical
+    from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical, Unit
     from confide.sources import read
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "SourceError",
     "TradeOff",
     "Typical",
+    "Unit",
     "__version__",
     "advise",
     "aggregates",
@@ -134,6 +135,7 @@ _HOMES = {
     "SourceError": "confide.errors",
     "TradeOff": "confide.guarantees",
     "Typical": "confide.schema",
+    "Unit": "confide.schema",
     "ZCDP": "confide.guarantees",
     "advise": "confide.advice",
     "combine": "confide.faces.synthesis",

@@ -7,12 +7,13 @@ nothing.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,9 +25,12 @@ from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
+from confide.protocol.contributions import shown, with_contributions
 from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
 from confide.protocol.where import check_read, subgroup_size
+from confide.protocol.whose import protected, unit_flags
+from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -61,7 +65,7 @@ def plan(
     size, note, where = n, "", getattr(method, "where", None)
     if where is not None:
         size, note = subgroup_size(where, schema, n, guess)
-    made = method.plan(bare, request, n=n if public and where is None else None)
+    made = with_contributions(method.plan(bare, request, n=n if public and where is None else None))
     check_plan(made, request)
     check_read(made, where)
     _check_file(made)
@@ -112,6 +116,21 @@ def release(
         # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
         ledger.check(**_about(source, planned))
         ledger.preview(planned.guarantees, charge_delta=charge_delta, convert=convert)
+    # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
+    with _bounded(source, ledger) as records:
+        return _released(made, records, planned, ledger, noise, charge_delta, convert)
+
+
+def _released(
+    made: Method,
+    source: Source,
+    planned: Plan,
+    ledger: Ledger | None,
+    noise: Noise,
+    charge_delta: float | None,
+    convert: bool,
+) -> Release:
+    """Check, charge, draw, write the receipt."""
     _check_source(source, planned)
     if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
         _check_count(source, planned.n)
@@ -155,7 +174,7 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
         )
     with _reading(release, asked=question is not None):
         if _consistent(release):
-            return _titled(method.infer(release, question), release.plan)
+            return _flagged(_titled(method.infer(release, question), release.plan), release)
     raise ReleaseError(
         "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
         "and check it with confide.verify against the ledger"
@@ -166,6 +185,15 @@ def _titled(result: Result, made: Plan) -> Result:
     """The result with the subgroup in its title, where a method wrote a title of its own."""
     target = made.titled(result.target)
     return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
+
+
+def _flagged(result: Result, release: Release) -> Result:
+    """The result with what its unit adds to its flags and facts."""
+    flags, facts = shown(release)
+    flags = (*unit_flags(release.plan.schema), *flags)
+    known = {"flags": flags, "facts": facts} if hasattr(result, "facts") else {"flags": flags}
+    more = {name: (*getattr(result, name), *added) for name, added in known.items() if added}
+    return cast("Result", replace(result, **more)) if more and is_dataclass(result) else result
 
 
 @contextmanager
@@ -360,10 +388,41 @@ def _planned(
             raise PlanError(
                 "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
             )
-        made, planned = registry.remake(method, source.schema)
+        bare = {name: text for name, text in method.public_inputs.items() if name != _KEY}
+        made, planned = registry.remake(replace(method, public_inputs=bare), source.schema)
         check_plan(planned, method.requested)
+    else:
+        made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
+    key = _key(source.schema, ledger)
+    if key is None:
         return made, planned
-    return method, plan(method, source.schema, privacy, n=n, ledger=ledger)
+    return made, replace(planned, public_inputs={**planned.public_inputs, _KEY: hashlib.sha256(key).hexdigest()})
+
+
+# In a plan's public inputs: SHA-256 of the key by which rows of a unit are chosen.
+_KEY = "unit key"
+
+
+def _key(schema: Schema, ledger: Ledger | None) -> bytes | None:
+    """The key of an enforced unit, one for each ledger, so that its releases agree on who counts; without one the schema's digest."""
+    if not isinstance(schema.unit, Unit):
+        return None
+    own = None if ledger is None else ledger.unit_key
+    return bytes.fromhex(schema.digest) if own is None else own
+
+
+def _bounded(source: Source, ledger: Ledger | None) -> AbstractContextManager[Source]:
+    """The source with at most the rows of each unit that its schema allows; as it is where a record is a unit."""
+    key = _key(source.schema, ledger)
+    if key is None:
+        return nullcontext(source)
+    bound = getattr(source, "bounded", None)
+    if bound is None:
+        raise SourceError(
+            f"the schema protects {source.schema.unit.column!r}, and a {type(source).__name__} cannot bound its rows; "
+            "read the records with cf.read(data, schema)"
+        )
+    return cast("AbstractContextManager[Source]", bound(key))
 
 
 def _about(source: Source, planned: Plan) -> dict[str, Any]:
@@ -374,10 +433,13 @@ def _about(source: Source, planned: Plan) -> dict[str, Any]:
             f"the schema names dataset {named!r}, and the records were read as {source.dataset!r}; give one name: "
             f"cf.read(data, schema) without dataset=, or dataset={source.dataset!r} in the schema"
         )
+    whose = protected(planned.schema)
+    enforced = whose != "record"
     return {
         "dataset": source.dataset,
-        "unit": planned.schema["unit"],
+        "unit": whose if enforced else planned.schema["unit"],
         "rows_per_unit": int(planned.schema["rows_per_unit"]),
+        "enforced": enforced,
     }
 
 
@@ -396,7 +458,7 @@ def _check_count(source: Source, n: int) -> None:
     """Compare a public number of records with the source's; asked only where n is public (`release`)."""
     if source.count() != n:
         raise PlanError(
-            f"the plan says n = {n}, which is not the number of records in the source; "
+            f"the plan says n = {n}, which is not the number of records in the source, of ids where a unit is enforced; "
             "under substitute n is public: give it as it is"
         )
 

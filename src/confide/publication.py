@@ -67,6 +67,8 @@ class Publication(Method):
     family: ClassVar[str] = "publications"
     source: ClassVar[str] = "exact composition of Gaussian releases (Dong, Roth, Su 2022, Corollary 3.3)"
     intervals: ClassVar[str] = "those of its questions"
+    # whether several rows of a unit are too many is for each question to say
+    unit_meat: ClassVar[bool] = True
 
     _made: Mapping[str, Method] = field(init=False, repr=False, compare=False, default_factory=dict)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.protocol import Method, Plan, parameters_of
+from confide.protocol.contributions import with_contributions
 from confide.protocol.where import check_read
 
 __all__ = ["MethodInfo", "get", "known", "list_methods", "make", "register", "remake"]
@@ -146,7 +147,7 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     same digest. Raises `PlanError` when it does not, because the file was made by another version or was altered.
     """
     method = make(plan.method.name, **plan.method.parameters)
-    again = method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n)
+    again = with_contributions(method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n))
     check_read(again, getattr(method, "where", None))
     if again.sha256 != plan.sha256:
         raise PlanError(

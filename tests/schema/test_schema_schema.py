@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from confide.errors import SchemaError
-from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
+from confide.schema import Categorical, Integer, Numeric, Provenance, Schema, Unit
 
 SCHEMA = Schema(
     {
@@ -343,7 +343,7 @@ def test_the_lines_that_the_error_gives_do_work(tmp_path: Path) -> None:
             + tail.replace(next(row for row in tail.splitlines() if row.startswith(f"{entry} = ")), better, 1)
         )
     assert set(Schema.from_toml(text).names) == set(KINDS)
-    assert (Schema.from_toml(text).dataset, Schema.from_toml(text).unit) == ("survey-2024", "person")
+    assert (Schema.from_toml(text).dataset, Schema.from_toml(text).unit) == ("survey-2024", Unit("person_id"))
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -21,7 +21,7 @@ from confide.errors import SourceError
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Total, seal
 from confide.sources import read
-from confide.sources.kept import _Packing
+from confide.sources.kept import Packing
 
 RECORDS = table(3_000)
 EXPECTED = gram_of(codes_of(RECORDS, SCHEMA, NAMES))
@@ -193,7 +193,7 @@ def test_codes_of_every_size_are_packed_to_the_bit() -> None:
     schema = cf.Schema(
         {f"c{s}": cf.Numeric(0, 1, steps=s) for s in (2, 127, 128, 129, 32_768, 32_769, 1 << 22)} | {"g": levels}
     )
-    packing = _Packing.of((*schema.names, "outside(c2)"), schema)
+    packing = Packing.of((*schema.names, "outside(c2)"), schema)
     largest = [*(schema[name].steps - 1 for name in schema.names), 1]
     for records in (0, 1, 7, 4_096):
         codes = np.array([np.resize([-1.0, float(top), 0.0], records) for top in largest])

@@ -180,7 +180,7 @@ def test_public_attributes():
     """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for."""
     source = read(frame(), SCHEMA)
     public = {name for name in dir(source) if not name.startswith("_")}
-    assert public == {"aggregate", "check", "count", "dataset", "kept", "rereadable", "schema"}
+    assert public == {"aggregate", "bounded", "check", "count", "dataset", "kept", "rereadable", "schema"}
     assert "gate" in type(source).count.__doc__
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from confide.audit.extremes import extreme_pairs
 from confide.audit.pairs import Domain, Record
 from confide.protocol import Opaque, Plan, leaves
 from confide.protocol.events import has_branches
-from confide.schema import Schema
+from confide.schema import Schema, Unit
 
 __all__ = ["COMPANY", "CROWD", "Neighbours", "crowded", "has_opaque", "named", "neighbours"]
 
@@ -35,6 +36,7 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
     special = [(low, high), *((low, odd) for odd in _hostile(domain)), (high, domain.inner(generator, 1)[0])]
     inner = domain.inner(generator, COMPANY)
     rows = schema.rows_per_unit  # one unit changes as many rows as it may have
+    unit = _Units(schema)
     if plan.relation == "substitute":
         size = COMPANY if plan.n is None else plan.n - rows
         company = [inner[:size], [low] * size, [high] * size, [_hostile(domain)[0]] * size]
@@ -43,14 +45,14 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
     for rest in company:
         for one, other in (*pairs, *special):
             if plan.relation == "substitute":
-                yield [*rest, *[one or low] * rows], [*rest, *[other] * rows]
+                yield [*rest, *unit([one or low], special)], [*rest, *unit([other], special)]
             else:
-                yield list(rest), [*rest, *[other] * rows]
+                yield list(rest), [*rest, *unit([other], special)]
     if plan.relation == "add-remove" and (has_branches(plan.event) or has_opaque(plan)):
         # branches that a noisy count chooses may need many records, and so may the bounds of an opaque release
         crowd = domain.inner(generator, CROWD)
         for _, other in (*pairs, (low, high)):
-            yield crowd, [*crowd, *[other] * rows]
+            yield crowd, [*crowd, *unit([other], special)]
 
 
 def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
@@ -58,10 +60,34 @@ def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> It
     domain, generator = Domain.of(schema), np.random.Generator(np.random.PCG64(seed))
     low, high = domain.corners()[0], domain.corners()[:2][-1]
     pairs = [*named(method, schema, plan.relation), *extreme_pairs(plan, schema, generator), (low, high)]
-    rows = schema.rows_per_unit
-    crowd = domain.inner(generator, (plan.n or CROWD) - rows)
+    unit = _Units(schema)
+    crowd = domain.inner(generator, (plan.n or CROWD) - schema.rows_per_unit)
     for one, other in pairs:
-        yield [*crowd, *[one or low] * rows], [*crowd, *[other] * rows]
+        yield [*crowd, *unit([one or low], pairs)], [*crowd, *unit([other], pairs)]
+
+
+class _Units:
+    """The rows of the unit that two neighbours differ in, one portion after the other.
+
+    Declared, they are the most that a unit may have, all equal. Enforced, a unit has 1, k, k + 1 or 10 k rows in turn: all equal, or of
+    opposite corners and other cells beside them; its id is written as text, as a whole number and as a float; and rows without an id,
+    which must move nothing, stand beside it.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._rows, self._turn = schema.rows_per_unit, 0
+        self._enforced = isinstance(schema.unit, Unit)
+
+    def __call__(self, records: list[Record], others: Sequence[tuple[Record | None, Record]]) -> list[Record]:
+        k = self._rows
+        if not self._enforced:
+            return records * k
+        self._turn += 1
+        count = (1, k, k + 1, 10 * k)[self._turn % 4]
+        beside = [record for _, record in others] if self._turn % 3 == 0 else []
+        rows = list(islice(cycle([*records, *beside]), count))
+        nobody = [(*records[0], missing) for missing in (None, float("nan"), "", 7.5)]
+        return [*((*row, spelled) for row, spelled in zip(rows, cycle(("7", 7, 7.0)))), *nobody]
 
 
 def named(method: Any, schema: Schema, relation: str) -> list[tuple[Record | None, Record]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from confide.errors import PrivacyError
 from confide.guarantees.validation import is_whole
-from confide.schema import Categorical, Integer, Schema
+from confide.schema import Categorical, Integer, Schema, Unit
 
 __all__ = ["RELATIONS", "Axis", "Domain", "Found", "Record", "checked_relation", "search"]
 
@@ -103,6 +103,7 @@ class Domain:
     names: tuple[str, ...] | None = None
     flat: bool = False
     hostile: bool = True
+    ids: str | None = None
 
     @classmethod
     def of(cls, what: Any, *, hostile: bool = True) -> Domain:
@@ -111,9 +112,10 @@ class Domain:
         hostile: also try values that the domain does not allow. Raises `PrivacyError` for anything else.
         """
         if isinstance(what, Domain):
-            return cls(what.axes, what.names, what.flat, hostile and what.hostile)
+            return cls(what.axes, what.names, what.flat, hostile and what.hostile, what.ids)
         if isinstance(what, Schema):
-            return cls(tuple(_axis(what[name]) for name in what.names), what.names, hostile=hostile)
+            ids = what.unit.column if isinstance(what.unit, Unit) else None
+            return cls(tuple(_axis(what[name]) for name in what.names), what.names, hostile=hostile, ids=ids)
         if isinstance(what, Mapping) and what:
             return cls(tuple(_axis(one) for one in what.values()), tuple(map(str, what)), hostile=hostile)
         if _is_pair(what):
@@ -126,14 +128,23 @@ class Domain:
         )
 
     def data(self, records: Sequence[Record]) -> Any:
-        """Records as the query wants them: a frame, an array (n,), or an array (n, d)."""
+        """Records as the query wants them: a frame, an array (n,), or an array (n, d).
+
+        Where a schema enforces a unit, a record may have one entry more, its id; others are each a unit of their own.
+        """
         if self.names is not None:
             import pandas as pd
 
+            width = len(self.axes)
+            own = [record[width] if len(record) > width else f"own {at}" for at, record in enumerate(records)]
+            records = [record[:width] for record in records]
             columns = zip(*records, strict=True) if records else ((),) * len(self.axes)
             kinds = (object if axis.levels else np.float64 for axis in self.axes)
             named = zip(self.names, columns, kinds, strict=True)
-            return pd.DataFrame({name: np.array(column, dtype=kind) for name, column, kind in named})
+            frame = pd.DataFrame({name: np.array(column, dtype=kind) for name, column, kind in named})
+            if self.ids is not None:
+                frame[self.ids] = np.array(own, dtype=object)
+            return frame
         values = np.array(records, dtype=np.float64).reshape(len(records), len(self.axes))
         return values[:, 0] if self.flat else values
 

@@ -44,11 +44,16 @@ def init(
     relation: Relation = None,
     unit: Annotated[
         str,
-        typer.Option("--unit", metavar="NAME", help="Who is protected, as the schema names it: record, person, ..."),
+        typer.Option("--unit", metavar="NAME", help="Who is protected: the id column of the schema's unit, or record."),
     ] = "record",
     rows_per_unit: Annotated[
-        int, typer.Option("--rows-per-unit", metavar="N", help="The most rows that one unit has, as in the schema.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--rows-per-unit",
+            metavar="N",
+            help="The most rows that one unit has, where the schema declares it and does not enforce it.",
+        ),
+    ] = None,
     grants: Annotated[
         str | None,
         typer.Option(
@@ -65,8 +70,10 @@ def init(
     """Open a budget for a dataset, in a new book or an existing one.
 
     A bare budget means: relation add-remove, unit record with one row, trust
-    central. All of these are pinned: a release of anything else is refused. A ledger
-    holds public numbers alone, nothing that comes from a record.
+    central. All of these are pinned: a release of anything else is refused. With
+    --unit person_id all rows of one id are protected together, as schemas with
+    unit = { column = "person_id" } enforce. A ledger holds public numbers alone,
+    nothing that comes from a record.
 
     Example:
 
@@ -84,14 +91,15 @@ def init(
         )
     session.say(f"opened a budget for dataset {opened.dataset!r} in {opened.place}")
     default = "" if relation is not None else " (the default: a bare budget means this; --relation says otherwise)"
-    rows = f"{opened.rows_per_unit} row{'s' if opened.rows_per_unit > 1 else ''}"
+    rows = f"of at most {opened.rows_per_unit} row{'s' if opened.rows_per_unit > 1 else ''}"
+    rows = rows if opened.unit_key is None else "with all its rows (enforced)"
     buys = opened.buys()
     facts(
         session,
         [
             ("budget", opened.budget),
             ("relation", f"{opened.relation}{default}"),
-            ("unit", f"{opened.unit}: what is protected is one {opened.unit}, of at most {rows}"),
+            ("unit", f"{opened.unit}: what is protected is one {opened.unit}, {rows}"),
             ("trust", f"{opened.trust}: the keeper of the records adds the noise"),
             ("buys", "; ".join(buys)),
             ("head", f"{opened.head} (keep it elsewhere: an older copy put back is found by it alone)"),

@@ -37,14 +37,15 @@ def sentence(limit: str, *, relation: str | None, unit: str, trust: str, assumpt
 
 def _difference(relation: str | None, unit: str) -> str:
     """What the two neighbours differ in, in plain words."""
-    thing = {"record": "one record", "attribute": "one attribute of one record"}.get(unit, f"one {unit}")
+    bare = {"record": "one record", "attribute": "one attribute of one record"}
+    thing, counted = bare.get(unit, f"one {unit} with all its rows"), "records" if unit in bare else f"values of {unit}"
     included = f"whether {thing} was included"
     contents = f"which of two possible contents {thing} has"
     match relation:
         case "add-remove":
             return included
         case "substitute":
-            return f"{contents} (the number of records is public)"
+            return f"{contents} (the number of {counted} is public)"
         case _:
             return f"{included}, or {contents}, as the plan will say (the relation is still open),"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confide.errors import PlanError, PrivacyError
@@ -15,7 +16,7 @@ from confide.ledger.currency import Currency
 from confide.ledger.tables import TERMS
 from confide.ledger.units import ZERO, Price
 
-__all__ = ["Account", "terms_text"]
+__all__ = ["Account", "fits_key", "terms_text"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Account:
     """Budget, limit and running totals of a data set, what it is pinned to, and the seq and the hash of its last entry.
 
     unit, rows_per_unit: what is protected, and the most rows that one of them has; 0 rows in a ledger from before these
-    were pinned. stayed: what an (epsilon, delta) ledger had spent as pairs when it was converted.
+    were pinned. stayed: what an (epsilon, delta) ledger had spent as pairs when it was converted. unit_key, key_sha256: of an
+    enforced unit the key by which rows are chosen, in hexadecimal, and its digest, which the chain holds.
     """
 
     dataset: str
@@ -38,6 +40,8 @@ class Account:
     head: str
     rows_per_unit: int = 1
     stayed: Price = ZERO
+    key_sha256: str = ""
+    unit_key: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Account:
@@ -56,6 +60,8 @@ class Account:
                 head=row["head"],
                 rows_per_unit=_whole(row["rows_per_unit"]),
                 stayed=Price(_whole(row["stayed_amount"]), _whole(row["stayed_delta"])),
+                key_sha256=row["key_sha256"],
+                unit_key=_key(row["unit_key"], row["key_sha256"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, PrivacyError) as error:
             raise PlanError(
@@ -79,7 +85,14 @@ class Account:
             "spent_delta": self.spent.delta,
             "stayed_amount": self.stayed.amount,
             "stayed_delta": self.stayed.delta,
+            # ledgers of records, and those from before units were enforced, say nothing of a key
+            **({"key_sha256": self.key_sha256} if self.key_sha256 else {}),
         }
+
+    @property
+    def enforced(self) -> bool:
+        """Whether the unit is one that schemas enforce; its key was made when the ledger was created."""
+        return self.key_sha256 != ""
 
     @property
     def pinned(self) -> bool:
@@ -122,7 +135,22 @@ class Account:
 
 def terms_text(row: Mapping[str, Any]) -> str:
     """What an entry says of the account after it: the terms of a row of `budget` as canonical JSON."""
-    return canonical({name: row[name] for name in TERMS})
+    return canonical({name: row[name] for name in TERMS if name != "key_sha256" or row[name]})
+
+
+def fits_key(key: Any, digest: Any) -> bool:
+    """Whether a key, in hexadecimal, is the one of that SHA-256; of no key there is none."""
+    try:
+        return bool((hashlib.sha256(bytes.fromhex(key)).hexdigest() if key else "") == digest)
+    except (TypeError, ValueError):
+        return False
+
+
+def _key(key: Any, digest: Any) -> str:
+    """The key of an enforced unit, which must be the one that the chain names."""
+    if not fits_key(key, digest):
+        raise ValueError("not the key of the chain")
+    return str(key)
 
 
 def _whole(value: Any) -> int:

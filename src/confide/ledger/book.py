@@ -82,7 +82,7 @@ class Ledger:
         dataset: str,
         budget: Guarantee,
         unit: str | None = None,
-        rows_per_unit: int = 1,
+        rows_per_unit: int | None = None,
         grants: str | None = None,
         note: str = "",
         timeout: float = 60.0,
@@ -91,8 +91,9 @@ class Ledger:
 
         path: a file, or a URL such as "postgresql://user@host/database" (extra `postgres`; there the database's rights
         say who may do what). budget: GDP, ApproxDP, ZCDP or PureDP; its class is the ledger's currency for good. A
-        relation left open means add-remove. unit, rows_per_unit: what is protected and the most rows that one has, as in
-        the schema; the record, with one row, when left out. grants: "gaussian" converts an ApproxDP budget at once
+        relation left open means add-remove. unit: what is protected: the id column of the schemas' `cf.Unit`, which is enforced and whose
+        key, 32 bytes from the operating system, is made here; the record when left out. rows_per_unit: with it the unit is one that schemas
+        declare and nothing enforces, and this is the most rows that one has. grants: "gaussian" converts an ApproxDP budget at once
         (`convert`). timeout: seconds to wait for another process's lock.
 
         Raises `PlanError` (the dataset has a budget, or the file is something else), `PrivacyError` (not a budget),
@@ -193,6 +194,15 @@ class Ledger:
         return self._account().rows_per_unit
 
     @property
+    def unit_key(self) -> bytes | None:
+        """The key by which rows of an enforced unit are chosen, for the gate; None where units are not enforced.
+
+        No guarantee hangs on it being secret. It keeps people from shaping their rows, so that it is shown to nobody.
+        """
+        account = self._account()
+        return bytes.fromhex(account.unit_key) if account.enforced else None
+
+    @property
     def head(self) -> str:
         """The hash of the last entry. Kept elsewhere, it tells when an older copy is put back: `verify(heads=[head])`."""
         return self._account().head
@@ -212,12 +222,12 @@ class Ledger:
         """What the book counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
         return self._account().currency.name
 
-    def check(self, *, dataset: str | None, unit: str, rows_per_unit: int) -> None:
+    def check(self, *, dataset: str | None, unit: str, rows_per_unit: int, enforced: bool = False) -> None:
         """Refuse a release that is about something else than this ledger: another data set, unit or number of rows per unit.
 
         Reads the ledger alone. Raises `PlanError` (the data set, or one without a name), `PrivacyError` (unit, rows per unit).
         """
-        check_pins(self._account(), dataset, unit, rows_per_unit)
+        check_pins(self._account(), dataset, unit, rows_per_unit, enforced=enforced)
 
     def buys(self) -> tuple[str, ...]:
         """What is left buys, in words: how many equal releases of some usual sizes, one after the other.
@@ -258,6 +268,7 @@ class Ledger:
         dataset: str | None,
         unit: str,
         rows_per_unit: int,
+        enforced: bool = False,
         method: str,
         plan_sha256: str,
         charge_delta: float | None = None,
@@ -267,7 +278,8 @@ class Ledger:
 
         When this returns, the charge is on disk and noise may be drawn. statements: complete guarantees of one release,
         each proved, in the ledger's relation, unit and trust. dataset, unit, rows_per_unit: what the release is about, as
-        its schema says; they must be the ledger's. charge_delta: where a curve is charged that has a point for each delta
+        its schema says; they must be the ledger's; enforced: whether that unit's rows are bounded by the
+        gate. charge_delta: where a curve is charged that has a point for each delta
         (a `TradeOff` in mu^2, anything in an (epsilon, delta) ledger); rounded down to units of 2^-60. convert: turn an
         (epsilon, delta) ledger into a Gaussian one first, for good, if it is not one yet and the charge fits.
 
@@ -280,11 +292,11 @@ class Ledger:
         check_text("method", method)
         _check_digest("plan_sha256", plan_sha256)
         # a refusal needs no lock, since totals only grow; a grant is decided only under it
-        self.check(dataset=dataset, unit=unit, rows_per_unit=rows_per_unit)
+        self.check(dataset=dataset, unit=unit, rows_per_unit=rows_per_unit, enforced=enforced)
         self.preview(statements, charge_delta=charge_delta, convert=convert)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
-            check_pins(account, dataset, unit, rows_per_unit)
+            check_pins(account, dataset, unit, rows_per_unit, enforced=enforced)
             if not account.pinned:
                 account = write_pins(connection, account, unit, rows_per_unit)
             if convert and as_converted(account) is not account:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -29,15 +31,28 @@ __all__ = [
     "write_pins",
 ]
 
+# Units that no id column tells: a row, and an attribute of one under local trust.
+_BARE = ("record", "attribute")
+
 
 def opened_account(
-    dataset: str, budget: Guarantee, unit: str | None, rows_per_unit: int, grants: str | None
+    dataset: str, budget: Guarantee, unit: str | None, rows_per_unit: int | None, grants: str | None
 ) -> Account:
-    """The account of a dataset before its first entry."""
+    """The account of a dataset before its first entry.
+
+    A unit whose rows are not declared is one that schemas enforce: it gets its key here.
+    """
     currency = currency_of(budget)
     full = budget if budget.complete else budget.resolve("add-remove")
     whose = full.unit if unit is None else unit
+    enforced = rows_per_unit is None and whose not in _BARE
+    rows_per_unit = 1 if rows_per_unit is None else rows_per_unit
     check_unit(whose, rows_per_unit)
+    if enforced:
+        if full.unit not in ("record", whose):
+            raise PrivacyError(f"the ledger's unit is {whose!r} and its budget's {full.unit!r}; give one of them")
+        full = replace(full, unit=whose)
+    key = secrets.token_bytes(32) if enforced else b""
     if grants not in (None, "gaussian"):
         raise PlanError(
             f"grants must be 'gaussian' or left out, got {grants!r}; write grants='gaussian' to convert an (epsilon, delta) budget at once"
@@ -54,6 +69,8 @@ def opened_account(
         0,
         GENESIS,
         rows_per_unit,
+        key_sha256=hashlib.sha256(key).hexdigest() if enforced else "",
+        unit_key=key.hex(),
     )
     return new if grants is None else new.converted()
 

@@ -38,8 +38,11 @@ def check_unit(unit: object, rows_per_unit: object) -> None:
         )
 
 
-def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int) -> None:
+def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int, *, enforced: bool = False) -> None:
     """Refuse a release of another data set, another unit or another number of rows per unit than the ledger's.
+
+    Releases of an enforced unit add up whatever the number of its rows that counts; a declared one in a ledger of an enforced unit, and
+    the reverse, are refused.
 
     Raises `PlanError` (the data set, or what is no name), `PrivacyError` (unit, rows per unit).
     """
@@ -54,6 +57,9 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int)
         raise PlanError(
             f"the release is of dataset {given!r}, the ledger is open for {account.dataset!r}; write Ledger.open(path, dataset={given!r})"
         )
+    if enforced or account.enforced:
+        _check_enforced(account, unit, enforced)
+        return
     if not account.pinned:
         return
     if not same_name(unit, account.unit):
@@ -70,3 +76,19 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int)
             f"budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare "
             f"rows_per_unit={account.rows_per_unit} in the schema, if no unit has more"
         )
+
+
+def _check_enforced(account: Account, unit: str, enforced: bool) -> None:
+    if account.enforced and enforced and same_name(unit, account.unit):
+        return
+    if account.enforced:
+        how = f"one {unit}" if enforced else f"one {unit}, which its schema declares and nothing enforces"
+        raise PrivacyError(
+            f"dataset {account.dataset!r} counts what one {account.unit} with all its rows may lose, enforced, and the release protects "
+            f"{how}; write unit=cf.Unit({account.unit!r}) in the schema"
+        )
+    raise PrivacyError(
+        f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit} with all its rows, "
+        f"enforced; open a ledger for that one: Ledger.create(path, dataset=..., budget=..., unit={unit!r}) (two ledgers on the same "
+        "records add up, unseen)"
+    )

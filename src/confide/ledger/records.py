@@ -104,9 +104,9 @@ class Entry:
 class LedgerState:
     """A statement of account: the terms, the budget, what is spent and left, and every entry.
 
-    unit, rows_per_unit: to what it is pinned, 0 rows in a ledger from before; state: of an (epsilon, delta) ledger, "pair" or
-    "gaussian" once it is converted, "" for an older rule and for other currencies. Totals come as text in the reader's
-    numbers and, in `units`, as whole numbers (mu^2, rho or epsilon in 2^-40, delta in 2^-60).
+    unit, rows_per_unit: to what it is pinned, 0 rows in a ledger from before; enforced: whether schemas enforce the unit;
+    state: of an (epsilon, delta) ledger, "pair" or "gaussian" once it is converted, "" for an older rule and for other currencies.
+    Totals come as text in the reader's numbers and, in `units`, as whole numbers (mu^2, rho or epsilon in 2^-40, delta in 2^-60).
     """
 
     dataset: str
@@ -123,12 +123,15 @@ class LedgerState:
     unfinished: int
     head: str
     rows: tuple[Entry, ...]
+    enforced: bool = False
 
     @property
     def whose(self) -> str:
         """What is protected, in words."""
         if not self.rows_per_unit:
             return f"unit {self.unit} (not pinned yet: the next charge says it, with the rows per unit)"
+        if self.enforced:
+            return f"unit {self.unit} with all its rows (enforced)"
         return f"unit {self.unit} of at most {self.rows_per_unit} row{'s' if self.rows_per_unit > 1 else ''}"
 
     def to_dict(self) -> dict[str, Any]:

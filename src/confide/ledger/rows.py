@@ -76,7 +76,13 @@ def open_book(connection: Connection, account: Account, note: str) -> None:
         account, account, kind="open", note=note, price=account.limit, guarantee=guarantee_to_text(account.budget)
     )
     connection.execute(
-        insert(budgets).values(dataset=account.dataset, entries=row["seq"], head=row["hash"], **account.terms())
+        insert(budgets).values(
+            dataset=account.dataset,
+            entries=row["seq"],
+            head=row["hash"],
+            unit_key=account.unit_key,
+            **account.terms(),
+        )
     )
     connection.execute(insert(entries).values(row))
 

@@ -47,6 +47,7 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
         unfinished=sum(entry.status == "unfinished" for entry in entries),
         head=account.head,
         rows=entries,
+        enforced=account.enforced,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from sqlalchemy import BigInteger, Connection, Engine
+from sqlalchemy import BigInteger, Connection, Engine, inspect
 
 from confide.errors import LedgerBusy
 from confide.ledger.failures import Progress
@@ -83,8 +83,12 @@ class Store(ABC):
         """Refuse what is no book, or one of a newer version: `PlanError`. Warn of a place that is not safe."""
 
     def _add_columns(self, connection: Connection) -> None:
-        """Bring tables 1 to this version: new columns, empty; no entry is touched, so that every hash stays."""
+        """Bring tables 1 or 2 to this version: new columns, empty; no entry is touched, so that every hash stays."""
+        looked = inspect(connection)
+        there = {table.name: {one["name"] for one in looked.get_columns(table.name)} for table, _ in ADDED}
         for table, column in ADDED:
+            if column.name in there[table.name]:
+                continue
             kind = column.type.compile(connection.dialect)
             empty = "0" if isinstance(column.type, BigInteger) else "''"
             connection.exec_driver_sql(

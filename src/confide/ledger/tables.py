@@ -3,8 +3,8 @@
 Everything in `budget` can be computed again from `entry`; it is kept so that a charge costs the same on the
 millionth day. What the row says after an entry stands in that entry too, under its hash: a charge compares the two.
 
-Tables 1 had neither the columns of `ADDED` nor the terms in their entries. A ledger of tables 1 gains the columns when it
-is opened; its old entries keep their hashes, which cover the columns of that time.
+Tables 1 had neither the columns of `ADDED` nor the terms in their entries, tables 2 not the key of an enforced unit. A ledger of
+tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: Version of the tables; a book of a newer one is refused.
-FORMAT = 2
+FORMAT = 3
 
 #: What tells a book from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
@@ -63,6 +63,9 @@ budget = Table(
     Column("state", String(16), nullable=False, server_default=text("''")),  # of an (epsilon, delta) budget: which rule
     Column("stayed_amount", BigInteger, nullable=False, server_default=text("0")),  # spent as pairs before converting
     Column("stayed_delta", BigInteger, nullable=False, server_default=text("0")),
+    # of an enforced unit: the key by which rows are chosen, in hexadecimal, and its SHA-256, which is under the hashes of the chain
+    Column("unit_key", String(64), nullable=False, server_default=text("''")),
+    Column("key_sha256", String(64), nullable=False, server_default=text("''")),
     CheckConstraint("spent_amount >= 0 AND spent_delta >= 0", name="spent_not_negative"),
 )
 
@@ -105,12 +108,17 @@ book_tables = Table(
 #: The columns that tables 1 did not have, in the order in which they are added.
 ADDED = tuple(
     (table, table.columns[name])
-    for table, names in ((budget, ("rows_per_unit", "state", "stayed_amount", "stayed_delta")), (entry, ("after",)))
+    for table, names in (
+        (budget, ("rows_per_unit", "state", "stayed_amount", "stayed_delta", "unit_key", "key_sha256")),
+        (entry, ("after",)),
+    )
     for name in names
 )
 
 #: The columns of `budget` that each entry repeats as they stand after it; the end of the chain is the entry itself.
-TERMS = tuple(sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "head"}))
+TERMS = tuple(
+    sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "head", "unit_key"})
+)
 
 #: The columns under an entry's hash: all but the hash itself and `prev`, which is hashed in front of them.
 CHAINED = tuple(column.name for column in entry.columns if column.name not in {"prev", "hash"})

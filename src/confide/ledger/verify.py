@@ -16,7 +16,7 @@ from typing import Any
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
-from confide.ledger.account import Account
+from confide.ledger.account import Account, fits_key
 from confide.ledger.chain import (
     GENESIS,
     canonical,
@@ -141,6 +141,7 @@ class _Walk:
             1,
             self.head,
             said.get("rows_per_unit", 0),
+            key_sha256=said.get("key_sha256", ""),
         )
         self._limit(budget, limit, name)
 
@@ -221,7 +222,10 @@ class _Walk:
         if self.account is None:
             self.problems.append(f"dataset {self.dataset!r}: no entry opens the ledger; entries are missing")
             return
-        told = {**self.account.terms(), "entries": self.seq, "head": self.head}
+        digest = self.account.key_sha256
+        told = {**self.account.terms(), "key_sha256": digest, "entries": self.seq, "head": self.head}
+        if not fits_key(budget["unit_key"], digest):
+            self.problems.append(f"dataset {self.dataset!r}: the key of its unit is not the one that the chain names")
         for column, value in told.items():
             if budget[column] != value or type(budget[column]) is not type(value):
                 self.problems.append(

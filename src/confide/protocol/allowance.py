@@ -12,11 +12,16 @@ from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gauss
 from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
+from confide.protocol.whose import resolved, unit_assumptions
+from confide.schema import Unit
 
-__all__ = ["SAFETY_STEPS", "Allowance", "checked_privacy"]
+__all__ = ["SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
 
 #: Integer steps in one unit of a safety, which one record moves by at most 1.
 SAFETY_STEPS = 1 << 10
+
+#: Of mu^2 where a unit is enforced, for the histogram of its units' rows (`protocol.contributions`).
+UNIT_SHARE = Fraction(1, 100)
 
 # Noise is released on a grid at least this fine against its scale, so that the rounding's own variance (1/12 step^2) is below
 # 1e-7 of the noise's.
@@ -42,12 +47,16 @@ class Allowance:
 
     Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first), refuses
     one that the method does not have, calibrates the level of the method's native guarantee, and carries the schema's
-    `rows_per_unit` into every sensitivity (group privacy: a unit of k rows moves a sum k times as far as one row).
+    `rows_per_unit` into every sensitivity: a unit moves a sum k times as far as one row, whose Euclidean and Frobenius bounds are for
+    one row added, removed or replaced. Under an enforced unit at most k rows of it are there (keep) or weigh k together (weight): only
+    its own term C of the sum changes, |C| <= sum v_r |g(r)| <= k B, and replaced, with another number of rows too, |C - C'| <= k B' by
+    pairing both weightings, padded with zero rows (B' >= B). Elsewhere k is a declaration, and the statement says so.
     """
 
     requested: Guarantee
     level: GDP | PureDP
     rows_per_unit: int
+    part: Fraction = Fraction(1)
 
     @classmethod
     def of(
@@ -69,14 +78,9 @@ class Allowance:
                 f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
                 f"write relation={method.relations[0]!r} in the guarantee"
             )
-        if privacy.unit != "record" or privacy.trust != "central":
-            raise PrivacyError(
-                f"{method.name} protects whole records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}; "
-                "leave both at their defaults"
-            )
-        rows = schema.rows_per_unit
-        assumed = privacy.assumptions + (() if rows == 1 else (f"at most {rows} rows per unit",)) + assumptions
-        labels: dict[str, Any] = {"relation": relation, "assumptions": assumed}
+        asked = resolved(privacy, relation, schema, method.name)
+        assumed = privacy.assumptions + unit_assumptions(schema) + assumptions
+        labels: dict[str, Any] = {"relation": relation, "unit": asked.unit, "assumptions": assumed}
         match method.native:
             case "GDP" if failure is not None:
                 level: GDP | PureDP = GDP(*_with_failure(privacy, method, failure), **labels)
@@ -88,7 +92,9 @@ class Allowance:
                 raise PlanError(
                     f"an allowance is calibrated for methods that are natively GDP or PureDP, {method.name} says {other!r}"
                 )
-        return cls(privacy.resolve(relation), level, rows)
+        # what a Gaussian level of an enforced unit leaves for the histogram of contributions
+        counted = isinstance(schema.unit, Unit) and method.native == "GDP" and failure is None
+        return cls(asked, level, schema.rows_per_unit, 1 - UNIT_SHARE if counted else Fraction(1))
 
     @property
     def relation(self) -> str:
@@ -98,7 +104,11 @@ class Allowance:
 
     @property
     def amount(self) -> Fraction:
-        """What may be spent in all, exactly: mu^2 or epsilon."""
+        """What may be spent in all, exactly: mu^2 or epsilon, and of an enforced unit's mu^2 all but what counts its rows."""
+        return self.part * self._whole
+
+    @property
+    def _whole(self) -> Fraction:
         return Fraction(self.level.mu) ** 2 if isinstance(self.level, GDP) else Fraction(self.level.epsilon)
 
     @property
@@ -187,7 +197,7 @@ class Allowance:
         """
         exact = exact_cost(event)
         fits = exact is not None and exact.kind is type(self.level)
-        if exact is None or not fits or exact.amount > self.amount or exact.delta > self.delta:
+        if exact is None or not fits or exact.amount > self._whole or exact.delta > self.delta:
             raise PlanError(
                 "the spends of this plan do not fit its request; their shares must add up to at most 1, in the laws of its native "
                 "guarantee"
@@ -199,6 +209,7 @@ class Allowance:
                     self.requested.epsilon,
                     self.requested.delta,
                     relation=self.relation,
+                    unit=self.level.unit,
                     assumptions=self.level.assumptions,
                 )
             )

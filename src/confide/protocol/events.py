@@ -406,7 +406,8 @@ def fold(event: Event, relation: str) -> Guarantee:
         case Opaque(name, guarantee, proof, Spend() as hiding):
             return fold(Together((Opaque(name, guarantee, proof), hiding)), relation)
         case Opaque(_, guarantee, _) | PerPath(_, guarantee):
-            return guarantee.resolve(relation)
+            # whose the numbers are is said by the plan's statements, and compared there
+            return replace(guarantee, unit="record").resolve(relation)
         case Together(parts):
             return _together([fold(part, relation) for part in parts])
         case Test(on, then, delta, shown):

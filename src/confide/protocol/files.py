@@ -20,7 +20,9 @@ __all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]
 _Read = TypeVar("_Read")
 
 #: major.minor: a newer minor may hold statements that this version does not understand, so it is refused.
-FORMAT = "2.0"
+FORMAT = "2.1"
+#: What a file is written as: the least version that knows all that is in it. 2.1 has enforced units.
+_LEAST = "2.0"
 
 #: Of brackets inside each other: releases have up to 12, and a selection among selections' candidates a few more.
 JSON_DEPTH = 64
@@ -29,7 +31,14 @@ _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 def to_file(kind: str, body: Mapping[str, Any]) -> str:
     """The text of a file: canonical JSON, so that equal bodies are equal files."""
-    return canonical_json({"confide": kind, "format_version": FORMAT, "sha256": digest(body), "body": body}) + "\n"
+    return (
+        canonical_json({"confide": kind, "format_version": _version(body), "sha256": digest(body), "body": body}) + "\n"
+    )
+
+
+def _version(body: Mapping[str, Any]) -> str:
+    plan = body.get("release", body).get("plan", body.get("release", body))
+    return FORMAT if isinstance(plan.get("schema", {}).get("unit"), Mapping) else _LEAST
 
 
 def from_file(kind: str, text: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
 from confide.guarantees.validation import is_whole
+from confide.protocol.contributions import NAME as CONTRIBUTIONS
 from confide.protocol.events import (
     Event,
     Opaque,
@@ -248,6 +249,7 @@ class Meter:
         """Run the draw of one question of a publication, inside its own plan; the public numbers that it returned."""
         plan, own = self._plan.children[part], PartMeter(self, part, self._plan.children[part])
         public = _drawn_by(method, records, plan, own)
+        _count_units(records, plan, own)
         own.close()
         self._parts[part] = "no_reply" if own.declined else "released"
         return public
@@ -303,6 +305,7 @@ def seal(
     """
     with for_one_draw(source, plan) as records, (make or Meter)(plan, noise) as meter:
         public = _drawn_by(method, records, plan, meter)
+        _count_units(records, plan, meter)
     return Release(
         plan=plan,
         status="no_reply" if meter._declined else "released",
@@ -328,6 +331,14 @@ def _drawn_by(method: Method, source: Source, plan: Plan, meter: Any) -> dict[st
             f"{method.name} gave no reply, and its plan has no test or opaque release that pays for saying so"
         )
     return _numbers(method, public)
+
+
+def _count_units(source: Source, plan: Plan, meter: Any) -> None:
+    """The histogram of contributions, where the plan pays for one: of all units, whatever subgroup the method is about."""
+    statistic = plan.statistics.get(CONTRIBUTIONS)
+    if getattr(statistic, "by_unit", False):
+        (counts,) = source.aggregate(plan.statistic(CONTRIBUTIONS))
+        meter.draw(CONTRIBUTIONS, counts)
 
 
 def _numbers(method: Method, public: Any) -> dict[str, NDArray[Any]]:

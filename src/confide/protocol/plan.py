@@ -22,6 +22,7 @@ from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
+from confide.protocol.whose import check_rows, counted_words, unit_words
 
 __all__ = ["MethodId", "Plan", "method_parameters", "parameters_of"]
 
@@ -109,6 +110,7 @@ class Plan:
         """
         if n is not None and not is_whole(n, 0):
             raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
+        check_rows(method, schema)
         secret = allowance.relation == "add-remove"
         delta = getattr(allowance.requested, "delta", 0.0)
         if n and delta > 1 / n:
@@ -118,6 +120,7 @@ class Plan:
         if "where" in parameters:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
             facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
+        facts["target"] = facts.get("target", "") + counted_words(schema)
         return cls(
             method=MethodId(method.name, method.version, parameters),
             schema=schema.without_typical.to_dict(),
@@ -136,8 +139,10 @@ class Plan:
         return self.method.parameters.get("where")
 
     def titled(self, target: str) -> str:
-        """What is estimated, with the subgroup that it is estimated of, once."""
-        return target if self.where is None else _of_subgroup(target, self.where)
+        """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
+        counted = counted_words(self.schema)
+        bare = target.removesuffix(counted)
+        return (bare if self.where is None else _of_subgroup(bare, self.where)) + counted
 
     @property
     def relation(self) -> str:
@@ -209,7 +214,7 @@ class Plan:
             f"Plan of {self.method.name} {self.method.version}: {self.target}",
             f"requested  {self.requested}",
             *(f"gives      {statement}" for statement in self.guarantees),
-            f"{_whose(self.schema)}; passes over the data: {self.passes}",
+            f"{unit_words(self.schema)}; passes over the data: {self.passes}",
             f"plan sha256 {self.sha256}",
             "",
         ]
@@ -261,14 +266,6 @@ def _wrapped(line: str) -> list[str]:
     if len(line) <= _WIDEST or "  " in line.strip():
         return [line]
     return wrap(line, _WIDEST, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _whose(schema: Mapping[str, Any]) -> str:
-    """What a unit is and how many rows it has; a schema that says nothing of it means the record, as one that says so does."""
-    unit, rows = schema["unit"], schema["rows_per_unit"]
-    if unit == "record" and rows == 1:
-        return "one row = one unit (declared, or by default)"
-    return f"rows per unit {rows} (declared), unit {unit}"
 
 
 def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
@@ -25,6 +26,7 @@ from confide.protocol.laws import ADDITIVE
 from confide.protocol.parts import names_of, of_parts
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
+from confide.protocol.whose import protected
 
 __all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "statements_hold"]
 
@@ -160,7 +162,12 @@ def _children_hold(plan: Plan) -> bool:
 def check_plan(plan: Plan, requested: Guarantee) -> None:
     """Raise `PlanError` when a plan answers another request, states less than it spends, or spends less than its maps say."""
     who = f"the plan of {plan.method.name!r}"
-    if plan.requested != requested.resolve(plan.relation):
+    whose = protected(plan.schema)
+    if any(statement.unit != whose for statement in plan.guarantees):
+        raise PlanError(
+            f"{who} states a guarantee for another unit than {whose!r}, which its schema enforces; this is an error of the method"
+        )
+    if plan.requested != replace(requested.resolve(plan.relation), unit=whose):
         raise PlanError(f"{who} is for {plan.requested}, asked was {requested}; this is an error of the method")
     if not statements_hold(plan.event, plan.guarantees):
         raise PlanError(f"{who} states a guarantee that its spends exceed; this is an error of the method")
@@ -175,15 +182,16 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
             raise PlanError(
                 f"{who} spends on {leaf.name!r} and holds no statistic of that name; this is an error of the method"
             )
+        own = 1 if getattr(statistic, "by_unit", False) else rows
         norms = ("l1",) if leaf.norm == "l1" else ("l2", "cells") if leaf.norm == "l2" else (leaf.norm,)
         if leaf.norm != "l1" and statistic.norm not in norms:
             raise PlanError(
                 f"{who} draws {leaf.name!r} in another norm than its statistic's; this is an error of the method"
             )
         if leaf.norm == "l1":
-            least = (statistic.sensitivity_l1(plan.relation) * rows) ** 2
+            least = (statistic.sensitivity_l1(plan.relation) * own) ** 2
         else:
-            least = statistic.sensitivity_squared(plan.relation) * rows**2
+            least = statistic.sensitivity_squared(plan.relation) * own**2
         if (leaf.sensitivity * leaf.step) ** 2 < least or leaf.map != statistic.map.digest:
             raise PlanError(
                 f"{who} states a smaller sensitivity for {leaf.name!r} than its record map; this is an error of the method"

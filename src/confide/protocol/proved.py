@@ -11,6 +11,7 @@ from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.guarantees.rounding import float_up
 from confide.protocol.allowance import Allowance, checked_privacy
 from confide.protocol.events import Event, fold
+from confide.protocol.whose import resolved, unit_assumptions
 
 __all__ = ["Proved"]
 
@@ -58,19 +59,21 @@ class Proved:
                 f"{who} is {'proved in epsilon and delta' if pure else '(epsilon, delta)-DP'} and nothing stronger is proved of it, got "
                 f"{privacy}; write {'PureDP(1.0) or ' if pure else ''}ApproxDP(1.0, 1e-6){also}"
             )
-        if privacy.unit != "record" or privacy.trust != "central" or schema.rows_per_unit != 1:
+        asked = resolved(privacy, relation, schema, who)
+        if schema.rows_per_unit != 1:
             raise PrivacyError(
-                f"{who} protects single records under central trust, got unit={privacy.unit!r}, trust={privacy.trust!r}, "
-                f"rows_per_unit={schema.rows_per_unit}; leave them at their defaults{also}"
+                f"{who} protects single records, got rows_per_unit={schema.rows_per_unit}; leave it out, or enforce one row: "
+                f'unit=cf.Unit("person_id"){also}'
             )
         labels: dict[str, Any] = {
             "relation": relation,
-            "assumptions": tuple(dict.fromkeys((*privacy.assumptions, *assumptions))),
+            "unit": asked.unit,
+            "assumptions": tuple(dict.fromkeys((*privacy.assumptions, *unit_assumptions(schema), *assumptions))),
         }
-        if isinstance(privacy, PureDP):
-            return cls(privacy.resolve(relation), PureDP(privacy.epsilon, **labels))
-        assert isinstance(privacy, ApproxDP)
-        return cls(privacy.resolve(relation), ApproxDP(privacy.epsilon, privacy.delta, **labels))
+        if isinstance(asked, PureDP):
+            return cls(asked, PureDP(asked.epsilon, **labels))
+        assert isinstance(asked, ApproxDP)
+        return cls(asked, ApproxDP(asked.epsilon, asked.delta, **labels))
 
     @property
     def relation(self) -> str:
@@ -87,7 +90,8 @@ class Proved:
     @property
     def pure(self) -> Allowance:
         """Its epsilon, to be shared out among ordinary draws; what they leave is `rest`."""
-        labels: dict[str, Any] = {"relation": self.relation, "assumptions": self.level.assumptions}
+        level = self.level
+        labels: dict[str, Any] = {"relation": self.relation, "unit": level.unit, "assumptions": level.assumptions}
         return Allowance(self.requested, PureDP(self.level.epsilon, **labels), 1)
 
     def rest(self, *events: Event) -> PureDP | ApproxDP:

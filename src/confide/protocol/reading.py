@@ -334,6 +334,14 @@ _GRID = {
     "on_missing": TEXT,
     "provenance": _PROVENANCE,
 }
+_UNIT = record({"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")})
+
+
+def _unit(value: Any, where: str) -> None:
+    """A declared unit's name, or an enforced one."""
+    (_UNIT if isinstance(value, dict) else NAME)(value, where)
+
+
 SCHEMA = record(
     {
         "columns": each(
@@ -356,7 +364,7 @@ SCHEMA = record(
             1,
         ),
         "rows_per_unit": whole(1, _COUNT),
-        "unit": maybe(NAME),
+        "unit": maybe(_unit),
         "dataset": maybe(NAME),
     }
 )

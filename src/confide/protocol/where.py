@@ -232,16 +232,25 @@ def _covered(leaf: Any, statistics: Mapping[str, Statistic], rows: int) -> bool:
 
 
 def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
-    """What a method's draw is handed: the records of its subgroup, and the plan with the method's own statistics."""
+    """What a method's draw is handed: the records of its subgroup, and the plan with the method's own statistics.
+
+    A histogram of units is drawn beside them, of all units.
+    """
+    own = {
+        name: one.statistic if isinstance(one, Subset) else one
+        for name, one in plan.statistics.items()
+        if not getattr(one, "by_unit", False)
+    }
     if plan.where is None:
-        return source, plan
-    own = {name: one.statistic if isinstance(one, Subset) else one for name, one in plan.statistics.items()}
+        return source, plan if len(own) == len(plan.statistics) else replace(plan, statistics=own)
     return _Subgroup(source, parse_predicate(plan.where, source.schema)), replace(plan, statistics=own)
 
 
 def check_read(made: Plan, where: str | None) -> None:
     """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
-    read = where is None or all(isinstance(one, Subset) for one in made.statistics.values())
+    read = where is None or all(
+        isinstance(one, Subset) or getattr(one, "by_unit", False) for one in made.statistics.values()
+    )
     if made.where != where or not read:
         raise PlanError(
             f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "

@@ -162,8 +162,8 @@ class BaseResult:
             "simulated": release.simulated,
         }
         given = own | others
+        given["target"] = plan.titled(given["target"])
         if plan.where is not None:
-            given["target"] = plan.titled(given["target"])
             given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
         return cls(**given)
 

@@ -68,6 +68,10 @@ _SHARE = (
 WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative", "failed")
 
 _FLAG_WORDS = {
+    "unit_declared": "who a unit is and how many rows it has was declared, and nothing enforces it: a unit with more rows is protected "
+    'less than stated; unit=cf.Unit("person_id") in the schema, with the id column of the data, enforces it',
+    "rows_truncated": "a noticeable share of the rows is beyond what their units may count; the estimates weigh each unit as stated, not "
+    "each row",
     "y_clipping": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
     "them; the estimates describe the clipped response",
     "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "
@@ -131,6 +135,11 @@ def relation_words(guarantee: Guarantee) -> str:
     'compared are data sets that differ in the values of one record; the number of records is public'
     """
     thing = "one unit with all its rows" if several_rows(guarantee) else f"one {guarantee.unit}"
+    if guarantee.unit not in ("record", "attribute"):
+        thing, counted = f"{thing} with all its rows", f"number of values of {guarantee.unit}"
+        if guarantee.relation == "add-remove":
+            return f"compared are data sets that differ by {thing} being there or not; the {counted} is protected too"
+        return f"compared are data sets that differ in the rows of {thing}; the {counted} is public"
     if guarantee.relation == "add-remove":
         return (
             f"compared are data sets that differ by {thing} being there or not; the number of records is protected too"

@@ -7,6 +7,7 @@ from confide.schema.design import Design
 from confide.schema.practice import Practice
 from confide.schema.schema import Schema
 from confide.schema.term import Term
+from confide.schema.unit import Unit
 
 __all__ = [
     "Categorical",
@@ -19,4 +20,5 @@ __all__ = [
     "Schema",
     "Term",
     "Typical",
+    "Unit",
 ]

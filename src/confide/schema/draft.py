@@ -35,10 +35,9 @@ _HEAD = f"""\
 
 # the name under which a ledger charges these records, the same in every schema of them
 dataset = "{UNFILLED}"
-# who is protected: "record" when each row is another's, else "person", "household", ...
+# who is protected: the id column of a person or household, as in unit = {{ column = "person_id" }}, which is enforced (all rows of one
+# id count as one row; the column needs no table below, and a table of it is deleted); "record" when each row is another's
 unit = "{UNFILLED}"
-# the most rows that one of them can have
-rows_per_unit = 1
 """
 
 # No header line is longer; a longer first line is not a header.

@@ -17,6 +17,7 @@ import numpy as np
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
 from confide.schema.provenance import is_unicode
+from confide.schema.unit import Unit, unit_from_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +31,12 @@ class Schema:
     """Ordered columns with their public facts, and how many rows one protected unit may have.
 
     columns: name -> `Numeric`, `Integer` or `Categorical` (or a mapping with the entries of a TOML table);
-    rows_per_unit: the largest number of rows that one unit (a person, a household) contributes, declared, at least 1;
-    unit: what a unit is called; dataset: the name under which a ledger charges these records.
+    unit: whom a release protects: `Unit("person_id")`, one value of an id column with all its rows, which is enforced; the name "record"
+    when each row is another's; or another name, which is declared and not enforced, with rows_per_unit: the largest number of rows that
+    one of them (a person, a household) contributes, at least 1. dataset: the name under which a ledger charges these records.
 
     Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
-    that is not text, or a wrong number of rows per unit.
+    that is not text, a wrong number of rows per unit, or an id column that is also a column of the schema.
 
     >>> schema = Schema({"age": Numeric(17.5, 42), "region": Categorical(["N", "S"])})
     >>> schema.names, schema["age"].high, schema.rows_per_unit
@@ -43,36 +45,37 @@ class Schema:
 
     columns: Mapping[str, Column]
     rows_per_unit: int
-    unit: str
+    unit: Unit | str
     dataset: str | None
 
     def __init__(
         self,
         columns: Mapping[str, Any],
         *,
-        rows_per_unit: int = 1,
-        unit: str = "record",
+        rows_per_unit: int | None = None,
+        unit: Unit | str | Mapping[str, Any] = "record",
         dataset: str | None = None,
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
             raise SchemaError(f"columns must be a mapping of at least one name to a column, got {given}; {_EXAMPLE}")
-        whole = isinstance(rows_per_unit, (int, np.integer)) and not isinstance(rows_per_unit, bool)
-        if not whole or rows_per_unit < 1:
+        whose = unit_from_settings(unit) if isinstance(unit, Mapping) else unit
+        rows = _checked_rows(rows_per_unit, whose)
+        if not isinstance(whose, Unit) and (not isinstance(whose, str) or not whose or not is_unicode(whose)):
             raise SchemaError(
-                "rows_per_unit must be a whole number of at least 1, the most rows that one unit can have, "
-                f"got {rows_per_unit!r}; leave it out when each unit has one row, or write rows_per_unit=12"
+                f'unit must be a name or a Unit, got {unit!r}; leave it out, or write unit=Unit("person_id")'
             )
-        if not isinstance(unit, str) or not unit or not is_unicode(unit):
-            raise SchemaError(f'unit must be a name, got {unit!r}; leave it out, or write unit="household"')
         if dataset is not None and (not isinstance(dataset, str) or not dataset or not is_unicode(dataset)):
             raise SchemaError(
                 f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
             )
         checked = {_checked_name(name): _checked_column(name, column) for name, column in columns.items()}
-        self.__dict__.update(
-            columns=MappingProxyType(checked), rows_per_unit=int(rows_per_unit), unit=unit, dataset=dataset
-        )
+        if isinstance(whose, Unit) and whose.column in checked:
+            raise SchemaError(
+                f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analysed; take it out of "
+                "the columns"
+            )
+        self.__dict__.update(columns=MappingProxyType(checked), rows_per_unit=rows, unit=whose, dataset=dataset)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Schema is never changed; make a new one to set {name}")
@@ -117,7 +120,8 @@ class Schema:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name!r}: {_short(column)}" for name, column in self.columns.items())
-        facts = [f"rows_per_unit={self.rows_per_unit}"] if self.rows_per_unit != 1 else []
+        enforced = isinstance(self.unit, Unit)
+        facts = [f"rows_per_unit={self.rows_per_unit}"] if self.rows_per_unit != 1 and not enforced else []
         facts += [f"unit={self.unit!r}"] if self.unit != "record" else []
         facts += [f"dataset={self.dataset!r}"] if self.dataset is not None else []
         return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
@@ -131,9 +135,18 @@ class Schema:
         return {
             "columns": [{"name": name, **column.to_dict()} for name, column in self.columns.items()],
             "rows_per_unit": self.rows_per_unit,
-            "unit": self.unit,
+            "unit": self.unit.to_dict() if isinstance(self.unit, Unit) else self.unit,
             "dataset": self.dataset,
         }
+
+    @property
+    def protects(self) -> str:
+        """The name of the unit: the id column's where one is enforced.
+
+        >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id")).protects
+        'person_id'
+        """
+        return self.unit.column if isinstance(self.unit, Unit) else self.unit
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
@@ -236,7 +249,8 @@ class Schema:
         """Practice records: n rows, drawn evenly within the bounds and over the levels, with no value missing.
 
         They come from the schema and the seed alone and say nothing about any record; `frame.attrs["practice"]` is
-        True. Raises `SchemaError` for n below 0 or a seed that is no whole number of at least 0.
+        True; an enforced unit's id column numbers the rows. Raises `SchemaError` for n below 0 or a seed that is no whole
+        number of at least 0.
 
         >>> frame = Schema({"age": Integer(0, 100), "region": Categorical(["N", "S"])}).sample(3, seed=1)
         >>> frame.shape, bool(frame["age"].between(0, 100).all()), frame.attrs["practice"]
@@ -251,6 +265,9 @@ class Schema:
                 )
         generator = np.random.default_rng(seed)
         frame = pd.DataFrame({name: _practice(column, n, generator) for name, column in self.columns.items()})
+        if isinstance(self.unit, Unit):
+            # each row a unit of its own
+            frame[self.unit.column] = np.arange(n)
         frame.attrs["practice"] = True
         return frame
 
@@ -264,6 +281,24 @@ def near_match(name: str, names: tuple[str, ...]) -> str:
     lowered = {known.lower(): known for known in reversed(names)}
     found = difflib.get_close_matches(name.lower(), list(lowered), n=1)
     return f" (did you mean {lowered[found[0]]!r}?)" if found else ""
+
+
+def _checked_rows(rows_per_unit: Any, unit: object) -> int:
+    """The rows that one unit counts: those of an enforced unit, or as declared."""
+    if rows_per_unit is None:
+        return unit.rows if isinstance(unit, Unit) else 1
+    whole = isinstance(rows_per_unit, (int, np.integer)) and not isinstance(rows_per_unit, bool)
+    if not whole or rows_per_unit < 1:
+        raise SchemaError(
+            "rows_per_unit must be a whole number of at least 1, the most rows that one unit can have, "
+            f"got {rows_per_unit!r}; leave it out when each unit has one row, or write rows_per_unit=12"
+        )
+    if isinstance(unit, Unit) and rows_per_unit != unit.rows:
+        raise SchemaError(
+            f"rows_per_unit={rows_per_unit} is a declaration, and {unit!r} is enforced with {unit.rows}; "
+            f"write unit=Unit({unit.column!r}, rows={rows_per_unit}) and leave rows_per_unit out"
+        )
+    return int(rows_per_unit)
 
 
 def _checked_name(name: object) -> str:

@@ -17,6 +17,7 @@ from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric
 from confide.schema.provenance import PUBLIC, Provenance
 from confide.schema.schema import Schema, near_match
+from confide.schema.unit import Unit
 
 __all__ = ["UNFILLED", "column_from_settings", "from_toml", "key", "to_toml", "value"]
 
@@ -31,7 +32,8 @@ _ENTRIES = {
 # What a fact of the whole table that was left to fill in should look like.
 _FACT_HOLES = {
     "dataset": '  dataset, the name under which a ledger charges these records: write a line such as   dataset = "survey-2024"',
-    "unit": '  unit, who is protected ("record" when each row is another\'s): write a line such as   unit = "person"',
+    "unit": '  unit, who is protected (by the id column of the data, which is enforced; or "record" when each row is another\'s): '
+    'write a line such as   unit = { column = "person_id" }',
 }
 # What a line that is missing should look like.
 _LINES = {
@@ -180,7 +182,11 @@ def _as_lines(message: str, name: str) -> str:
 def to_toml(schema: Schema) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
     lines = [] if schema.dataset is None else [f"dataset = {value(schema.dataset)}"]
-    lines += [f"rows_per_unit = {schema.rows_per_unit}", f"unit = {value(schema.unit)}"]
+    if isinstance(schema.unit, Unit):
+        facts = {name: fact for name, fact in schema.unit.to_dict().items() if fact is not None}
+        lines += [f"unit = {value(facts)}"]
+    else:
+        lines += [f"rows_per_unit = {schema.rows_per_unit}", f"unit = {value(schema.unit)}"]
     for name, column in schema.columns.items():
         lines += ["", f"[columns.{key(name)}]", *_lines(column)]
     return "\n".join(lines) + "\n"

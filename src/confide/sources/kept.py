@@ -35,7 +35,7 @@ from confide.sources.parts import Block, Part, Piece, guarded
 if TYPE_CHECKING:
     from confide.sources.source import RecordSource
 
-__all__ = ["MEMORY", "KeptSource"]
+__all__ = ["MEMORY", "Blocks", "KeptSource", "Packing"]
 
 #: Megabytes of codes that one draw keeps in memory: 2 million records of 22 columns of 2^20 steps.
 MEMORY = 192
@@ -53,7 +53,7 @@ class KeptSource:
     def __init__(self, source: RecordSource, rows: Sequence[str], memory: int, folder: str | None) -> None:
         self._source = source
         self._rows = tuple(dict.fromkeys(rows))
-        self._blocks = _Blocks(_Packing.of(self._rows, source.schema), memory << 20, folder)
+        self._blocks = Blocks(Packing.of(self._rows, source.schema), memory << 20, folder)
         self._lock = Lock()
         self._whole = self._over = False
 
@@ -109,14 +109,14 @@ class KeptSource:
 
 
 @dataclass(frozen=True)
-class _Packing:
+class Packing:
     """How a block of codes, float64 (rows, records), lies in bytes: row after row, each of its own type, at a multiple of 8 bytes."""
 
     rows: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
 
     @classmethod
-    def of(cls, rows: tuple[str, ...], schema: Schema) -> _Packing:
+    def of(cls, rows: tuple[str, ...], schema: Schema) -> Packing:
         # a code is -1 or from 0 to steps - 1; a row of clippings is 0 or 1
         steps = [schema[row].steps if row in schema.names else 2 for row in rows]
         return cls(rows, tuple(np.dtype(np.int8 if s <= 128 else np.int16 if s <= 32768 else np.int32) for s in steps))
@@ -140,6 +140,10 @@ class _Packing:
             packed[start:stop].view(kind)[:] = row
         return packed
 
+    def typed(self, packed: _Bytes, records: int) -> list[NDArray[Any]]:
+        """The rows as they lie in a packed block, each in its own type, without a copy."""
+        return [packed[start:stop].view(kind)[:records] for kind, start, stop in self._places(records)]
+
     def unpack(self, packed: _Bytes, codes: Codes) -> Codes:
         """The same doubles as were packed, into `codes`."""
         for row, (kind, start, stop) in zip(codes, self._places(codes.shape[1]), strict=True):
@@ -147,7 +151,7 @@ class _Packing:
         return codes
 
 
-class _Blocks:
+class Blocks:
     """Blocks of codes, written once by any thread and then read as often as wanted: an input of `summed`, and its only part."""
 
     type = "codes"
@@ -156,7 +160,7 @@ class _Blocks:
     columns: tuple[str, ...] = ()
     rereadable = True
 
-    def __init__(self, packing: _Packing, memory: int, folder: str | None) -> None:
+    def __init__(self, packing: Packing, memory: int, folder: str | None) -> None:
         self._packing, self._memory, self._folder = packing, memory, folder
         self._lock = Lock()
         self._file: IO[bytes] | None = None

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
-from confide.schema import Schema
+from confide.schema import Schema, Unit
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
 from confide.sources.csvfile import CsvPart
@@ -65,7 +65,12 @@ def read(
     RecordSource(NumPy array, dataset='survey', columns=('age', 'income'))
     """
     public = schema if isinstance(schema, Schema) else _schema_from(schema)
-    parts = _parts(data, tuple(public.names), delimiter)
+    ids = (public.unit.column,) if isinstance(public.unit, Unit) else ()
+    if ids and isinstance(data, np.ndarray):
+        raise SourceError(
+            f"a NumPy array has no column {ids[0]!r}, whose ids the schema's unit needs; pass a mapping or a DataFrame with it"
+        )
+    parts = _parts(data, (*public.names, *ids), delimiter)
     for part in parts:
         _check_delimiter(part, public)
     return RecordSource(

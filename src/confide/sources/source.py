@@ -8,15 +8,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from confide.errors import SourceError
+from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
-from confide.schema import Schema
+from confide.protocol.whose import UNIT_ROW
+from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
-from confide.sources.aggregation import THREADS, Codes, Fresh, named_rows, summed
+from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
 from confide.sources.coding import columns_behind
+from confide.sources.ids import is_id
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
 from confide.sources.physical import is_readable
+from confide.sources.units import UnitSource
 
 __all__ = ["RecordSource"]
 
@@ -77,9 +80,14 @@ class RecordSource:
         Raises `SchemaError` for a column that the schema lacks, `SourceError` for one that is not in the data, is
         there twice, or has a physical type that no column can have, and for a file that changed.
         """
-        wanted = columns_behind(columns, self._schema)
+        unit = self._schema.unit
+        of_units = (UNIT_ROW,) if isinstance(unit, Unit) else ()
+        wanted = columns_behind([name for name in columns if name not in of_units], self._schema)
         for part in self._parts:
             part.verify()
+            if isinstance(unit, Unit):
+                _check_id(part, unit.column)
+                wanted = self._schema.names  # which rows of a unit count hangs on all columns
             for name in wanted:
                 _check_column(part, name)
 
@@ -92,31 +100,59 @@ class RecordSource:
 
         Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, when it
         changed meanwhile, or when a one-shot stream is asked a second time.
+
+        Under an enforced unit the sums are over the bounded units, whoever asks: the gate's `bounded` alone gives the ledger's key.
         """
+        if isinstance(self._schema.unit, Unit):
+            with self.bounded() as units:
+                return units.aggregate(*statistics)
         return self._aggregate(statistics, named_rows(statistics))
 
     def _aggregate(
         self, statistics: Sequence[Statistic], rows: tuple[str, ...], kept: Callable[[Codes], None] | None = None
     ) -> tuple[NDArray[Any], ...]:
         """One pass that codes all of `rows`; each block of codes is handed to `kept` too."""
-        self.check(rows)
+        return self._pass(Fresh(self._parts, self._schema, rows, kept), statistics)
+
+    def _pass(self, records: Input, statistics: Sequence[Statistic]) -> tuple[NDArray[Any], ...]:
+        """One pass over all records, which are those that were opened, to their end."""
+        self.check(records.rows)
         if self._used and not self.rereadable:
             raise SourceError(
                 "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
             )
         self._used = True
-        sums = summed(Fresh(self._parts, self._schema, rows, kept), statistics, threads=self._threads)
+        sums = summed(records, statistics, threads=self._threads)
         for part in self._parts:
             part.verify()
         return sums
 
     @contextmanager
-    def kept(self, rows: Sequence[str]) -> Iterator[KeptSource]:
+    def bounded(self, key: bytes | None = None) -> Iterator[UnitSource]:
+        """The records of the schema's enforced unit for one draw: read and coded once, at most `rows` rows' worth of each unit.
+
+        key: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps hangs on it, no guarantee does.
+        """
+        unit = self._schema.unit
+        if not isinstance(unit, Unit):
+            raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
+        source = UnitSource(self, unit, bytes.fromhex(self._schema.digest) if key is None else key)
+        try:
+            yield source
+        finally:
+            source.close()
+
+    @contextmanager
+    def kept(self, rows: Sequence[str]) -> Iterator[KeptSource | UnitSource]:
         """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
 
         rows: the rows of codes that the draw may ask for. Later passes give the same integers as a pass over the source would, from
         codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
         """
+        if isinstance(self._schema.unit, Unit):
+            with self.bounded() as units:
+                yield units
+            return
         source = KeptSource(self, rows, self._memory, self._spool)
         try:
             yield source
@@ -124,10 +160,14 @@ class RecordSource:
             source.close()
 
     def count(self) -> int:
-        """The exact number of records. For the gate alone, and there only under "substitute", where n is public.
+        """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is
+        public.
 
         Raises `SourceError` for a stream that can be read only once, and for a file that changed or cannot be read.
         """
+        if isinstance(self._schema.unit, Unit):
+            with self.bounded() as units:
+                return units.count()
         for part in self._parts:
             part.verify()
             if not part.rereadable:
@@ -137,7 +177,17 @@ class RecordSource:
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
 
 
-def _check_column(part: Part, name: str) -> None:
+def _check_id(part: Part, name: str) -> None:
+    """The id column of a unit: there, once, of a type whose cells can be ids; its values are never looked at here."""
+    _check_there(part, name)
+    if not is_id(part.kind(name)):
+        raise SchemaError(
+            f"{part.place}: the id column {name!r} has the type {part.kind(name)}; an id is a whole number, text, binary or a date. Turn "
+            "it into text first, or name another column in Unit(...)"
+        )
+
+
+def _check_there(part: Part, name: str) -> None:
     found = part.names.count(name)
     if not found:
         listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
@@ -149,6 +199,10 @@ def _check_column(part: Part, name: str) -> None:
         )
     if found > 1:
         raise SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
+
+
+def _check_column(part: Part, name: str) -> None:
+    _check_there(part, name)
     kind = part.kind(name)
     if not is_readable(kind):
         raise SourceError(

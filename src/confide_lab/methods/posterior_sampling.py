@@ -145,9 +145,10 @@ class PosteriorMethod(Method):
         statistics: dict[str, Statistic] = {}
         rows = self._rows(design)
         odds, size = self._odds(allowance), self._lines(design)[1].shape[1]
+        level = allowance.level
         sample = Opaque(
             "line",
-            GDP(odds.sample, odds.slack, relation=allowance.relation, assumptions=allowance.level.assumptions),
+            GDP(odds.sample, odds.slack, relation=allowance.relation, unit=level.unit, assumptions=level.assumptions),
             _PROOF,
             allowance.hiding("line", apart(size), _HIDING, (size,)),
         )

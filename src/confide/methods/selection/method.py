@@ -145,7 +145,8 @@ class Select(Method):
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
         """The base level, the candidates' plans at it, and the law of runs. Raises `PlanError` for candidates that cannot be scored."""
-        request = Proved.of(privacy, self, schema, who="a selection").approx
+        proved = Proved.of(privacy, self, schema, who="a selection")
+        request = proved.approx
         relation = str(request.relation)
         failing = [needs_delta(method, schema) for method in self.methods]
         if any(failing) and relation == "substitute":
@@ -166,7 +167,7 @@ class Select(Method):
         return Plan.of(
             self,
             schema,
-            Proved(request, level),
+            Proved(proved.requested, level),
             Opaque("selected", level, _PROOF),
             statistics,
             n=n,

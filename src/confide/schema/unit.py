@@ -1,0 +1,94 @@
+"""Whom a release protects: the unit of privacy, told by an id column, and how many of its rows count.
+
+An id column is no column of the schema: no formula, message, release or practice file can hold its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confide.errors import SchemaError
+from confide.schema.provenance import is_unicode
+
+__all__ = ["RULES", "Unit", "unit_from_settings"]
+
+#: How the rows of one unit are bounded.
+RULES = ("keep", "weight")
+# Rows of a unit beyond this are cut by "keep" under every rule, so that blocks of whole units stay bounded.
+_MOST = 1 << 16
+_CALL = 'write Unit("person_id"), or Unit("person_id", rows=5, rule="keep")'
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One value of an id column, with all its rows, is what a release protects; it is enforced before any method sees the records.
+
+    column: the id column's name in the data, which is no column of the schema; it holds whole numbers, text, binary or dates. rows: how
+    many rows' worth of one unit counts, public, 1 when left out. rule: "keep" takes at most `rows` rows of a unit, chosen by a key and the
+    rows' own content; "weight" takes all of them, each with weight min(1, rows/m) of its unit's m rows, for sums. Left out: "weight" where
+    the method can, else "keep".
+
+    7, 7.0 and "7" are one unit, text is neither trimmed nor folded, and a row without an id is dropped. Two persons under one id are one
+    unit; one person under two ids is two.
+
+    Raises `SchemaError` for a column that is no name, rows below 1 or above 65,536, or another rule.
+
+    >>> Unit("person_id")
+    Unit('person_id')
+    >>> Unit("person_id", rows=5, rule="keep").rows
+    5
+    """
+
+    column: str
+    rows: int = 1
+    rule: str | None = None
+
+    def __post_init__(self) -> None:
+        fits = isinstance(self.column, str) and self.column.strip() and "`" not in self.column
+        if not fits or not is_unicode(self.column) or not self.column.isprintable() or len(self.column) > 200:
+            raise SchemaError(f"column must be the name of the id column in the data, got {self.column!r}; {_CALL}")
+        if self.column == "record":
+            raise SchemaError(
+                'a unit "record" is a row by itself and has no id column; write Schema(..., unit="record")'
+            )
+        whole = isinstance(self.rows, int) and not isinstance(self.rows, bool)
+        if not whole or not 1 <= self.rows <= _MOST:
+            raise SchemaError(
+                f"rows must be a whole number from 1 to {_MOST}, the rows' worth that one unit counts, got {self.rows!r}; {_CALL}"
+            )
+        if self.rule is not None and self.rule not in RULES:
+            raise SchemaError(f'rule must be "keep", "weight" or None, got {self.rule!r}; {_CALL}')
+
+    def __repr__(self) -> str:
+        facts = [repr(self.column)]
+        facts += [f"rows={self.rows}"] if self.rows != 1 else []
+        facts += [f"rule={self.rule!r}"] if self.rule is not None else []
+        return f"Unit({', '.join(facts)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form.
+
+        >>> Unit("person_id").to_dict()
+        {'column': 'person_id', 'rows': 1, 'rule': None}
+        """
+        return {"column": self.column, "rows": self.rows, "rule": self.rule}
+
+
+def unit_from_settings(settings: Mapping[Any, Any]) -> Unit:
+    """A unit from the entries of its table; `SchemaError` for one that is unknown or wrong.
+
+    >>> unit_from_settings({"column": "person_id", "rows": 2})
+    Unit('person_id', rows=2)
+    """
+    known = ("column", "rows", "rule")
+    unknown = [entry for entry in settings if entry not in known]
+    if unknown:
+        raise SchemaError(
+            f"a unit has no entry {unknown[0]!r}; allowed are {', '.join(known)}; "
+            'write unit = { column = "person_id", rows = 1 }'
+        )
+    if "column" not in settings:
+        raise SchemaError('a unit needs the name of its id column; write unit = { column = "person_id" }')
+    return Unit(**settings)

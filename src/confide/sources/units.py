@@ -1,0 +1,312 @@
+"""Records of an enforced unit: one pass that brings the rows of each id together and bounds what one unit contributes.
+
+After it a spool holds coded blocks of whole units (`kept.Blocks`), which every later pass, the gate's count and the histogram of
+contributions read: one look at the records for one draw. Under "keep" at most `rows` rows of a unit are there, those of the smallest
+priorities (`priorities`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
+(`ids`). Ids are dropped when the pass ends.
+
+Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in `kept`), by a hash of
+the id, and each file is finished by itself. A file too large for that is one unit's, or few units', and is dealt out once more by a hash of
+the rows' codes, so that equal rows are together and each part can be cut to the 65,536 rows of smallest priority that any unit may have.
+Their sizes show to whoever can watch this machine's disk or memory meanwhile what the source's own size shows, and how unevenly ids have
+rows; nothing that is published follows from it. A full disk is an error with a fixed sentence: there is no release without the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from confide.errors import SourceError
+from confide.protocol import Statistic
+from confide.protocol.contributions import CELLS
+from confide.protocol.whose import UNIT_ROW
+from confide.schema import Categorical, Schema, Unit
+from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
+from confide.sources.coding import Coder, columns_behind
+from confide.sources.ids import canonical
+from confide.sources.kept import Blocks, Packing
+from confide.sources.parts import Block, Part, guarded
+from confide.sources.priorities import first_rows, hashed, numbered, priorities, seeds
+from confide.sources.spill import Files, Rows, joined
+
+if TYPE_CHECKING:
+    from confide.sources.source import RecordSource
+
+__all__ = ["GATHERED", "MOST", "UnitSource", "words_of"]
+
+#: Cells of coded records, ids among them, that are gathered in memory at once.
+GATHERED = 1 << 24
+#: Rows of one unit that any rule looks at: a unit of more is cut to these by "keep".
+MOST = 1 << 16
+
+_GROUPED = (
+    "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
+)
+_OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
+
+
+def words_of(schema: Schema) -> tuple[str, ...]:
+    """The rows of codes that tell a unit's rows apart: all columns, and the clipping of each numeric one."""
+    numeric = [name for name in schema.names if not isinstance(schema[name], Categorical)]
+    return (*schema.names, *(f"outside({name})" for name in numeric))
+
+
+class UnitSource:
+    """A source for one draw whose units are bounded. Made by `RecordSource.bounded`, closed by it.
+
+    It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
+    """
+
+    def __init__(self, source: RecordSource, unit: Unit, key: bytes) -> None:
+        self._source, self._unit, self._key = source, unit, key
+        self._lock = Lock()
+        self._blocks: Blocks | None = None
+        self._units = 0
+        self._over = False
+
+    @property
+    def schema(self) -> Schema:
+        return self._source.schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._source.dataset
+
+    @property
+    def rereadable(self) -> bool:
+        """Always: the records are read once and their codes kept."""
+        return True
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
+
+    def check(self, columns: Sequence[str]) -> None:
+        """As `RecordSource.check`."""
+        self._source.check(columns)
+
+    def count(self) -> int:
+        """The exact number of ids. For the gate alone, and there only under "substitute", where it is public."""
+        self._spool()
+        return self._units
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """As `RecordSource.aggregate`, over the bounded units. Raises `SourceError` after the draw."""
+        self._source.check(named_rows(statistics))
+        return summed(self._spool(), statistics, threads=self._source._threads)
+
+    def close(self) -> None:
+        """Drop what is kept, and keep nothing more; a second call does nothing."""
+        self._over = True
+        with self._lock:
+            if self._blocks is not None:
+                self._blocks.drop(for_good=True)
+
+    def _spool(self) -> Blocks:
+        # the first pass holds the lock: whoever asks meanwhile finds its blocks
+        with self._lock:
+            if self._over:
+                raise SourceError(_OVER)
+            if self._blocks is None:
+                self._blocks, self._units = _clustered(self._source, self._unit, self._key)
+            return self._blocks
+
+
+def _clustered(source: RecordSource, unit: Unit, key: bytes) -> tuple[Blocks, int]:
+    """Blocks of whole, bounded units, and the number of ids."""
+    words, memory, folder = words_of(source.schema), source._memory << 20, source._spool
+    gathered = Gathered(Packing.of(words, source.schema), GATHERED // (len(words) + 1), memory, folder)
+    out = Blocks(Packing.of((*words, UNIT_ROW), source.schema), memory, folder)
+    try:
+        source._pass(WithIds(source._parts, source.schema, words, unit.column, gathered.add), ())
+        units = guarded(_GROUPED, partial(_written, gathered.whole_units(Keep(key, unit.rows)), out))
+        if not out.finish():
+            raise SourceError(_GROUPED)
+        return out, units
+    except BaseException:
+        out.drop(for_good=True)
+        raise
+    finally:
+        gathered.close()
+
+
+def _written(portions: Iterator[Bounded], out: Blocks) -> int:
+    """Write blocks of whole units; the number of units."""
+    units = 0
+    for codes, sizes in portions:
+        starts = np.flatnonzero(sizes >= 0)
+        units += len(starts)
+        cuts = np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, BLOCK_ROWS))])
+        for start, stop in pairwise([*cuts.tolist(), len(sizes)]):
+            out.add(np.array([*(row[start:stop] for row in codes), sizes[start:stop]], dtype=np.float64))
+    return units
+
+
+class WithIds:
+    """Records as they are in tables and files, coded with their ids. took: is handed the ids and codes of each block, to copy."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        schema: Schema,
+        rows: tuple[str, ...],
+        column: str,
+        took: Callable[[pa.Array, Codes], None],
+    ) -> None:
+        self.parts, self.rows = parts, rows
+        self.columns = (column, *columns_behind(rows, schema))
+        self._schema, self._took = schema, took
+
+    def coder(self, block_rows: int) -> Callable[[Block], Codes]:
+        coder = Coder(self.rows, self._schema, block_rows)
+
+        def coded(block: Block) -> Codes:
+            ids, *cells = block.columns
+            codes = coder(Block(block.rows, cells))
+            self._took(canonical(ids), codes)
+            return codes
+
+        return coded
+
+
+class Gathered:
+    """All records with an id, in memory or dealt out to files by a hash of the id."""
+
+    def __init__(self, packing: Packing, rows: int, memory: int, folder: str | None) -> None:
+        self._packing, self._limit, self._memory, self._folder = packing, rows, memory, folder
+        self._lock = Lock()
+        self._held: list[Rows] = []
+        self._rows = self._bytes = 0
+        self._files: Files | None = None
+        self._failed = False
+
+    def add(self, ids: pa.Array, codes: Codes) -> None:
+        """A block of records; those without an id are dropped."""
+        if ids.null_count:
+            there = np.asarray(ids.is_valid())
+            ids, codes = ids.filter(pa.array(there)), codes[:, there]
+        if not len(ids):
+            return
+        rows = Rows(ids, self._packing.typed(self._packing.pack(codes), codes.shape[1]))
+        with self._lock:
+            self._held.append(rows)
+            self._rows += len(rows)
+            self._bytes += rows.bytes
+            if self._rows > self._limit or self._bytes > self._memory:
+                self._deal()
+
+    def _deal(self) -> None:
+        """What is held into the files; where they cannot be written, that is said when the pass ends, without its place."""
+        rows, self._held, self._rows, self._bytes = joined(self._held), [], 0, 0
+        if self._files is None:
+            self._files = Files(self._folder)
+        try:
+            if not self._failed:
+                self._files.add(rows, rows.by_id())
+        except (OSError, ValueError, pa.ArrowException):
+            self._failed = True
+
+    def whole_units(self, rule: Keep) -> Iterator[Bounded]:
+        """What the rule makes of all rows, in portions that hold every row of a unit."""
+        if self._files is None:
+            if self._held:
+                held, self._held = self._held, []
+                yield rule(joined(held))
+            return
+        if self._held:
+            self._deal()
+        if self._failed:
+            raise SourceError(_GROUPED)
+        for one in range(self._files.parts):
+            yield from self._finished(self._files, one, rule)
+
+    def _finished(self, files: Files, one: int, rule: Keep) -> Iterator[Bounded]:
+        if not files.rows(one):
+            return
+        if files.rows(one) <= self._limit:
+            yield rule(joined(list(files.read(one))))
+            return
+        finer, portions = Files(self._folder), []
+        try:
+            for rows in files.read(one):
+                finer.add(rows, rows.by_content())
+            for part in range(finer.parts):
+                if finer.rows(part):
+                    portions.append(rule.cut(joined(list(finer.read(part)))))
+        finally:
+            finer.close()
+        yield rule(joined([rows for rows, _ in portions]), np.concatenate([own for _, own in portions]))
+
+    def close(self) -> None:
+        self._held = []
+        if self._files is not None:
+            self._files.close()
+
+
+# Codes of whole units, unit after unit, and the row of codes `UNIT_ROW`.
+Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
+
+
+@dataclass(frozen=True)
+class Keep:
+    """At most `most` rows of each unit, those of the smallest priorities under a key."""
+
+    key: bytes
+    most: int
+
+    def __call__(self, rows: Rows, priority: NDArray[np.uint64] | None = None) -> Bounded:
+        """The kept rows, unit after unit. priority: where it was found before, for rows of which some were cut."""
+        unit, ids = _units(rows)
+        sizes = np.bincount(unit)
+        over = (sizes > self.most)[unit]
+        if not over.any():
+            order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
+        else:
+            (large,) = np.nonzero(over)
+            some = Rows(rows.ids, [row[large] for row in rows.codes])
+            if priority is None:
+                found, j = self._ranked(unit[large], ids, some.codes)
+            else:
+                found, j = priority[large], np.zeros(len(large), dtype=np.int64)
+            order = np.concatenate(
+                [np.flatnonzero(~over), large[first_rows(unit[large], found, some.codes, j, self.most)]]
+            )
+            order = order[np.argsort(unit[order], kind="stable")]
+        own = unit[order]
+        # as many rows as lie above 2^(cell - 1) and up to 2^cell
+        cells = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1)[own].astype(np.int8)
+        cells[1:][own[1:] == own[:-1]] = -1
+        return [row[order] for row in rows.codes], cells
+
+    def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
+        """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities."""
+        unit, ids = _units(rows)
+        found, j = self._ranked(unit, ids, rows.codes)
+        order = first_rows(unit, found, rows.codes, j, MOST)
+        return rows.take(order), found[order]
+
+    def _ranked(
+        self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The priority of each row, and its number among its equals."""
+        asked, own = np.unique(unit, return_inverse=True)
+        h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
+        j = numbered(unit, h, words)
+        return priorities(h, j), j
+
+
+def _units(rows: Rows) -> tuple[NDArray[Any], pa.Array]:
+    """The number of each row's unit, and the ids of the units; ids are compared byte by byte."""
+    coded = rows.ids.dictionary_encode()
+    return coded.indices.to_numpy(), coded.dictionary

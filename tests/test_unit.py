@@ -1,0 +1,186 @@
+"""Whom a release protects, through the gate: every method, statements, ledgers, the audit's neighbours."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confide as cf
+from confide.audit import audit
+from confide.noise import SimulatedNoise
+from confide.sources import units as clustering
+from confide_lab.methods import AnalyzeGauss
+from tests.golden.golden_cases import CASES, SCHEMA
+
+UNIT = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid"), dataset="survey")
+LINE = cf.regression.SSP("y ~ x", cov="classical", recenter=False)
+
+
+def people(n: int = 1_500) -> pd.DataFrame:
+    return UNIT.sample(n, 7)
+
+
+def drawn(method: Any, privacy: Any, data: pd.DataFrame, schema: cf.Schema = UNIT) -> Any:
+    n = len(people()) if method.relations[0] == "substitute" else None
+    made = cf.release(method, cf.read(data, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(11))
+    # the paid histogram alone sees that the person has more rows: one unit in another cell
+    own = {name: noisy.values.tolist() for name, noisy in made.statistics.items() if name != "contributions"}
+    return {**own, "status": made.status}
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) -> None:
+    method, privacy = CASES[name]
+    once = people()
+    many = pd.concat([once] + [once.iloc[[3]]] * 499).sample(frac=1, random_state=1)
+    assert drawn(method, privacy, many) == drawn(method, privacy, once)
+
+
+def book(path: Path, **more: Any) -> cf.Ledger:
+    return cf.Ledger.create(path / "book.db", dataset="survey", budget=cf.GDP(3.0), **more)
+
+
+def test_statements_name_the_id_column(tmp_path: Path) -> None:
+    ledger = book(tmp_path, unit="pid")
+    plan = cf.plan(LINE, UNIT, cf.GDP(1.0))
+    assert {one.unit for one in plan.guarantees} == {"pid"} == {plan.requested.unit}
+    assert "any one pid with all its rows; at most 1 row's worth counts (enforced)" in plan.summary()
+    assert plan.guarantee.assumptions == ("pid is given to the person, not by its place in the data",)
+    assert cf.plan(LINE, UNIT, cf.GDP(1.0, unit="pid")) == plan
+    release = cf.release(LINE, cf.read(people(), UNIT), cf.GDP(1.0), ledger=ledger)
+    assert cf.verify(release, ledger).ok
+    assert release.plan.schema["unit"] == {"column": "pid", "rows": 1, "rule": None}
+    assert len(release.plan.public_inputs["unit key"]) == 64
+    text = release.to_json()
+    assert '"format_version":"2.1"' in text
+    assert cf.Release.from_json(text) == release
+    assert "one pid with all its rows" in " ".join(cf.infer(release).summary().split())
+    again = cf.release(cf.Plan.from_json(release.plan.to_json()), cf.read(people(), UNIT), ledger=ledger)
+    assert again.plan == release.plan
+    with pytest.raises(cf.PrivacyError, match="which it does not"):
+        cf.plan(LINE, SCHEMA, cf.GDP(1.0, unit="pid"))
+    with pytest.raises(cf.PrivacyError, match="enforces, unit='pid'"):
+        cf.plan(LINE, UNIT, cf.GDP(1.0, unit="household"))
+
+
+def test_a_ledger_has_one_unit(tmp_path: Path) -> None:
+    ledger = book(tmp_path, unit="pid")
+    data, declared = people(), cf.Schema(SCHEMA.columns, unit="pid", rows_per_unit=3, dataset="survey")
+    for schema in (cf.Schema(SCHEMA.columns, dataset="survey"), declared):
+        with pytest.raises(cf.PrivacyError, match=r"write unit=cf.Unit\('pid'\)"):
+            cf.release(LINE, cf.read(data, schema), cf.GDP(1.0), ledger=ledger)
+    other = cf.Schema(SCHEMA.columns, unit=cf.Unit("household"), dataset="survey")
+    with pytest.raises(cf.PrivacyError, match="protects one household"):
+        cf.release(LINE, cf.read(data, other), cf.GDP(1.0), ledger=ledger)
+    # releases of one unit add up whatever the rows of it that count
+    rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3), dataset="survey")
+    cf.release(AnalyzeGauss("y ~ x"), cf.read(data, rows), cf.GDP(1.0), ledger=ledger)
+    assert ledger.show().whose == "unit pid with all its rows (enforced)"
+    records = cf.Ledger.create(tmp_path / "records.db", dataset="survey", budget=cf.GDP(3.0))
+    with pytest.raises(cf.PrivacyError, match="open a ledger for that one"):
+        cf.release(LINE, cf.read(data, UNIT), cf.GDP(1.0), ledger=records)
+    assert (records.unit_key, len(ledger.unit_key or b"")) == (None, 32)
+
+
+def test_a_declared_unit_is_planned_and_flagged(tmp_path: Path) -> None:
+    declared = cf.Schema(SCHEMA.columns, unit="household", rows_per_unit=3, dataset="survey")
+    ledger = book(tmp_path, unit="household", rows_per_unit=3)
+    release = cf.release(LINE, cf.read(people(), declared), cf.GDP(1.0), ledger=ledger)
+    assert release.guarantees[0].assumptions == ("at most 3 rows per unit (declared, not enforced)",)
+    assert "unit_declared" in cf.infer(release).flags
+    bare = cf.release(LINE, cf.read(people(), SCHEMA), cf.GDP(1.0), ledger=None)
+    assert "unit_declared" not in cf.infer(bare).flags
+
+
+def test_the_key_is_of_the_ledger_and_under_its_chain(tmp_path: Path) -> None:
+    ledger, other = (
+        book(tmp_path, unit="pid"),
+        cf.Ledger.create(tmp_path / "2.db", dataset="survey", budget=cf.GDP(3.0), unit="pid"),
+    )
+    assert ledger.unit_key != other.unit_key
+    assert cf.Ledger.open(tmp_path / "book.db").unit_key == ledger.unit_key
+    assert ledger.verify().ok
+    ledger.close()
+    with sqlite3.connect(tmp_path / "book.db") as raw:
+        raw.execute("UPDATE budget SET unit_key = ?", ((other.unit_key or b"").hex(),))
+    assert not cf.Ledger.open(tmp_path / "book.db", dataset="survey").verify().ok
+    with pytest.raises(cf.PlanError, match="damaged"):
+        cf.Ledger.open(tmp_path / "book.db", dataset="survey").check(
+            dataset="survey", unit="pid", rows_per_unit=1, enforced=True
+        )
+
+
+def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
+    """The gate hands the ledger's key to the source: which rows count differs between ledgers, not between releases of one."""
+    data = people(3_000).assign(pid=np.repeat(np.arange(300), 10))
+    keys: list[bytes] = []
+    right = clustering._clustered
+
+    def watched(source: Any, unit: Any, key: bytes) -> Any:
+        keys.append(key)
+        return right(source, unit, key)
+
+    clustering._clustered, ledger = watched, book(tmp_path, unit="pid")
+    try:
+        for _ in range(2):
+            cf.release(LINE, cf.read(data, UNIT), cf.GDP(1.0), ledger=ledger)
+        cf.release(LINE, cf.read(data, UNIT), cf.GDP(1.0), ledger=None)
+    finally:
+        clustering._clustered = right
+    assert keys == [ledger.unit_key, ledger.unit_key, bytes.fromhex(UNIT.digest)]
+
+
+def test_several_rows_are_refused_where_intervals_take_them_as_independent() -> None:
+    rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3))
+    with pytest.raises(cf.PlanError, match=r"take rows as independent.*write unit=cf.Unit\('pid'\)"):
+        cf.plan(cf.regression.SSP("y ~ x"), rows, cf.GDP(1.0))
+    with pytest.raises(cf.PrivacyError, match="the number of rows is not public; write rows=1"):
+        cf.plan(AnalyzeGauss("y ~ x"), rows, cf.GDP(1.0, relation="substitute"), n=100)
+
+
+def test_under_substitute_the_gate_counts_ids() -> None:
+    data = people(300).assign(pid=np.repeat(np.arange(100), 3))
+    request = cf.GDP(1.0, relation="substitute")
+    cf.release(LINE, cf.read(data, UNIT), request, n=100, ledger=None)
+    with pytest.raises(cf.PlanError, match="of ids where a unit is enforced"):
+        cf.release(LINE, cf.read(data, UNIT), request, n=300, ledger=None)
+
+
+def test_a_stream_that_is_read_once_serves_several_rounds() -> None:
+    import pyarrow as pa
+
+    stream = pa.Table.from_pandas(people()).to_reader(max_chunksize=100)
+    release = cf.release(cf.regression.SSP("y ~ x"), cf.read(stream, UNIT), cf.GDP(1.0), ledger=None)
+    assert release.plan.passes > 1
+
+
+def test_a_source_that_cannot_bound_units_is_refused() -> None:
+    class Bare:
+        schema, dataset, rereadable = UNIT, "survey", True
+
+        def aggregate(self, *statistics: Any) -> Any:
+            raise AssertionError
+
+        check = count = aggregate
+
+    with pytest.raises(cf.SourceError, match="cannot bound its rows"):
+        cf.release(LINE, Bare(), cf.GDP(1.0), ledger=None)
+
+
+COARSE = cf.Schema({"y": cf.Numeric(0, 1), "a": cf.Numeric(0, 1)}, unit=cf.Unit("pid"))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours have 1, k, k + 1 and 10 k rows under one id in three spellings; one row too many is caught."""
+    schema = cf.Schema(COARSE.columns, unit=cf.Unit("pid", rows=rows))
+    method, relation = AnalyzeGauss("y ~ a"), "add-remove"
+    assert audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
+    right = clustering.Keep
+    monkeypatch.setattr(clustering, "Keep", lambda key, most: right(key, most + 1))
+    assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
