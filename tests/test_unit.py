@@ -80,6 +80,10 @@ def test_a_ledger_has_one_unit(tmp_path: Path) -> None:
     # releases of one unit add up whatever the rows of it that count
     rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3), dataset="survey")
     cf.release(AnalyzeGauss("y ~ x"), cf.read(data, rows), cf.GDP(1.0), ledger=ledger)
+    ledger.amend(cf.GDP(4.0), reason="a test")
+    assert ledger.budget == cf.GDP(4.0, unit="pid", relation="add-remove")
+    assert ledger.buys()
+    assert ledger.verify().ok
     assert ledger.show().whose == "unit pid with all its rows (enforced)"
     records = cf.Ledger.create(tmp_path / "records.db", dataset="survey", budget=cf.GDP(3.0))
     with pytest.raises(cf.PrivacyError, match="open a ledger for that one"):

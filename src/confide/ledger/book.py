@@ -416,6 +416,7 @@ class Ledger:
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             full = budget if budget.complete else budget.resolve(account.relation)
+            full = replace(full, unit=account.unit) if account.enforced and full.unit == "record" else full
             check_same_terms(account, full)
             currency.limit(full)  # refuses what is no budget of its kind
             limit = amended_limit(account, full, rows.first_charge(connection, self._dataset))

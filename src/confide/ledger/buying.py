@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger.account import Account
@@ -18,7 +20,9 @@ _MOST = 40
 
 def how_many(account: Account, *statements: Guarantee, most: int | None = None) -> int:
     """How many releases that each make all of these statements are granted, one after the other; at most `most`."""
-    statements = tuple(statement.resolve(account.relation) for statement in statements)
+    statements = tuple(
+        replace(statement.resolve(account.relation), unit=account.budget.unit) for statement in statements
+    )
     # a price that does not depend on what is left is the same each time: equal ones are counted at once after the second,
     # since the first may be alone in its ledger
     plain = len(statements) == 1 and account.currency.offer(statements[0], None) is not None
