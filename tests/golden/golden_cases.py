@@ -84,6 +84,11 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "posterior_sampling": (PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
     "adaops ridge": (AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "posterior_sampling ridge": (PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
+    "correlation": (cf.tests.Correlation("x + y"), cf.GDP(1.0)),
+    "counts": (cf.tables.Counts("g * cut(x, 1, 3)", covers="population"), cf.GDP(1.0)),
+    "means": (cf.tables.Means("y + w ~ g", covers="population"), cf.GDP(1.0)),
+    "shares": (cf.tables.Shares("g * z", within="g", covers="dataset"), cf.GDP(1.0)),
+    "totals": (cf.tables.Totals("y ~ g", covers="dataset"), cf.GDP(1.0)),
     "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
     "publication": (
         cf.Publication(

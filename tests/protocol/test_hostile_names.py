@@ -32,6 +32,8 @@ METHODS: dict[str, tuple[dict[str, Any], Any]] = {
     "ssp2": ({"formula": _LINE}, cf.GDP(4.0)),
     "adassp": ({"formula": _LINE}, cf.GDP(4.0)),
     "class_sums": ({"formula": f"`k\x1b[31m` ~ `{SCRIPT}` + `{ESCAPE}` + `{MATH}`"}, cf.GDP(4.0)),
+    "counts": ({"formula": f"`k\x1b[31m` * cut(`{ESCAPE}`, 1)", "covers": "population"}, cf.GDP(4.0)),
+    "means": ({"formula": f"`{MATH}` + `{SCRIPT}` ~ `k\x1b[31m`", "covers": "dataset"}, cf.GDP(4.0)),
     "quantile": ({"column": ESCAPE}, cf.PureDP(1.0)),
     "wavelet": ({"formula": f"`{SCRIPT}` ~ `{ESCAPE}`"}, cf.GDP(4.0)),
     "kernel_curve": ({"formula": f"`{MATH}` ~ `{SCRIPT}`"}, cf.GDP(4.0)),

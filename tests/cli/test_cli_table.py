@@ -1,0 +1,61 @@
+"""`confide table` and `confide test`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.cli_runner import good, run
+
+TABLE = ("table", "region * cut(age, 40)", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
+
+
+def test_a_table_in_one_go_and_again_from_its_file(survey):
+    first = good(*TABLE, "--covers", "population", "-o", "table.json", "--csv", "table.csv", "--report", "t.html").out
+    assert "Private counts by region * cut(age, 40)" in first
+    assert Path("table.csv").read_text().startswith("region,")
+    again = good("infer", "table.json").out
+    assert [line for line in again.splitlines() if "South" in line] == [
+        line for line in first.splitlines() if "South" in line
+    ]
+
+
+def test_kinds_follow_the_formula_or_the_option(survey):
+    means = ("table", "happy ~ region", *TABLE[2:], "--covers", "dataset", "--json")
+    assert good(*means).json["result"]["kind"] == "means"
+    assert good(*means, "--kind", "totals").json["result"]["kind"] == "totals"
+    shares = good(*TABLE, "--covers", "dataset", "--kind", "shares", "--within", "region", "--json").json
+    assert shares["result"]["kind"] == "shares"
+    assert json.loads(json.dumps(shares))["ledger"] is None
+
+
+def test_tests_by_their_names_in_scipy(survey):
+    rest = TABLE[2:]
+    for name, formula, more in (
+        ("f_oneway", "happy ~ region", ()),
+        ("chi2_contingency", "region * cut(age, 40)", ()),
+        ("chisquare", "cut(age, 40)", ("--expected", ".5,.5")),
+        ("binomtest", "cut(age, 40)", ("--p", ".3")),
+        ("pearsonr", "happy + age", ()),
+        ("ttest_ind", "happy ~ cut(age, 40)", ()),
+    ):
+        found = good("test", name, formula, *rest, *more, "--json").json["result"]
+        assert found["family"] == "test"
+        assert len(found["p"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (TABLE, "--covers population"),
+        ((*TABLE, "--covers", "dataset", "--kind", "medians"), "--kind must be one of"),
+        (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'"),
+        (("test", "chisquare", "region", *TABLE[2:], "--expected", "half"), "takes numbers"),
+        (("test", "ttest_ind", "happy", *TABLE[2:]), "two sides"),
+    ],
+)
+def test_what_cannot_be_read_costs_nothing(survey, words, said):
+    found = run(*words)
+    assert found.code in (2, 3)
+    assert said in found.err
