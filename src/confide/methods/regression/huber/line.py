@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import ClassVar
 
 from confide.errors import PlanError
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.huber.robust_line import HuberPath
 from confide.methods.regression.line_method import LineMethod
 from confide.methods.regression.line_path import LinePath
@@ -61,9 +61,7 @@ class HuberLine(LineMethod):
                 "HuberLine(formula, objective='inference')"
             )
         bound = self.slope_bound
-        if bound is not None and not (
-            isinstance(bound, (int, float)) and not isinstance(bound, bool) and isfinite(bound) and bound > 0
-        ):
+        if bound is not None and not (is_finite(bound) and bound > 0):
             raise PlanError(f"slope_bound must be a finite number above 0, got {bound!r}; leave it out, or write 2.0")
         if bound is not None and self.objective == "prediction":
             raise PlanError(
