@@ -315,7 +315,7 @@ _FILE = """write for example
 schema = "schema.toml"
 privacy = { mu = 0.5 }
 [questions.model]
-method = "ssp2"
+method = "least_squares"
 formula = "income ~ age"
 share = 2"""
 

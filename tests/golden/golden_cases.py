@@ -89,8 +89,8 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         cf.Publication(
             {
                 "line": cf.regression.SSP(_PLAIN),
-                "few": cf.regression.SSP2("y ~ x", where="w >= 0 & g == 'a'"),
-                "classes": cf.classification.ClassSums("g ~ x"),
+                "few": cf.regression.LeastSquares("y ~ x", where="w >= 0 & g == 'a'"),
+                "classes": cf.classification.ClassMeans("g ~ x"),
             },
             shares={"line": 2},
         ),

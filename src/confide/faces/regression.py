@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.errors import PlanError
+from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.regression.likelihood.logistic import Logistic
