@@ -59,9 +59,9 @@ def test_settings_of_before_lead_to_the_line_that_they_meant() -> None:
 
 
 def test_a_class_of_before_says_what_to_write() -> None:
-    with pytest.raises(AttributeError, match="cf.regression.LeastSquares"):
+    with pytest.raises(AttributeError, match=r"cf\.regression\.LeastSquares"):
         _ = cf.regression.SSP2
-    with pytest.raises(AttributeError, match="cf.curves.Kernel"):
+    with pytest.raises(AttributeError, match=r"cf\.curves\.Kernel"):
         _ = cf.regression.KernelCurve
 
 
