@@ -32,7 +32,7 @@ def main() -> None:
     book = cf.Ledger.create(OUT / "book.db", dataset="redbook-1974", unit=schema.unit, budget=cf.GDP(1.2))
 
     title("1. The plan, from public facts alone; nothing is read and nothing is spent")
-    method = cf.regression.SSP2(FORMULA)
+    method = cf.regression.LeastSquares(FORMULA)
     plan = cf.plan(method, schema, cf.GDP(1.0), n=6_000, ledger=book)
     print(plan)
     (OUT / "plan.json").write_text(plan.to_json())

@@ -40,13 +40,13 @@ def test_it_ranks_what_it_ran_and_repeats() -> None:
     # privacy never helps, and the rivals' order is the one that is measured on simulated data
     assert all(e > 0.8 * b for e, b in zip(one.best.error, one.without_privacy, strict=True))
     by_name = {e.method: e.ratio for e in one.expectations}
-    assert by_name["ssp2"] < by_name["ssp"] < by_name["output_perturbation"]
+    assert by_name["least_squares"] < by_name["ssp"] < by_name["output_perturbation"]
 
 
 def test_more_records_and_more_budget_bring_it_nearer_to_no_privacy() -> None:
     def best(n: int, privacy: cf.GDP) -> float:
         found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, n, privacy, replications=6)
-        error = next(e.error for e in found.expectations if e.method == "ssp2")
+        error = next(e.error for e in found.expectations if e.method == "least_squares")
         return float(np.mean(np.array(error) / np.array(found.without_privacy)))
 
     few, many, rich = best(1_000, cf.GDP(0.5)), best(10_000, cf.GDP(0.5)), best(10_000, cf.GDP(5.0))
@@ -67,15 +67,15 @@ def test_public_records_are_drawn_again() -> None:
 def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> None:
     records = pd.DataFrame(frame(SCHEMA, ["a", "b"], "y", 50_000, 11))
     found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 4_000, cf.GDP(1.0), like=records, replications=12)
-    assert found.best.method == "ssp2" and found.best.intervals == 1.0 and not found.best.misses
-    truth = cf.regression.SSP2("y ~ a + b").reference(Practice.of(records, SCHEMA))
+    assert found.best.method == "least_squares" and found.best.intervals == 1.0 and not found.best.misses
+    truth = cf.regression.LeastSquares("y ~ a + b").reference(Practice.of(records, SCHEMA))
     errors = []
     # a root mean square of so many is known to a tenth
     for seed in range(48):
         sample = records.iloc[np.random.default_rng(seed).integers(0, len(records), 4_000)]
         noise = cf.noise.SimulatedNoise(100 + seed)
         done = cf.release(
-            cf.regression.SSP2("y ~ a + b"), cf.read(sample, SCHEMA), cf.GDP(1.0), ledger=None, noise=noise
+            cf.regression.LeastSquares("y ~ a + b"), cf.read(sample, SCHEMA), cf.GDP(1.0), ledger=None, noise=noise
         )
         errors.append([cf.infer(done).params[name] - truth[name] for name in found.names])
     ratio = np.sqrt(np.mean(np.square(errors), axis=0)) / np.array(found.best.error)
@@ -154,7 +154,7 @@ def test_a_long_tailed_feature_in_wide_bounds_is_not_promised_intervals() -> Non
 def test_a_method_that_cannot_be_asked_says_why() -> None:
     found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, cf.GDP(1.0), replications=2)
     problems = {e.method: e.problem for e in found.expectations}
-    assert problems["ssp2"] == "" and found.best.problem == ""
+    assert problems["least_squares"] == "" and found.best.problem == ""
     for name in {"efficient_ptr", "posterior_sampling"} & set(problems):
         assert problems[name]
 

@@ -180,7 +180,7 @@ def test_the_message_of_a_failure_does_not_depend_on_the_records(tmp_path: Path)
 
 
 def test_a_plan_fits_a_screen_and_loses_no_word() -> None:
-    plan = cf.plan(cf.regression.SSP2("y ~ a"), SCHEMA, cf.GDP(1.0, relation="add-remove"), n=1000)
+    plan = cf.plan(cf.regression.LeastSquares("y ~ a"), SCHEMA, cf.GDP(1.0, relation="add-remove"), n=1000)
     lines = plan.summary().splitlines()
     assert max(map(len, lines)) <= 100
     assert f"covers: {plan.covers}" in " ".join(" ".join(lines).split())
@@ -250,7 +250,9 @@ def test_a_release_holds_nothing_live() -> None:
 
 def test_one_call_is_the_three_steps() -> None:
     one = cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
-    two = cf.infer(cf.release(cf.regression.SSP2("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2)))
+    two = cf.infer(
+        cf.release(cf.regression.LeastSquares("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
+    )
     assert one.to_json() == two.to_json()
 
 

@@ -119,7 +119,7 @@ def test_no_weights_are_in_it() -> None:
 
 def test_the_robust_line_has_no_reference_and_says_so() -> None:
     with pytest.raises(cf.PlanError, match="no non-private reference"):
-        cf.regression.SSP2("y ~ x", target="robust").reference(READ)
+        cf.regression.HuberLine("y ~ x").reference(READ)
 
 
 def test_logistic_is_the_likeliest_model() -> None:
@@ -144,14 +144,14 @@ def test_quantiles_are_those_of_clipped_values() -> None:
 
 
 def test_class_means_are_group_means_and_the_ball_moves_far_records() -> None:
-    found = cf.classification.ClassSums("k ~ m + c").reference(READ)
+    found = cf.classification.ClassMeans("k ~ m + c").reference(READ)
     means = HAND.groupby("k")[["m", "c"]].mean()
     assert found["P(z)"] == pytest.approx((HAND["k"] == "z").mean())
     for level in ("a", "b", "z"):
         assert found[f"c | {level}"] == pytest.approx(means.loc[level, "c"], abs=1e-5)
     u = pd.DataFrame({"m": HAND["m"], "c": (HAND["c"] - 4) / 4})
     u = u.mul(np.minimum(1.0, 0.5 / np.sqrt((u**2).sum(axis=1))), axis=0)
-    inside = cf.classification.ClassSums("k ~ m + c", radius=0.5).reference(READ)
+    inside = cf.classification.ClassMeans("k ~ m + c", radius=0.5).reference(READ)
     assert inside["c | a"] == pytest.approx(4 + 4 * u["c"][HAND["k"] == "a"].mean(), abs=1e-5)
 
 
@@ -159,12 +159,12 @@ def test_a_smooth_is_a_ratio_of_kernel_sums() -> None:
     whole = HAND["x"].notna() & HAND["y"].notna()
     x, y = HAND["x"][whole].to_numpy(), HAND["y"][whole].to_numpy()
     weight = np.exp(-((x - 1.0) ** 2) / (2 * 0.3**2))
-    points = cf.regression.EfficientPTRKernel("y ~ x", points=[1.0], bandwidth=0.3, least=50.0).reference(READ)
+    points = cf.curves.EfficientPTRKernel("y ~ x", points=[1.0], bandwidth=0.3, least=50.0).reference(READ)
     assert points["x = 1"] == pytest.approx((weight @ y) / weight.sum(), abs=1e-4)
-    curve = cf.regression.KernelCurve("y ~ x", bandwidth=0.3).reference(READ)
+    curve = cf.curves.Kernel("y ~ x", bandwidth=0.3).reference(READ)
     assert curve["x = 1"] == pytest.approx(points["x = 1"], abs=1e-4)
     with pytest.raises(cf.PlanError, match="a bandwidth in units"):
-        cf.regression.KernelCurve("y ~ x").reference(READ)
+        cf.curves.Kernel("y ~ x").reference(READ)
 
 
 def test_a_plain_frame_is_refused_with_the_call_that_works() -> None:
@@ -189,4 +189,4 @@ def test_every_method_that_states_an_interval_has_a_reference() -> None:
     assert lacking == without
     with pytest.raises(cf.PlanError, match="very records of a release"):
         PosteriorSampling("y ~ x", target="ridge").reference(READ)
-    assert all(registry.get(name).reference is not base for name in ("ssp2", "ssp", "quantile", "class_sums"))
+    assert all(registry.get(name).reference is not base for name in ("least_squares", "ssp", "quantile", "class_means"))

@@ -477,7 +477,7 @@ def test_sample_weights_are_not_supported() -> None:
 def test_a_method_must_be_a_regression() -> None:
     X, y = records(20)
     for wrong in ("ssp", cf.regression.SSP, LinearRegression(), 3):
-        with pytest.raises(cf.PlanError, match=r"write method=cf.regression.SSP2\('score ~ age \+ income'\)"):
+        with pytest.raises(cf.PlanError, match=r"write method=cf.regression.LeastSquares\('score ~ age \+ income'\)"):
             regressor(wrong).fit(X, y)
 
 
@@ -752,13 +752,14 @@ def test_a_part_of_a_line_predicts_nothing_and_settings_are_given_with_the_metho
     wide = {"X": {"age": (18, 5_000), "income": (0, 100)}, "y": (-10, 30)}
     with pytest.warns(StatusWarning, match="'partial'") as caught:
         model = regressor(bounds=wide).fit(X, y)
-    named = """method=cf.regression.SSP2('score ~ age + income', limit="none")"""
+    named = """method=cf.regression.LeastSquares('score ~ age + income', limit="none")"""
     assert named in str(caught[0].message) and "ask limit" not in str(caught[0].message)
     assert np.isnan(model.coef_[0]) and np.isfinite(model.coef_[1])
     with pytest.raises(cf.NoResult, match=r"'partial'.*limit=\"none\""):
         model.predict(X)
     with pytest.raises(
-        cf.PlanError, match=r"no parameter target; it has: bounds, .*method=cf.regression.SSP2\(.*, target='robust'\)"
+        cf.PlanError,
+        match=r"no parameter target; it has: bounds, .*method=cf.regression.LeastSquares\(.*, target='robust'\)",
     ):
         PrivateRegressor(privacy=cf.GDP(1.0), schema=SCHEMA, ledger=None, target="robust")
     assert list(inspect.signature(PrivateRegressor).parameters) == [

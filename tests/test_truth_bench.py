@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from confide.methods.regression.likelihood.logistic_design import binary_design
-from confide.regression import SSP, SSP2, Logistic
+from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Categorical, Design
 from confide.schema.practice import Practice
 from confide_lab.benchmarks import outside_tables
@@ -47,15 +47,15 @@ FOUND = ("waves", "step", "unequal")
 @pytest.mark.parametrize(
     ("methods", "cases"),
     [
-        (("ssp2",), BROKEN[:5]),
-        (("ssp2",), BROKEN[5:]),
-        (("ssp2",), INSTALLED),
+        (("least_squares",), BROKEN[:5]),
+        (("least_squares",), BROKEN[5:]),
+        (("least_squares",), INSTALLED),
         (("ssp",), BROKEN),
         (("efficient_ptr",), (*BROKEN, *FOUND)),
-        (("kernel_curve",), ("rare-outcome", "step")),
+        (("kernel",), ("rare-outcome", "step")),
         (("posterior_sampling",), ("plain", "waves")),
         (
-            ("logistic", "class_sums", "efficient_ptr_bayes", "efficient_ptr_kernel"),
+            ("logistic", "class_means", "efficient_ptr_bayes", "efficient_ptr_kernel"),
             (*DESIGNS, *INSTALLED),
         ),
     ],
@@ -75,7 +75,7 @@ def test_no_interval_misses_what_its_title_names(
 def test_a_broken_promise_is_caught(tmp_path: Path) -> None:
     """The robust line, held against least squares where it was found wrong."""
     cells = [
-        Cell(case, "ssp2 robust", truth_cases.DESIGNS[case].n, 1.0, "add-remove")
+        Cell(case, "huber_line", truth_cases.DESIGNS[case].n, 1.0, "add-remove")
         for case in ("rare-outcome", "bent-far")
     ]
     rows, _ = truth.measure(cells, 12, tmp_path, show=False)
@@ -153,7 +153,14 @@ def row(hits: int, of: int, plain: float = 0.95, **others: Any) -> dict[str, Any
     """A row of one coefficient."""
     low, high = truth_rows.interval(np.arange(of) < hits)[1:]
     one = {"name": "x", "answered": of, "coverage": hits / of, "low": low, "high": high, "plain": plain, "width": 2.0}
-    facts = {"case": "fair", "method": "ssp2", "n": 10_000, "mu": 1.0, "relation": "add-remove", "replications": of}
+    facts = {
+        "case": "fair",
+        "method": "least_squares",
+        "n": 10_000,
+        "mu": 1.0,
+        "relation": "add-remove",
+        "replications": of,
+    }
     shares = {"status": {"ok": 1.0}, "answered": 1.0, "flagged": 0.0, "flags": {}, "titled": True}
     return {**facts, **shares, "coefficients": [one | {"ratio": 1.5, "gap": 0.2}], **others}
 
@@ -230,10 +237,10 @@ def test_declared_bounds_hold_nearly_all_records_and_levels_all_labels(name: str
 
 def test_the_judge_asks_for_all_that_the_rule_names() -> None:
     cells = list(truth.cells("judge"))
-    assert len({cell.case for cell in cells if cell.method == "ssp2"}) >= 10
+    assert len({cell.case for cell in cells if cell.method == "least_squares"}) >= 10
     assert len({cell.case for cell in cells if cell.method == "logistic"}) >= 12
-    assert {cell.method for cell in cells} == {"ssp2", "logistic"}
+    assert {cell.method for cell in cells} == {"least_squares", "logistic"}
     assert {(c.n, c.mu, c.relation) for c in cells if c.case == "fair"} == {
         (n, mu, how) for n in (500, 2_000, 10_000, 0) for mu in (0.3, 1.0, 3.0) for how in ("add-remove", "substitute")
     }
-    assert isinstance(truth_runs.made(cells[0]), SSP2) and isinstance(truth_runs.made(cells[-1]), Logistic)
+    assert isinstance(truth_runs.made(cells[0]), LeastSquares) and isinstance(truth_runs.made(cells[-1]), Logistic)

@@ -5,7 +5,7 @@ Three steps: plan (public facts), release (records, through one gate), infer (th
 >>> import confide as cf
 >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
 >>> data = cf.read(schema.sample(2_000, seed=1), schema)
->>> release = cf.release(cf.regression.SSP2("y ~ x"), data, privacy=cf.GDP(1.0), ledger=None)
+>>> release = cf.release(cf.regression.LeastSquares("y ~ x"), data, privacy=cf.GDP(1.0), ledger=None)
 >>> result = cf.infer(cf.Release.from_json(release.to_json()))
 >>> list(result.params.index)
 ['Intercept', 'x']
@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import aggregates, audit, classification, guarantees, noise, ptr, regression, synthesis, testing
+    from confide import (
+        aggregates,
+        audit,
+        classification,
+        curves,
+        guarantees,
+        noise,
+        ptr,
+        regression,
+        synthesis,
+        testing,
+    )
     from confide.advice import advise
     from confide.errors import (
         BudgetExceeded,
@@ -82,6 +93,7 @@ __all__ = [
     "audit",
     "classification",
     "combine",
+    "curves",
     "guarantees",
     "infer",
     "intervals",
@@ -106,7 +118,18 @@ __all__ = [
     "verify",
 ]
 
-_ROOMS = ("aggregates", "audit", "classification", "guarantees", "noise", "ptr", "regression", "synthesis", "testing")
+_ROOMS = (
+    "aggregates",
+    "audit",
+    "classification",
+    "curves",
+    "guarantees",
+    "noise",
+    "ptr",
+    "regression",
+    "synthesis",
+    "testing",
+)
 _HOMES = {
     "ApproxDP": "confide.guarantees",
     "BudgetExceeded": "confide.errors",
@@ -171,4 +194,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -16,10 +16,13 @@ from typing import Any
 __all__ = ["later", "names", "opened"]
 
 
-def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def names(
+    package: str, homes: Mapping[str, str], *, former: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """(`__getattr__`, `__dir__`) of a package whose public names are loaded when first asked for.
 
-    homes: public name -> the module that it stands in; a module that ends with the name is the module itself.
+    homes: public name -> the module that it stands in; a module that ends with the name is the module itself. former: names of before ->
+    what to write now.
 
     >>> fetch, listed = names("confide", {"GDP": "confide.guarantees"})
     >>> fetch("GDP").__name__, "GDP" in listed()
@@ -28,14 +31,17 @@ def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any],
 
     def fetch(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            now = (former or {}).get(name)
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}" + (f"; it is {now} now" if now else "")
+            )
         home = homes[name]
         found = import_module(home)
         value = found if home.endswith(f".{name}") and not hasattr(found, name) else getattr(found, name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return fetch, lambda: sorted({*vars(sys.modules[package]), *homes})
+    return fetch, lambda: sorted(homes)
 
 
 class _Later:

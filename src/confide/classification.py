@@ -1,4 +1,4 @@
-"""Classification: class sums (the default) and propose-test-release."""
+"""Classification: class means (the default) and propose-test-release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confide._lazy import names
 
 if TYPE_CHECKING:
-    from confide.methods.classification.class_sums import ClassSums
+    from confide.methods.classification.class_means import ClassMeans
     from confide.methods.classification.efficient_ptr_bayes import EfficientPTRBayes
     from confide.results.classes import ClassModel
 else:
@@ -15,9 +15,10 @@ else:
         __name__,
         {
             "ClassModel": "confide.results.classes",
-            "ClassSums": "confide.methods.classification.class_sums",
+            "ClassMeans": "confide.methods.classification.class_means",
             "EfficientPTRBayes": "confide.methods.classification.efficient_ptr_bayes",
         },
+        former={"ClassSums": "cf.classification.ClassMeans"},
     )
 
-__all__ = ["ClassModel", "ClassSums", "EfficientPTRBayes"]
+__all__ = ["ClassMeans", "ClassModel", "EfficientPTRBayes"]

@@ -40,9 +40,7 @@ __all__ = ["Asked", "Publication"]
 # What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
 _LEFT = 1 - 2.0**-40
 _MOST = 1_000
-_EXAMPLE = (
-    'write cf.Publication({"model": cf.regression.SSP2("y ~ x"), "ages": cf.classification.ClassSums("sex ~ age")})'
-)
+_EXAMPLE = 'write cf.Publication({"model": cf.regression.LeastSquares("y ~ x"), "ages": cf.classification.ClassMeans("sex ~ age")})'
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,8 @@ class Publication(Method):
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
-    >>> both = Publication({"line": cf.regression.SSP2("y ~ x"), "classes": cf.classification.ClassSums("z ~ x")}, shares={"line": 3})
+    >>> questions = {"line": cf.regression.LeastSquares("y ~ x"), "classes": cf.classification.ClassMeans("z ~ x")}
+    >>> both = Publication(questions, shares={"line": 3})
     >>> plan = cf.plan(both, schema, cf.GDP(1.0))
     >>> [round(child.guarantee.mu, 4) for child in plan.children.values()], plan.guarantee.mu
     ([0.866, 0.5], 1.0)
@@ -109,7 +108,7 @@ class Publication(Method):
         if self.where is not None:
             raise PlanError(
                 f"a publication is asked about subgroups by its questions, got where={self.where!r}; write it in the methods, as in "
-                f'cf.regression.SSP2("y ~ x", where={self.where!r})'
+                f'cf.regression.LeastSquares("y ~ x", where={self.where!r})'
             )
         allowance = _Whole.of(privacy, self, schema)
         level = allowance.level
@@ -318,7 +317,7 @@ _FILE = """write for example
 schema = "schema.toml"
 privacy = { mu = 0.5 }
 [questions.model]
-method = "ssp2"
+method = "least_squares"
 formula = "income ~ age"
 share = 2"""
 

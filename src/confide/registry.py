@@ -6,7 +6,8 @@ command line, the ledger, the report and `confide.testing.check_method`.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -17,11 +18,29 @@ from confide.protocol import Method, Plan, parameters_of
 from confide.protocol.contributions import with_contributions
 from confide.protocol.where import check_read
 
-__all__ = ["MethodInfo", "get", "known", "list_methods", "make", "register", "remake"]
+__all__ = ["MethodInfo", "current", "get", "known", "list_methods", "make", "register", "remake"]
 
 _GROUP = "confide.methods"
 _FAMILIES = ("tables", "tests", "regression", "classification", "moments", "ptr", "selection", "synthesis")
 _registered: dict[str, type[Any]] = {}
+
+
+def _line(parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """One class made two lines: the least-squares line, and with target="robust" or for prediction the Huber-type one."""
+    own = dict(parameters)
+    huber = own.pop("target", "ols") == "robust" or own.get("objective", "inference") == "prediction"
+    for name, unset in (("limit", "auto"),) if huber else (("slope_bound", None), ("objective", "inference")):
+        if own.get(name, unset) == unset:
+            own.pop(name, None)
+    return ("huber_line" if huber else "least_squares"), own
+
+
+#: Names of before, which files and command lines may still hold: parameters as they were -> name and parameters of today.
+_FORMER: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]] = {
+    "class_sums": lambda parameters: ("class_means", dict(parameters)),
+    "kernel_curve": lambda parameters: ("kernel", dict(parameters)),
+    "ssp2": _line,
+}
 
 
 @dataclass(frozen=True)
@@ -79,12 +98,23 @@ def _load(name: str) -> type[Any]:
     return found
 
 
+def current(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    """The name and parameters of a method today, from those of before or of today.
+
+    >>> current("ssp2", {"formula": "y ~ x", "target": "robust"})
+    ('huber_line', {'formula': 'y ~ x'})
+    """
+    former = _FORMER.get(name) if name not in known() else None
+    return former(parameters or {}) if former else (name, dict(parameters or {}))
+
+
 def get(name: str) -> type[Any]:
-    """The class of a method; `PlanError` names the near match.
+    """The class of a method, also by a name of before; `PlanError` names the near match.
 
     >>> get("ssp").family
     'regression'
     """
+    name, _ = current(name)
     names = known()
     if name not in names:
         near = get_close_matches(name, names, 1)
@@ -99,6 +129,7 @@ def get(name: str) -> type[Any]:
 
 def make(name: str, **parameters: Any) -> Method:
     """A method from its name and parameters; `PlanError` when it does not have one of them."""
+    name, parameters = current(name, parameters)
     cls = get(name)
     allowed = parameters_of(cls)
     unknown = [key for key in parameters if key not in allowed]
@@ -149,6 +180,8 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     method = make(plan.method.name, **plan.method.parameters)
     again = with_contributions(method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n))
     check_read(again, getattr(method, "where", None))
+    if plan.method.name != method.name:  # a plan from before a change of names keeps its digest, and so its name
+        again = replace(again, method=replace(plan.method, version=method.version))
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

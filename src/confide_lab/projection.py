@@ -1,4 +1,4 @@
-"""The line that SSP2 says it estimates when the relation is not linear: least squares with the weights that were released."""
+"""The line that HuberLine says it estimates when the relation is not linear: least squares with the weights that were released."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide.aggregates.scores.rounds import last_round
-from confide.methods.regression.ssp2 import SSP2
+from confide.methods.regression.huber.line import HuberLine
 from confide_lab.fits import Case, Fitted, fitted_of
 
 __all__ = ["fitted_with_projection"]
@@ -18,8 +18,9 @@ Array = NDArray[np.float64]
 def fitted_with_projection(
     case: Case, whole: Case, generator: np.random.Generator, *, slope_bound: float | None = None
 ) -> tuple[Fitted, Array | None]:
-    """SSP2 on `case`, and the slopes (d,) on `whole` of the line with the weights of that release; None where no round was released."""
-    method = SSP2(case.formula, target="robust", slope_bound=slope_bound)
+    """HuberLine on `case`, and the slopes (d,) on `whole` of the line with the weights of that release; None where no round was
+    released."""
+    method = HuberLine(case.formula, slope_bound=slope_bound)
     noise = cf.noise.SimulatedNoise(int(generator.integers(2**63)))
     release = cf.release(method, case.source, cf.GDP(case.mu), ledger=None, noise=noise)
     found = fitted_of(method.infer(release), case)

@@ -140,7 +140,7 @@ def test_where_n_is_public_it_is_compared(tmp_path: Path) -> None:
 
 def test_a_planning_number_of_records_stands_in_nothing_published(tmp_path: Path) -> None:
     ledger = _ledger(tmp_path)
-    method, source = cf.regression.SSP2("w ~ v"), cf.read(TABLE.sample(50, 1), TABLE)
+    method, source = cf.regression.LeastSquares("w ~ v"), cf.read(TABLE.sample(50, 1), TABLE)
     plain, planned = (cf.plan(method, TABLE, cf.GDP(1.0), ledger=ledger, n=n) for n in (None, 31_337))
     assert plain.sha256 == planned.sha256 and plain.to_json() == planned.to_json()
     assert "n = 31,337" in planned.summary() and "n = 31,337" not in plain.summary()

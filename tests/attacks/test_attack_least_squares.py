@@ -17,7 +17,7 @@ from confide.aggregates.whitened_rows import Frame
 from confide.audit.methods import audit
 from confide.protocol import Allowance, Spend
 from confide.protocol.events import leaves, paths
-from confide.regression import SSP, SSP2, Logistic
+from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Design
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.least_squares import LEAST_SQUARES, unlike
@@ -50,7 +50,7 @@ def test_every_branch_spends_all_and_no_more(relation: str, rows: int) -> None:
     schema = cf.Schema(COLUMNS, rows_per_unit=rows)
     formulas = ("y ~ a + b", "y ~ k + a:k", "y ~ f", "y ~ f + g", "z ~ a", "z ~ f", "y ~ 1", "y ~ k + f:a + g")
     methods: list[Any] = [
-        SSP2(formula, clipping_check=check, limit=limit)
+        LeastSquares(formula, clipping_check=check, limit=limit)
         for formula in formulas
         for check in (True, False)
         for limit in ("auto", "none")
@@ -125,13 +125,13 @@ def test_the_exact_way_without_doubles_gives_the_same_integers(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("method", "level"),
     [
-        (SSP2("y ~ a + b"), 30.0),
-        (SSP2("y ~ a + f + k"), 1.0),
-        (SSP2("y ~ a + f + k", limit="none"), 30.0),
-        (SSP2("z ~ a + g"), 30.0),
-        (SSP2("y ~ f"), 1.0),
-        (SSP2("y ~ f + g + k"), 30.0),
-        (SSP2("z ~ f + g"), 1.0),
+        (LeastSquares("y ~ a + b"), 30.0),
+        (LeastSquares("y ~ a + f + k"), 1.0),
+        (LeastSquares("y ~ a + f + k", limit="none"), 30.0),
+        (LeastSquares("z ~ a + g"), 30.0),
+        (LeastSquares("y ~ f"), 1.0),
+        (LeastSquares("y ~ f + g + k"), 30.0),
+        (LeastSquares("z ~ f + g"), 1.0),
         (SSP("y ~ a + b"), 30.0),
         (SSP("y + z ~ a + f"), 30.0),
         (Logistic("z ~ a + f"), 1.0),
@@ -149,13 +149,13 @@ def test_one_transcript_gives_one_release_on_any_data(method: Any, level: float,
 @pytest.mark.parametrize(
     ("method", "names", "rows"),
     [
-        (SSP2("y ~ a + b"), "aby", 1),
-        (SSP2("y ~ a + f + k"), "afky", 1),
-        (SSP2("z ~ a", limit="none"), "az", 1),
-        (SSP2("y ~ a + b"), "aby", 3),
-        (SSP2("y ~ f"), "fy", 2),
-        (SSP2("y ~ f + g + k"), "fgky", 1),
-        (SSP2("z ~ f + g"), "fgz", 1),
+        (LeastSquares("y ~ a + b"), "aby", 1),
+        (LeastSquares("y ~ a + f + k"), "afky", 1),
+        (LeastSquares("z ~ a", limit="none"), "az", 1),
+        (LeastSquares("y ~ a + b"), "aby", 3),
+        (LeastSquares("y ~ f"), "fy", 2),
+        (LeastSquares("y ~ f + g + k"), "fgky", 1),
+        (LeastSquares("z ~ f + g"), "fgz", 1),
         (SSP("y ~ a + b"), "aby", 1),
         (SSP("y + z ~ a + b"), "abyz", 1),
         (SSP("y + z ~ a + f", products=True), "afyz", 1),

@@ -16,7 +16,7 @@ from confide.aggregates.collected import Collected
 from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
 from confide.faces.selection import Select
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
-from confide.methods.curves.kernel_curve import KernelCurve
+from confide.methods.curves.kernel import Kernel
 from confide.methods.curves.kernel_reading import Smooth
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective, gram_of
@@ -109,7 +109,7 @@ def test_residuals_are_taken_at_the_released_curve() -> None:
     """The second vector, with its noise taken off, is the exact sum at the curve in `public`: at the exact curve it would be another."""
     x = np.linspace(0, 1, 300)
     source = cf.read({"x": x, "y": np.sin(7 * x)}, LINE)
-    method = KernelCurve("y ~ x", bandwidth=0.1)
+    method = Kernel("y ~ x", bandwidth=0.1)
     plan = cf.plan(method, LINE, cf.GDP(0.3))
 
     class Quiet:
@@ -137,7 +137,7 @@ def test_residuals_are_taken_at_the_released_curve() -> None:
 
 def test_a_dropped_record_is_in_no_kernel_sum() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing="drop"), "y": cf.Numeric(-1, 1, on_missing="drop")})
-    plan = cf.plan(KernelCurve("y ~ x", bandwidth=0.1), schema, cf.GDP(1.0))
+    plan = cf.plan(Kernel("y ~ x", bandwidth=0.1), schema, cf.GDP(1.0))
     rows = plan.statistic("curve").map
     for x, y in ((np.nan, 1.0), (0.5, np.nan), (np.nan, np.nan)):
         (total,) = cf.read({"x": [x], "y": [y]}, schema).aggregate(plan.statistic("curve"))
@@ -177,7 +177,7 @@ def test_a_curve_has_its_sampling_variance_in_full() -> None:
     x = g.uniform(0, 1, 40_000)
     y = np.where(g.random(40_000) < 0.5, 0.5, -0.5)
     made = cf.release(
-        KernelCurve("y ~ x", bandwidth=0.05),
+        Kernel("y ~ x", bandwidth=0.05),
         cf.read({"x": x, "y": y}, LINE),
         cf.GDP(20.0),
         ledger=None,
@@ -230,14 +230,14 @@ def test_a_split_has_a_key_of_its_own_in_each_release() -> None:
 
 
 def test_classes_below_twenty_records_or_ten_sds_have_no_interval() -> None:
-    from confide.classification import ClassSums
+    from confide.classification import ClassMeans
 
     schema = cf.Schema({"k": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
     for size, asked in ((15, cf.GDP(50.0)), (60, cf.GDP(0.1))):
         labels = ["a"] * size + ["b"] * 2_000
         x = np.linspace(0, 1, len(labels))
         made = cf.release(
-            ClassSums("k ~ x"), cf.read({"k": labels, "x": x}, schema), asked, ledger=None, noise=SimulatedNoise(1)
+            ClassMeans("k ~ x"), cf.read({"k": labels, "x": x}, schema), asked, ledger=None, noise=SimulatedNoise(1)
         )
         found = cf.infer(made)
         assert found.status == "weak" and found.conf_int().isna().all().all()
@@ -247,7 +247,7 @@ def test_the_band_turns_at_least_once_for_each_bandwidth() -> None:
     g = np.random.default_rng(1)
     x = g.random(3_000)
     made = cf.release(
-        KernelCurve("y ~ x", bandwidth=0.05),
+        Kernel("y ~ x", bandwidth=0.05),
         cf.read({"x": x, "y": np.sin(6 * x)}, LINE),
         cf.GDP(1.0),
         ledger=None,

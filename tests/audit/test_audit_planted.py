@@ -9,16 +9,16 @@ import pytest
 
 from confide_lab.benchmarks import faults as command
 from confide_lab.benchmarks.planted.catalogue import ELSEWHERE, FAMILIES, FAULTS, Fault, runs_in
-from confide_lab.benchmarks.planted.ssp2 import SSP2_FAULTS
+from confide_lab.benchmarks.planted.rounds import ROUNDS
 
 RUNS = 40_000
 
 
 @pytest.mark.parametrize(
     "fault",
-    # the rounds of SSP2 take half a minute each
+    # the rounds of LeastSquares take half a minute each
     [
-        pytest.param(one, marks=[pytest.mark.long] if one in SSP2_FAULTS else [], id=one.name)
+        pytest.param(one, marks=[pytest.mark.long] if one in ROUNDS else [], id=one.name)
         for one in FAULTS
         if one not in ELSEWHERE
     ],

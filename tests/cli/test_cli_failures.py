@@ -12,7 +12,7 @@ from confide import Release, gate
 from confide.cli import door
 from confide.errors import PlanError
 from confide.ledger import Ledger
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 
 
 def plan_of(method: str) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def test_ctrl_c_before_the_door_says_nothing_of_a_charge(survey, monkeypatch):
     def press(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SSP2, "plan", press)
+    monkeypatch.setattr(LeastSquares, "plan", press)
     done = run("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
     assert done.code == 130
     assert "charge" not in done.err
@@ -87,7 +87,7 @@ def test_an_unexpected_error_in_a_public_step_names_its_class(survey, monkeypatc
     def fail(*_, **__):
         raise OverflowError("SENTINEL")
 
-    monkeypatch.setattr(SSP2, "plan", fail)
+    monkeypatch.setattr(LeastSquares, "plan", fail)
     done = run("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
     assert done.code == 2
     assert "unexpected error in plan (OverflowError" in done.err
@@ -120,7 +120,7 @@ def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError("SENTINEL")
 
-    monkeypatch.setattr(SSP2, "infer", fail)
+    monkeypatch.setattr(LeastSquares, "infer", fail)
     done = run(*REGRESS, "-o", "release.json")
     assert done.code == 6
     assert "the release is in release.json" in done.err

@@ -10,7 +10,7 @@ from tests.cli.cli_runner import good, run
 
 import confide as cf
 from confide import Plan, Release, registry
-from confide.classification import ClassSums
+from confide.classification import ClassMeans
 from confide.results.publication import FAILED
 
 QUESTIONS = """[questions.model]
@@ -77,8 +77,8 @@ def test_a_failed_question_is_written_only_on_request(book: Any, monkeypatch: py
     def draw(self: Any, source: Any, plan: Any, meter: Any) -> Any:
         raise ValueError("qwzx")
 
-    monkeypatch.setattr(ClassSums, "draw", draw)
-    write(HEAD + QUESTIONS + '[questions.classes]\nmethod = "class_sums"\nformula = "region ~ age"\n')
+    monkeypatch.setattr(ClassMeans, "draw", draw)
+    write(HEAD + QUESTIONS + '[questions.classes]\nmethod = "class_means"\nformula = "region ~ age"\n')
     done = run(*PUBLISH, "-o", "release.json")
     assert done.code == 6 and "--keep-others" in done.err and not Path("release.json").exists()
     kept = good(*PUBLISH, "-o", "release.json", "--keep-others")

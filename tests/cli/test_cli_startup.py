@@ -56,7 +56,7 @@ def test_a_plan_loads_numpy_and_special_functions_alone(schema: cf.Schema) -> No
 
 def test_infer_loads_what_a_table_needs(schema: cf.Schema) -> None:
     source = cf.read(schema.sample(2_000, 1), schema)
-    release = cf.release(cf.regression.SSP2("happy ~ age"), source, cf.GDP(1.0), ledger=None)
+    release = cf.release(cf.regression.LeastSquares("happy ~ age"), source, cf.GDP(1.0), ledger=None)
     Path("release.json").write_text(release.to_json())
     more = loaded("infer", "release.json") - {"numpy", "scipy"}
     # pandas brings pyarrow where it is installed; cells of text are measured by rich

@@ -106,7 +106,7 @@ def test_the_gate_hands_over_what_the_schema_says(tmp_path: Path) -> None:
 
 
 def _line() -> object:
-    return cf.regression.SSP2("v ~ w")
+    return cf.regression.LeastSquares("v ~ w")
 
 
 def test_a_draft_leaves_data_set_and_unit_to_fill_in() -> None:

@@ -37,7 +37,7 @@ LINE = cf.Schema({"a": _COLUMN, "b": _COLUMN, "y": _COLUMN})
 CLASSES = cf.Schema({"x": _COLUMN, "kind": cf.Categorical(["u", "v", "w"], on_missing="u")})
 PAIR = cf.ApproxDP(1.0, 1e-6)
 METHODS: dict[str, tuple[dict[str, Any], cf.Schema, Any]] = {
-    "ssp2": ({"formula": "y ~ a + b"}, LINE, cf.GDP(1.0)),
+    "least_squares": ({"formula": "y ~ a + b"}, LINE, cf.GDP(1.0)),
     "gradient_descent": ({"formula": "y ~ a + b"}, LINE, cf.GDP(1.0)),
     "boosted_adassp": ({"formula": "y ~ a"}, LINE, cf.GDP(1.0)),
     "efficient_ptr": ({"formula": "y ~ a"}, LINE, PAIR),
@@ -50,7 +50,7 @@ METHODS: dict[str, tuple[dict[str, Any], cf.Schema, Any]] = {
         LINE,
         PAIR,
     ),
-    "class_sums": ({"formula": "kind ~ x"}, CLASSES, cf.GDP(2.0)),
+    "class_means": ({"formula": "kind ~ x"}, CLASSES, cf.GDP(2.0)),
 }
 
 
@@ -154,7 +154,7 @@ ATTACKS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "a version that is a list": ("wavelet", _put([], "plan", "method", "version")),
     "a parameter of another type": ("wavelet", _put(5, "plan", "method", "parameters", "formula")),
     "a level named 50,000 times": (
-        "class_sums",
+        "class_means",
         lambda body: _column(body, "kind").update(levels=[str(i) for i in range(50_000)] * 2),
     ),
 }

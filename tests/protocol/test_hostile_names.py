@@ -29,14 +29,14 @@ SCHEMA = cf.Schema(
 )
 _LINE = f"y ~ `{SCRIPT}` + `{ESCAPE}` + `{MATH}` + `k\x1b[31m`"
 METHODS: dict[str, tuple[dict[str, Any], Any]] = {
-    "ssp2": ({"formula": _LINE}, cf.GDP(4.0)),
+    "least_squares": ({"formula": _LINE}, cf.GDP(4.0)),
     "adassp": ({"formula": _LINE}, cf.GDP(4.0)),
-    "class_sums": ({"formula": f"`k\x1b[31m` ~ `{SCRIPT}` + `{ESCAPE}` + `{MATH}`"}, cf.GDP(4.0)),
+    "class_means": ({"formula": f"`k\x1b[31m` ~ `{SCRIPT}` + `{ESCAPE}` + `{MATH}`"}, cf.GDP(4.0)),
     "counts": ({"formula": f"`k\x1b[31m` * cut(`{ESCAPE}`, 1)", "covers": "population"}, cf.GDP(4.0)),
     "means": ({"formula": f"`{MATH}` + `{SCRIPT}` ~ `k\x1b[31m`", "covers": "dataset"}, cf.GDP(4.0)),
     "quantile": ({"column": ESCAPE}, cf.PureDP(1.0)),
     "wavelet": ({"formula": f"`{SCRIPT}` ~ `{ESCAPE}`"}, cf.GDP(4.0)),
-    "kernel_curve": ({"formula": f"`{MATH}` ~ `{SCRIPT}`"}, cf.GDP(4.0)),
+    "kernel": ({"formula": f"`{MATH}` ~ `{SCRIPT}`"}, cf.GDP(4.0)),
     "synthetic_table": ({"formula": _LINE}, cf.GDP(4.0)),
 }
 
@@ -67,7 +67,7 @@ def test_hostile_names_are_shown_and_never_run(name: str, tmp_path: Path, monkey
 def test_words_of_a_forged_file_are_shown_and_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = cf.read(SCHEMA.sample(2_000, 1), SCHEMA)
     release = cf.release(
-        registry.make("ssp2", formula="y ~ 1"), data, cf.GDP(4.0), ledger=None, noise=SimulatedNoise(1)
+        registry.make("least_squares", formula="y ~ 1"), data, cf.GDP(4.0), ledger=None, noise=SimulatedNoise(1)
     )
     body = json.loads(release.to_json())["body"]
     body["plan"] |= {"target": ESCAPE + SCRIPT, "covers": ESCAPE + SCRIPT, "warnings": [ESCAPE]}

@@ -33,8 +33,8 @@ SCHEMA = cf.Schema(
 )
 FRAME = SCHEMA.sample(3000, 1)
 LINE = cf.regression.SSP("y ~ x", cov="classical", recenter=False)
-CLASSES = cf.classification.ClassSums("region ~ x")
-OLD = cf.regression.SSP2("y ~ x", where="age >= 65")
+CLASSES = cf.classification.ClassMeans("region ~ x")
+OLD = cf.regression.LeastSquares("y ~ x", where="age >= 65")
 QUESTIONS = {"line": LINE, "old": OLD, "classes": CLASSES, "visits": cf.regression.Poisson("v ~ x")}
 PUB = cf.Publication(QUESTIONS, shares={"line": 2, "classes": 0.1})
 
@@ -349,7 +349,7 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
     path.write_text(
         'schema = "schema.toml"\nprivacy = { epsilon = 1.0, delta = 1e-6 }\nn = 500\n'
         '[questions.line]\nmethod = "ssp"\nformula = "y ~ x"\ncov = "classical"\nrecenter = false\nshare = 2\n'
-        '[questions.old]\nmethod = "ssp2"\nformula = "y ~ x"\nwhere = "age >= 65"\n'
+        '[questions.old]\nmethod = "least_squares"\nformula = "y ~ x"\nwhere = "age >= 65"\n'
     )
     asked = Asked.from_toml(path)
     same = cf.Publication({"line": LINE, "old": OLD}, shares={"line": 2})

@@ -24,7 +24,7 @@ MU = GDP(1.0, relation="add-remove")
 def make(m: int = 41, **changes: Any) -> Curve:
     x = np.linspace(0, 2, m)[:, None]
     parts: dict[str, Any] = {
-        "method": "kernel_curve 1",
+        "method": "kernel 1",
         "response": "y",
         "features": ("x",),
         "points": x,

@@ -94,7 +94,7 @@ def test_in_a_file_the_message_names_the_line_to_write() -> None:
         Schema.from_dict(damaged)
 
 
-@pytest.mark.parametrize("method", [cf.regression.SSP2("y ~ x + k + g"), cf.regression.SSP("y ~ x + k + g")])
+@pytest.mark.parametrize("method", [cf.regression.LeastSquares("y ~ x + k + g"), cf.regression.SSP("y ~ x + k + g")])
 def test_plans_and_releases_are_the_same_to_the_bit(method: cf.regression.SSP) -> None:
     frame = BARE.sample(500, seed=1)
     made = {}

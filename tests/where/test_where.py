@@ -33,16 +33,16 @@ OLD = "age >= 65 & region == 'N'"
 MINE = FRAME.query(OLD)
 
 METHODS: dict[str, tuple[Any, Any]] = {
-    "ssp2": (cf.regression.SSP2("y ~ x + age"), cf.GDP(1.0)),
-    "ssp2 robust": (cf.regression.SSP2("y ~ x", target="robust"), cf.GDP(1.0)),
-    "factor means": (cf.regression.SSP2("y ~ z"), cf.GDP(1.0)),
-    "levels": (cf.regression.SSP2("y ~ region"), cf.GDP(1.0)),
+    "least_squares": (cf.regression.LeastSquares("y ~ x + age"), cf.GDP(1.0)),
+    "huber_line": (cf.regression.HuberLine("y ~ x"), cf.GDP(1.0)),
+    "factor means": (cf.regression.LeastSquares("y ~ z"), cf.GDP(1.0)),
+    "levels": (cf.regression.LeastSquares("y ~ region"), cf.GDP(1.0)),
     "ssp": (cf.regression.SSP("y ~ x"), cf.GDP(1.0)),
     "logistic": (cf.regression.Logistic("z ~ x"), cf.GDP(1.0)),
     "objective": (cf.regression.Logistic("z ~ x", mechanism="objective"), cf.ApproxDP(1.0, 1e-6)),
     "poisson": (cf.regression.Poisson("v ~ x"), cf.GDP(1.0)),
-    "class sums": (cf.classification.ClassSums("z ~ x"), cf.GDP(1.0)),
-    "kernel curve": (cf.regression.KernelCurve("y ~ x", bandwidth=0.1), cf.GDP(1.0)),
+    "class sums": (cf.classification.ClassMeans("z ~ x"), cf.GDP(1.0)),
+    "kernel curve": (cf.curves.Kernel("y ~ x", bandwidth=0.1), cf.GDP(1.0)),
     "quantile": (Quantile("x"), cf.PureDP(1.0)),
 }
 

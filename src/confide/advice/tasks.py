@@ -163,7 +163,15 @@ def _installed(found: Sequence[Named]) -> Sequence[Named]:
 
 
 def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    names = ("ssp2", "ssp", "adassp", "gradient_descent", "output_perturbation", "efficient_ptr", "posterior_sampling")
+    names = (
+        "least_squares",
+        "ssp",
+        "adassp",
+        "gradient_descent",
+        "output_perturbation",
+        "efficient_ptr",
+        "posterior_sampling",
+    )
     return _installed([(name, {}) for name in names])
 
 
@@ -179,7 +187,7 @@ def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:
     response, _ = _columns(formula, schema)
     column = schema[response]
     share = 0.5 / len(column.levels) if isinstance(column, Categorical) else 0.1
-    return _installed([("class_sums", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share})])
+    return _installed([("class_means", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share})])
 
 
 #: Places at which curves are compared, as shares of the feature's range.
@@ -201,7 +209,7 @@ def _curves(formula: str, schema: Schema, n: int) -> Sequence[Named]:
     least = max(0.5 * (2 * np.pi) ** 0.5 * 0.2 * n**0.8, 1.5)
     return _installed(
         [
-            ("kernel_curve", {"bandwidth": width}),
+            ("kernel", {"bandwidth": width}),
             ("efficient_ptr_kernel", {"points": points, "bandwidth": width, "least": float(least)}),
             ("wavelet", {}),
         ]

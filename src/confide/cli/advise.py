@@ -17,7 +17,7 @@ __all__ = ["advise"]
 
 _READ = (
     "\nCompared are errors at this number of records on these practice records; only methods with intervals are\n"
-    "recommended. It says nothing of records of other shapes, for which ssp2 stays the default."
+    "recommended. It says nothing of records of other shapes, for which least_squares stays the default."
 )
 
 

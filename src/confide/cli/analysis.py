@@ -98,10 +98,10 @@ def plan(
         str,
         typer.Option(
             "--method",
-            help="A name that `confide methods` lists: ssp2 (a line), logistic (an outcome of two values), poisson (counts), "
-            "kernel_curve (a curve), ...",
+            help="A name that `confide methods` lists: least_squares (a line), logistic (an outcome of two values), poisson (counts), "
+            "kernel (a curve), ...",
         ),
-    ] = "ssp2",
+    ] = "least_squares",
     setting: Settings = None,
     where: Where = None,
     n: Nominal = None,
@@ -287,9 +287,9 @@ def regress(
         str,
         typer.Option(
             "--method",
-            help="A regression that `confide methods` lists: ssp2 (a line), logistic (and --set link=probit), poisson (counts).",
+            help="A regression that `confide methods` lists: least_squares (a line), logistic (and --set link=probit), poisson (counts).",
         ),
-    ] = "ssp2",
+    ] = "least_squares",
     setting: Settings = None,
     where: Where = None,
     no_clipping_check: Annotated[

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from confide.cli.files import Drawings
 from confide.cli.hints import for_command_line
 from confide.cli.options import value_of
@@ -55,7 +57,10 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
         raise PlanError(f"method {name!r} takes no parameter, so there is nothing that {model!r} could be")
     if first in settings:
         raise Refused(f"--set {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once")
-    return registry.make(name, **{first: model}, **settings)
+    made = registry.make(name, **{first: model}, **settings)
+    if made.name != name:
+        typer.echo(f"note: {name} is called {made.name} now", err=True)
+    return made
 
 
 def open_book(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:

@@ -81,7 +81,7 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
     given: Mapping[str, Any] = {"where": None, **planned.method.parameters}
     words = ["confide plan", shlex.quote(str(given[first.name])), "--schema"]
     words += [shlex.quote(str(schema)) if schema is not None else "schema.toml", options]
-    words += [] if planned.method.name == "ssp2" else ["--method", planned.method.name]
+    words += [] if planned.method.name == "least_squares" else ["--method", planned.method.name]
     for field in others:
         if given[field.name] != field.default:
             words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]

@@ -129,7 +129,7 @@ def publish(
 
     [questions.model]
 
-    method = "ssp2"
+    method = "least_squares"
 
     formula = "happy ~ age"
 

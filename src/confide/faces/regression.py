@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
@@ -12,7 +13,7 @@ from confide.methods.regression.likelihood.logistic_results import LogisticEstim
 from confide.methods.regression.likelihood.poisson import Poisson
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.protocol import Noise, Source
-from confide.regression import SSP2, LinearEstimates
+from confide.regression import LeastSquares, LinearEstimates
 
 __all__ = ["linear_regression", "logistic_regression", "poisson_regression"]
 
@@ -27,7 +28,7 @@ def linear_regression(
     n: int | None = None,
     **settings: Any,
 ) -> LinearEstimates:
-    """Plan, release and infer a linear regression; `settings` are those of `confide.regression.SSP2`.
+    """Plan, release and infer a linear regression; `settings` are those of `confide.regression.LeastSquares`.
 
     privacy and ledger have no default: whoever wants no ledger writes ledger=None. The release itself is not kept: to
     publish it, call `confide.release` and `confide.infer`. Errors are theirs.
@@ -39,8 +40,13 @@ def linear_regression(
     >>> result.status
     'ok'
     """
-    checked_call("linear_regression", SSP2, privacy, ledger, settings)
-    result: LinearEstimates = answered(SSP2(formula, **settings), data, privacy, ledger, noise, n)
+    if other := {"objective", "slope_bound", "target"} & set(settings):
+        raise PlanError(
+            f"{min(other)} is no setting of the least-squares line, it belongs to another one; write cf.infer(cf.release("
+            f"cf.regression.HuberLine({formula!r}), data, cf.GDP(1.0), ledger=None))"
+        )
+    checked_call("linear_regression", LeastSquares, privacy, ledger, settings)
+    result: LinearEstimates = answered(LeastSquares(formula, **settings), data, privacy, ledger, noise, n)
     return result
 
 

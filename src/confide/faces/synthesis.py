@@ -14,7 +14,7 @@ from confide import gate
 from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.methods.regression.ssp2 import SSP2
+from confide.methods.regression.huber.line import HuberLine
 from confide.methods.synthesis.build import Options
 from confide.methods.synthesis.response import Line, Matrix
 from confide.methods.synthesis.sidecar import Synthetic, check_place, load
@@ -161,7 +161,7 @@ def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formu
     return method.infer(found.release, _question(found.release, method.formula, formula))
 
 
-def _regression(release: Release) -> SSP2:
+def _regression(release: Release) -> HuberLine:
     """The regression method that reads the statistics of the line."""
     made = release.plan.method
     if made.name != SyntheticTable.name:
@@ -182,7 +182,7 @@ def _regression(release: Release) -> SSP2:
         raise _unusable(
             "the release states a guarantee that its own spends exceed: the sidecar was altered; ask for the original"
         )
-    return SSP2(made.parameters["formula"], target="robust", term_bounds=made.parameters.get("term_bounds"))
+    return HuberLine(made.parameters["formula"], term_bounds=made.parameters.get("term_bounds"))
 
 
 def _unusable(message: str) -> ReleaseError:

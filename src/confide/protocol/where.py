@@ -216,7 +216,7 @@ def check_subgroup(method: Any) -> None:
         if need in getattr(method, "needs", ()):
             raise PlanError(
                 f"{method.name} {why}, and the size of a subgroup is private; leave where={method.where!r} out, or use a method that adds "
-                "records up, such as cf.regression.SSP2 or cf.classification.ClassSums"
+                "records up, such as cf.regression.LeastSquares or cf.classification.ClassMeans"
             )
 
 

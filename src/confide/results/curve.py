@@ -63,7 +63,7 @@ class Curve(BaseResult):
     >>> mu = GDP(1.0, relation="add-remove")
     >>> x = np.linspace(0, 1, 5)[:, None]
     >>> curve = Curve(
-    ...     method="kernel_curve 1", response="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
+    ...     method="kernel 1", response="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
     ...     sampling_variance=np.full(5, 0.01), noise_variance=np.zeros(5), denominator_noise=np.zeros(5), middle=0.0,
     ...     bounds=(0.0, 1.0), status="ok", reason="", flags=(), requested=mu, guarantee=mu, target="E[y|x]",
     ...     covers="sampling", release_sha256="0" * 64)

@@ -81,7 +81,7 @@ _FLAG_WORDS = {
     "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
     "residual_clipping": "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
-    "skewed or the relation is curved, the line differs from the least-squares one, which target='ols' gives",
+    "skewed or the relation is curved, the line differs from the least-squares one, which LeastSquares gives",
     "tail_assumption": "a record far out may count for less than it is, and records farther out than can be counted are taken to be rare; "
     "under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
     "unlimited": "every record within the declared bounds counts in full, so that nothing is assumed about tails",

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import registry
-from confide.classification import ClassSums
+from confide.classification import ClassMeans
 from confide.errors import NoResult, PlanError
 from confide.protocol import Method
 from confide.schema import Categorical, Integer, Schema
@@ -32,8 +32,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
 
     Parameters
     ----------
-    method : a method such as `confide.classification.ClassSums("kind ~ a + b")`, whose formula names columns; or the name
-        of a registered one, which is used on all columns of X ("class_sums", "logistic"); None means ClassSums on all columns.
+    method : a method such as `confide.classification.ClassMeans("kind ~ a + b")`, whose formula names columns; or the name
+        of a registered one, which is used on all columns of X ("class_means", "logistic"); None means ClassMeans on all columns.
     privacy : what a fit may cost, for instance `cf.GDP(1.0)`; no default.
     schema : `confide.Schema` of the columns of X and of the response, as for `PrivateRegressor`; the response is a `Categorical`, or an
         `Integer` of few values. A label that is not listed there follows its `on_missing`.
@@ -108,7 +108,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         if method is not None and (isinstance(method, type) or not named):
             raise PlanError(
                 f"method must be a method that predicts classes, with its settings, or its name, got {method!r}; write "
-                'method=cf.classification.ClassSums("kind ~ a + b"), or leave it out for all columns'
+                'method=cf.classification.ClassMeans("kind ~ a + b"), or leave it out for all columns'
             )
         return None if isinstance(method, str) else method
 
@@ -116,7 +116,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """The method as given, or one on all columns."""
         method, formula = self.method, formula_of(roles)
         if method is None:
-            return ClassSums(formula)
+            return ClassMeans(formula)
         chosen: Method = registry.make(method, formula=formula) if isinstance(method, str) else method
         return chosen
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide.errors import NoResult, PlanError
 from confide.protocol import Method
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide.results.words import WITHOUT_NUMBERS
 from confide.sklearn.base import PrivateEstimator
 from confide.sklearn.columns import Roles, columns_of, formula_of
@@ -34,8 +34,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : a regression method such as `confide.regression.SSP2("y ~ a + log(b)")`, whose formula names columns; None
-        means SSP2 of the response on all columns of X.
+    method : a regression method such as `confide.regression.LeastSquares("y ~ a + log(b)")`, whose formula names columns; None
+        means LeastSquares of the response on all columns of X.
     privacy : what a fit may cost, for instance `cf.GDP(1.0)`; no default.
     schema : `confide.Schema` of the columns of X and of the response. The response is the formula's; without a method
         it is the column of the schema that X lacks (if X lacks several, the one that y is named after). Arrays have no
@@ -90,7 +90,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             said = ", ".join(f"{name}={value!r}" for name, value in others.items())
             raise PlanError(
                 f"{cls.__name__} has no parameter {', '.join(others)}; it has: {', '.join(own)}; the settings of a method are given "
-                f'with it, as in method=cf.regression.SSP2("y ~ a + b", {said})'
+                f'with it, as in method=cf.regression.LeastSquares("y ~ a + b", {said})'
             )
         made: PrivateRegressor = super().__new__(cls)
         return made
@@ -140,7 +140,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return (
             super()
             ._reason(result)
-            .replace("ask limit='none'", f'give method=cf.regression.SSP2({formula!r}, limit="none")')
+            .replace("ask limit='none'", f'give method=cf.regression.LeastSquares({formula!r}, limit="none")')
         )
 
     def _keep(self, result: Any, features: tuple[str, ...]) -> None:
@@ -153,15 +153,15 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self._whole = plain and len(slopes) == len(features)
 
     def _chosen(self, roles: Roles) -> Method:
-        """The method as given, or SSP2 on all columns."""
+        """The method as given, or LeastSquares on all columns."""
         formula = formula_of(roles)
         method = self.method
         if method is None:
-            return SSP2(formula)
+            return LeastSquares(formula)
         if isinstance(method, type) or getattr(method, "family", None) != "regression":
             raise PlanError(
                 f"method must be a regression method with its settings, got {method!r}; write "
-                f"method=cf.regression.SSP2({formula!r}), or leave it out for all columns"
+                f"method=cf.regression.LeastSquares({formula!r}), or leave it out for all columns"
             )
         chosen: Method = method
         return chosen

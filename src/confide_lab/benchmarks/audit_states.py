@@ -37,11 +37,11 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     **{
         name: (name, _FORMULA, _LINE)
         for name in (
-            "adaops", "adassp", "analyze_gauss", "binagg", "efficient_ptr", "functional_mechanism", "kernel_curve",
-            "output_perturbation", "posterior_sampling", "ssp", "ssp2", "wavelet",
+            "adaops", "adassp", "analyze_gauss", "binagg", "efficient_ptr", "functional_mechanism", "kernel",
+            "output_perturbation", "posterior_sampling", "ssp", "least_squares", "wavelet",
         )
     },
-    **{name: (name, _CLASSES, _KINDS) for name in ("class_sums", "naive_bayes", "smooth_naive_bayes")},
+    **{name: (name, _CLASSES, _KINDS) for name in ("class_means", "naive_bayes", "smooth_naive_bayes")},
     "binagg, private tree": ("binagg", {**_FORMULA, "tree": "privtree", "depth": 4}, _LINE),
     "boosted_adassp": ("boosted_adassp", {**_FORMULA, "rounds": 3}, _LINE),
     "efficient_ptr_bayes": ("efficient_ptr_bayes", {**_CLASSES, "least": 10}, _KINDS),

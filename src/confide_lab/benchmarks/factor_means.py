@@ -22,7 +22,7 @@ from scipy import stats
 
 import confide as cf
 from confide.protocol import seal
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.runs import table
 
@@ -163,7 +163,7 @@ def _words(formula: str) -> list[str]:
 @cache
 def truth(population: str, formula: str) -> Array:
     own = design(population, formula)
-    path = SSP2(formula, target="ols").about(own.schema)
+    path = LeastSquares(formula).about(own.schema)
     return np.array(list(path.reference(own.frame).values()))
 
 
@@ -188,7 +188,7 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     own = design(at["population"], at["formula"])
     generator = np.random.default_rng((hash_of(at["population"] + at["formula"]), at["n"], at["replication"]))
     frame = own.frame.iloc[generator.integers(len(own.frame), size=at["n"])].reset_index(drop=True)
-    method = SSP2(at["formula"], target="ols")
+    method = LeastSquares(at["formula"])
     path: Any = method.about(own.schema)
     noise = cf.noise.SimulatedNoise(at["replication"] + 1)
     plan = _plan(method, own.schema, cf.GDP(at["mu"], relation=at.get("relation", "add-remove")))
@@ -251,7 +251,7 @@ def summary(runs: list[dict[str, Any]], target_r2: float) -> dict[str, Any]:
 def r_squared(population: str, formula: str) -> float:
     """R squared of the whole table."""
     own = design(population, formula)
-    path: Any = SSP2(formula, target="ols").about(own.schema)
+    path: Any = LeastSquares(formula).about(own.schema)
     matrix, response = path.design.matrix(own.frame), path.design.response_of(own.frame)
     rest = response - matrix @ truth(population, formula)
     return 1 - float(rest @ rest) / float(((response - response.mean()) ** 2).sum())

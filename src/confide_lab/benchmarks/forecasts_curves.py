@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
+from confide.curves import Kernel
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
-from confide.regression import KernelCurve
 from confide_lab.datasets import available
 from confide_lab.datasets import table as table_of
 
@@ -44,7 +44,7 @@ def cells() -> Iterator[dict[str, Any]]:
             continue
         found = table_of(name)
         column = found.schema[feature]
-        method = KernelCurve(f"{found.target} ~ {feature}", bandwidth=(column.high - column.low) / WIDTH)
+        method = Kernel(f"{found.target} ~ {feature}", bandwidth=(column.high - column.low) / WIDTH)
         for n in SIZES:
             for mu in LEVELS:
                 plan = cf.plan(method, found.schema, cf.GDP(mu), n=n)

@@ -122,9 +122,9 @@ def outcomes(kind: str) -> World:
 
 #: By family: its method, its worlds, and the kinds and sizes that are run.
 FAMILIES: Mapping[str, tuple[Callable[[str], Any], Callable[[str], World], tuple[tuple[str, int, float], ...]]] = {
-    "least squares": (cf.regression.SSP2, eight, CELLS),
+    "least squares": (cf.regression.LeastSquares, eight, CELLS),
     "factors": (
-        cf.regression.SSP2,
+        cf.regression.LeastSquares,
         factors,
         (("normal", 500, 3.0), ("unequal", 2_000, 1.0), ("normal", 10_000, 0.3), ("unequal", 10_000, 1.0)),
     ),
@@ -135,7 +135,7 @@ FAMILIES: Mapping[str, tuple[Callable[[str], Any], Callable[[str], World], tuple
         (("normal", 2_000, 1.0), ("unequal", 10_000, 1.0)),
     ),
     "robust line": (
-        lambda formula: cf.regression.SSP2(formula, target="robust"),
+        lambda formula: cf.regression.HuberLine(formula),
         eight,
         (("unequal", 2_000, 1.0), ("rare", 10_000, 0.3), ("normal", 10_000, 1.0)),
     ),

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide_lab.benchmarks.coverage import interval
 
 Array = NDArray[np.float64]
@@ -151,7 +151,7 @@ def schema_of(design: str) -> cf.Schema:
 
 def _matrix(design: str, frame: Frame) -> tuple[Array, Array]:
     """(X, y): features and response clipped to their bounds."""
-    path = SSP2(DESIGNS[design][0], target="ols").about(schema_of(design))
+    path = LeastSquares(DESIGNS[design][0]).about(schema_of(design))
     own: Any = path
     x = np.array(own.design.matrix(pd.DataFrame(frame)))
     for column, term in enumerate(own.design.terms, start=1):
@@ -188,7 +188,7 @@ def replicate(
     frame = DESIGNS[design][2](np.random.default_rng((seed, n, run)), n)
     x, y = _matrix(design, frame)
     line, half, _ = hc1(x, y)
-    method = SSP2(DESIGNS[design][0], target="ols", **settings)
+    method = LeastSquares(DESIGNS[design][0], **settings)
     data = cf.read(pd.DataFrame(frame), schema_of(design))
     noise = cf.noise.SimulatedNoise(seed * 1_000_003 + run)
     result = cf.infer(cf.release(method, data, cf.GDP(mu, relation=relation), ledger=None, noise=noise))

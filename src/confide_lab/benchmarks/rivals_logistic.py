@@ -41,7 +41,7 @@ import confide as cf
 from confide.methods.regression.likelihood.logistic_design import binary_design, log_odds
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
-from confide.regression import SSP, SSP2, Logistic
+from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Design, Practice
 from confide_lab.benchmarks.outside_tables import frame_of, missing, table_of
 from confide_lab.benchmarks.rival import python_of_diffprivlib
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def ours(self) -> Any:
-        return Logistic(self.formula) if self.binary else SSP2(self.formula)
+        return Logistic(self.formula) if self.binary else LeastSquares(self.formula)
 
     @property
     def design(self) -> Design:

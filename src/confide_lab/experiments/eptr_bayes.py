@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.classification import ClassModel, ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, ClassModel, EfficientPTRBayes
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide_lab.experiments.eptr_classes import METHODS, TITLES, ClassCase, balanced_error, classified
 from confide_lab.experiments.measures import shared
@@ -209,7 +209,7 @@ FIGURE1 = Experiment(
     notes=(
         "The paper prints a picture without numbers; references are an independent prototype's, 40 replications.",
         "Three classes at 3 e_k in ten dimensions, unit variances, R = 8, delta = .01. Everything substitute.",
-        "(epsilon, delta) for ClassSums and EfficientPTRBayes, which splits delta between noise and test; (epsilon, 0) for the others.",
+        "(epsilon, delta) for ClassMeans and EfficientPTRBayes, which splits delta between noise and test; (epsilon, 0) for the others.",
         "DPNB and DPNBSS as compared have exact private class sizes in their noise: not private. The factor of DPNBSS is fitted.",
         "The constant predicts the first class. It stands in every table: a method without a reply falls back on it.",
         "Credit: the paper does not say how features are scaled or c0; here public bounds, a unit of a tenth of each range, c0 = .1.",
@@ -227,7 +227,7 @@ def measure_intervals(at: Mapping[str, Any], generator: np.random.Generator) -> 
     case, shares = simulated(n, epsilon, 0.0, draw)
     name, _, variance = str(at["method"]).partition(" ")
     method: Any = (
-        ClassSums(case.formula, variance=variance, radius=1.0)
+        ClassMeans(case.formula, variance=variance, radius=1.0)
         if name == "class_sums"
         else EfficientPTRBayes(case.formula, c0=0.04, variance=variance, radius=1.0)
     )
@@ -273,8 +273,8 @@ INTERVALS = Experiment(
             replications=300,
             full=300,
             titles={
-                "class_sums identity": "ClassSums, variances known",
-                "class_sums per_feature": "ClassSums, variances released",
+                "class_sums identity": "ClassMeans, variances known",
+                "class_sums per_feature": "ClassMeans, variances released",
                 "eptr identity": "EfficientPTRBayes, variances known",
                 "eptr per_feature": "EfficientPTRBayes, variances released",
             },

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.classification import ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, EfficientPTRBayes
 from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
 from confide_lab.published.eptr_bayes import dpnb, dpnbss, eptr_bayes
 
@@ -130,7 +130,7 @@ def _released(
 METHODS: dict[str, Callable[[ClassCase, np.random.Generator], Classified]] = {
     "constant": _constant,
     "not_private": _not_private,
-    "class_sums": _released(lambda case: ClassSums(case.formula, variance="identity", radius=1.0)),
+    "class_sums": _released(lambda case: ClassMeans(case.formula, variance="identity", radius=1.0)),
     "eptr": _released(lambda case: EfficientPTRBayes(case.formula, c0=case.c0, variance="identity", radius=1.0)),
     "naive_bayes": _released(lambda case: NaiveBayes(case.formula, variance="identity", radius=1.0), pure=True),
     "smooth": _released(lambda case: SmoothNaiveBayes(case.formula, variance="identity"), pure=True),
@@ -142,7 +142,7 @@ METHODS: dict[str, Callable[[ClassCase, np.random.Generator], Classified]] = {
 TITLES = {
     "constant": "constant (public)",
     "not_private": "naive Bayes (not private)",
-    "class_sums": "ClassSums",
+    "class_sums": "ClassMeans",
     "eptr": "EfficientPTRBayes",
     "naive_bayes": "NaiveBayes (pure)",
     "smooth": "SmoothNaiveBayes (pure)",

@@ -16,7 +16,7 @@ from scipy import stats
 
 import confide as cf
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
-from confide.methods.curves.kernel_curve import KernelCurve
+from confide.methods.curves.kernel import Kernel
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide_lab.experiments.measures import shared
@@ -33,7 +33,7 @@ _TITLES = {
     "constant": "constant (public)",
     "eptr_literal": "ePTR, Algorithm 5",
     "safe": "EfficientPTRKernel",
-    "kernel_curve": "KernelCurve",
+    "kernel_curve": "Kernel",
     "wavelet_code": "wavelets, authors' code (L = 8)",
     "wavelet": "Wavelet",
     "eptr_code": "ePTR, whole budget at each point (20 times what is claimed)",
@@ -98,7 +98,7 @@ def _values(
     if name == "wavelet_code":
         found = [wavelet_code(x, y, generator, point=p, epsilon=epsilon / m, response_bound=1.0) for p in points]
         return np.array([one["value"] for one in found]), True
-    method: Any = KernelCurve("y ~ x", bandwidth=h, residual_bound=0.8)
+    method: Any = Kernel("y ~ x", bandwidth=h, residual_bound=0.8)
     if name == "wavelet":
         method = Wavelet("y ~ x", density="uniform")
     if name == "safe":
@@ -157,7 +157,7 @@ def measure_twenty(at: Mapping[str, Any], generator: np.random.Generator) -> dic
 
 def _twenty(records: Sequence[Record]) -> list[Check]:
     return [
-        Check("twenty points by KernelCurve below .008", r["value"] < 0.008, f"{r['value']:.4f}")
+        Check("twenty points by Kernel below .008", r["value"] < 0.008, f"{r['value']:.4f}")
         for r in records
         if r["method"] == "kernel_curve" and r["quantity"] == "error" and r["value"] is not None
     ]
@@ -176,7 +176,7 @@ def measure_coverage(at: Mapping[str, Any], generator: np.random.Generator) -> d
     n, epsilon, bound = (float(part) for part in at["cell"].split(","))
     frame, x0 = _records("eptr.figure3 coverage", int(n), at), np.array([0.35])
     h = _width(int(n))
-    method: Any = KernelCurve(
+    method: Any = Kernel(
         "y ~ x",
         bandwidth=h,
         residual_bound=None if at["method"] == "default" else 0.8,
@@ -283,7 +283,7 @@ def measure_housing(at: Mapping[str, Any], generator: np.random.Generator) -> di
         replied = float(result.status != "no_reply")
         found = result.estimates if replied else found
     elif at["method"] in ("kernel_curve", "wavelet"):
-        method = KernelCurve("y ~ x1") if at["method"] == "kernel_curve" else Wavelet("y ~ x1")
+        method = Kernel("y ~ x1") if at["method"] == "kernel_curve" else Wavelet("y ~ x1")
         result = _released(method, frame, schema, asked, generator)
         found = np.asarray(result.at(points[:, 0])["estimate"])
     return {"squared": float(((found - target) ** 2).mean()), "replied": replied}
@@ -347,9 +347,9 @@ FIGURE3 = Experiment(
             checks=_coverages,
             titles={
                 **_TITLES,
-                "kernel_curve": "KernelCurve, residual_bound=.8",
-                "default": "KernelCurve, default bound",
-                "undersmoothed": "KernelCurve, undersmooth=True, residual_bound=.8",
+                "kernel_curve": "Kernel, residual_bound=.8",
+                "default": "Kernel, default bound",
+                "undersmoothed": "Kernel, undersmooth=True, residual_bound=.8",
             },
         ),
         Block(
@@ -366,7 +366,7 @@ FIGURE3 = Experiment(
             missing=_missing,
             titles={
                 **_TITLES,
-                "kernel_curve": "KernelCurve on income alone",
+                "kernel_curve": "Kernel on income alone",
                 "wavelet": "Wavelet on income alone",
                 "safe_low": "EfficientPTRKernel, least = 10",
             },

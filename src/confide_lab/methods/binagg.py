@@ -4,7 +4,8 @@ Estimates the line E[y|x] = intercept + x'beta. The box of the features is cut i
 releases its noisy count, the sums of its features about the bin's middle, and the sum of its responses about the middle of their bounds.
 Regressors are v_k = (c_k, c_k mid_k + s_k), labels t_k; the line solves sum_k w_k (v_k (t_k - v_k'theta) + Omega_k theta) = 0, Omega_k the
 known covariance of v_k's noise, with weights w_k = 1/(s2 c_k + sd_t^2 + theta'Omega_k theta) found in eight rounds. It is for a release
-of bins, or for few features: bins grow scarce with d (refused above six terms unless force=True), and `SSP2` is closer to the truth.
+of bins, or for few features: bins grow scarce with d (refused above six terms unless force=True), and `LeastSquares` is closer to the
+truth.
 
 Guarantee: mu-GDP, add-remove or substitute. 1 % of mu^2 pays for a count of clipped responses (it moves by 1); of the rest 1/28 for the
 tree and 27/28 for the table of the bins, in which a record moves one row by at most 2^20 in exact integers (sqrt(2) times that when it is
@@ -16,7 +17,7 @@ corrected: docs/errata.md.
 Interval: none is printed, and no table says "ok". The sandwich over K bins knows K scores and weights bins, not records: where a mean is
 curved, or a factor has few levels, it misses (`confide lab bench truth`, rows of binagg). `sandwich` gives it for studies: Student t with K
 - p degrees of freedom; cov="hc3" (default) divides each score by one less its leverage, unequal residual variances allowed; cov="model"
-assumes equal ones. It is kept to compare with published work; `SSP2` has intervals.
+assumes equal ones. It is kept to compare with published work; `LeastSquares` has intervals.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ _NOT_IDENTIFIED = (
 )
 _COMPARISON = (
     "BinAgg is kept to compare with published work, and its table has no intervals: a sandwich over bins misses the least-squares line "
-    "where the mean is curved or a factor has few levels; SSP2 with the same formula has intervals"
+    "where the mean is curved or a factor has few levels; LeastSquares with the same formula has intervals"
 )
 _WILD = (
     "a coefficient is far beyond the response's range over the feature's: the noise says more than the records; ask for fewer terms, "
@@ -175,8 +176,8 @@ class BinAgg(Method):
         terms = len(design.terms)
         if terms > _MOST_TERMS and not self.force:
             raise PlanError(
-                f"bins of {terms} terms hold too few records each: BinAgg is for at most {_MOST_TERMS}; use SSP2({self.formula!r}) or "
-                f"SSP({self.formula!r}), or write BinAgg({self.formula!r}, force=True)"
+                f"bins of {terms} terms hold too few records each: BinAgg is for at most {_MOST_TERMS}; use "
+                f"LeastSquares({self.formula!r}) or SSP({self.formula!r}), or write BinAgg({self.formula!r}, force=True)"
             )
         allowance = Allowance.of(privacy, self, schema)
         if self.tree == "privtree":

@@ -9,7 +9,7 @@ record added or removed, p features that are not 0/1 in half-widths and moved in
 in one: counts 1; sums min(p, sqrt(p) R); squares R^2; levels of G factors G. Twice that when a record is replaced, whether it changes its
 class or not. Nothing depends on the private size of a class (`laplace_rows`).
 
-Interval: none. The law of a ratio of sums with Laplace noise is not normal; `ClassSums` has intervals.
+Interval: none. The law of a ratio of sums with Laplace noise is not normal; `ClassMeans` has intervals.
 Source: Vaidya, Shafiq, Basu, Hong 2013, whose noise for a class mean has the private size of the class in its scale (docs/errata.md).
 """
 
@@ -58,7 +58,7 @@ _SQUARES = Fraction(3, 8)
 class NaiveBayes(Method):
     """Naive Bayes under (epsilon, 0)-differential privacy: a classifier without intervals.
 
-    formula, variance, radius (of the features that are not 0/1), term_bounds: as `ClassSums`. One pass.
+    formula, variance, radius (of the features that are not 0/1), term_bounds: as `ClassMeans`. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8), "y": cf.Numeric(-8, 8)})
@@ -194,7 +194,7 @@ class NaiveBayes(Method):
         return () if schema is None else class_pairs(self._own(schema), schema)
 
 
-_COVERS = "no interval: the law of a ratio of sums with Laplace noise is not worked out; ClassSums has intervals"
+_COVERS = "no interval: the law of a ratio of sums with Laplace noise is not worked out; ClassMeans has intervals"
 
 
 def _logs(counts: Array, error: float) -> Array:

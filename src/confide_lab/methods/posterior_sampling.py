@@ -340,7 +340,7 @@ class PosteriorMethod(Method):
         """None: an interval covers the ridge line of a release's own records, at the penalty that the release chose."""
         raise PlanError(
             "intervals of target='ridge' cover the ridge line of the very records of a release, at the penalty that it chose: there "
-            f"is no reference without it; write SSP2({self.formula!r}) for the population's line"
+            f"is no reference without it; write LeastSquares({self.formula!r}) for the population's line"
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

@@ -1,7 +1,7 @@
 """Naive Bayes with noise for the smooth sensitivity of each class mean: the published DPNBSS, corrected.
 
 Estimates the share of each class and the mean of each feature within it. The noise of a mean falls with the private size of its class,
-through a bound that changes by a factor e^b at most from one record to the next. `ClassSums` and `NaiveBayes` are more precise.
+through a bound that changes by a factor e^b at most from one record to the next. `ClassMeans` and `NaiveBayes` are more precise.
 
 Guarantee: (epsilon, 0)-DP or (epsilon, delta)-DP as asked, add-remove or substitute, proved here. Features lie in [-1, 1] in half-widths.
 One record leaves, enters or changes a class of n records: its mean moves by at most g(n) = 2/max(n, 1), and n by at most 1. S(n) = max over
@@ -81,7 +81,7 @@ def _smooth(n: int, b: float) -> Fraction:
 class SmoothNaiveBayes(Method):
     """Naive Bayes by smooth sensitivity: a classifier without intervals, for comparison. The request is a `PureDP` or an `ApproxDP`.
 
-    formula, term_bounds: as `ClassSums`; variance: "identity" (variances are 1 in the data's units; they are not estimated). One pass.
+    formula, term_bounds: as `ClassMeans`; variance: "identity" (variances are 1 in the data's units; they are not estimated). One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8)})
@@ -106,7 +106,7 @@ class SmoothNaiveBayes(Method):
     def __post_init__(self) -> None:
         if self.variance != "identity":
             raise PlanError(
-                f'variance must be "identity", got {self.variance!r}; NaiveBayes and ClassSums estimate variances'
+                f'variance must be "identity", got {self.variance!r}; NaiveBayes and ClassMeans estimate variances'
             )
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class SmoothNaiveBayes(Method):
     ) -> Plan:
         """One release. Raises `PlanError` for a formula that cannot work, `PrivacyError` for another guarantee."""
         own = self._own(schema)
-        proved = Proved.of(privacy, self, schema, kinds=(PureDP, ApproxDP), instead="take ClassSums")
+        proved = Proved.of(privacy, self, schema, kinds=(PureDP, ApproxDP), instead="take ClassMeans")
         statistics = {"counts": Total(ClassCounts(own), nonnegative=True), "sums": Total(self._rows(own))}
         counts = proved.pure.spend("counts", statistics["counts"], _COUNTS)
         left = proved.rest(counts)
@@ -129,7 +129,7 @@ class SmoothNaiveBayes(Method):
             n=n,
             constants=_constants(left, proved.relation, len(own.features)),
             target=self._target(own),
-            covers="no interval: ClassSums has intervals",
+            covers="no interval: ClassMeans has intervals",
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
 
@@ -166,7 +166,7 @@ class SmoothNaiveBayes(Method):
         # a mean of places in [-1, 1] lies there; Cauchy noise may leave it by any amount
         means = np.clip(release["means"].decode().reshape(len(own.classes), -1), -1.0, 1.0)
         found = ClassStatistics(counts.decode(), sqrt(counts.variance), means, np.zeros(means.shape), laplace=True)
-        words: dict[str, Any] = {"target": self._target(own), "covers": "no interval: ClassSums has intervals"}
+        words: dict[str, Any] = {"target": self._target(own), "covers": "no interval: ClassMeans has intervals"}
         return class_model(self, release, own, found, sqrt(len(own.features)), intervals=False, **words)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -213,7 +213,7 @@ def _constants(left: PureDP | ApproxDP, relation: str, features: int) -> dict[st
         smoothing = log1p(smoothing / max(log(touched / left.delta), 1.0))
     if smoothing < _LEAST:
         raise PlanError(
-            f"epsilon = {left.epsilon:.3g} for {touched} means is too little for noise in 64 bits; ask for more or take ClassSums"
+            f"epsilon = {left.epsilon:.3g} for {touched} means is too little for noise in 64 bits; ask for more or take ClassMeans"
         )
     return {
         "law": "laplace" if isinstance(left, ApproxDP) else "cauchy",

@@ -2,7 +2,7 @@
 
 Estimates f at every x by the wavelet projection up to level L, which for Haar wavelets is closed: with 2^(L+1) cells, 2^(L+1)/n sum of y
 over the records in the cell of x. That is an estimate of f times the density of x, relative to a uniform one (density="uniform", the
-source's), or, divided by the cell's noisy count, of f for any design (density="private", the default). A rival of `KernelCurve`.
+source's), or, divided by the cell's noisy count, of f for any design (density="private", the default). A rival of `Kernel`.
 
 Guarantee: mu-GDP, add-remove or substitute. One record adds (1, v), |v| <= 1, to one cell: squared length 2 at most. Two records of one
 cell differ by |v - v'| <= 2, of two cells by sqrt(2 + v^2 + v'^2) <= 2: counts ride along with the sums at no cost. Gaussian noise on exact
@@ -57,7 +57,7 @@ class Wavelet(Method):
 
     formula: "y ~ x"; level: L (default: `haar_level` of a public n, under substitute, or of 1,000); density: "private" divides by the noisy
     counts, "uniform" by n over the number of cells, which needs the public n and is right for a uniform feature alone; term_bounds: as in
-    `KernelCurve`. One pass.
+    `Kernel`. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
@@ -168,9 +168,9 @@ class Wavelet(Method):
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """None: a curve of cell means without intervals, beside which `KernelCurve.reference` is the curve to judge by."""
+        """None: a curve of cell means without intervals, beside which `Kernel.reference` is the curve to judge by."""
         raise PlanError(
-            f"{self.name} prints no interval, so there is no reference to hold one against; use KernelCurve({self.formula!r})"
+            f"{self.name} prints no interval, so there is no reference to hold one against; use Kernel({self.formula!r})"
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import confide as cf
 from confide import registry
-from confide.classification import ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, EfficientPTRBayes
 from confide.errors import NoResult, PlanError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.sklearn import PrivateClassifier
@@ -29,7 +29,7 @@ SCHEMA = cf.Schema({"a": cf.Numeric(-3, 3), "b": cf.Numeric(-3, 3), "kind": cf.C
 
 @pytest.fixture(autouse=True)
 def registered() -> None:
-    for method in (ClassSums, EfficientPTRBayes, NaiveBayes):
+    for method in (ClassMeans, EfficientPTRBayes, NaiveBayes):
         registry.register(method)
 
 
@@ -72,7 +72,7 @@ def test_all_containers_and_types_of_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["class_sums", "naive_bayes", NaiveBayes("kind ~ a"), ClassSums("kind ~ a + I(b**2)")]
+    "method", ["class_means", "naive_bayes", NaiveBayes("kind ~ a"), ClassMeans("kind ~ a + I(b**2)")]
 )
 def test_methods_by_name_and_by_formula(method: Any) -> None:
     X, y = records()
@@ -118,7 +118,7 @@ def test_refusals() -> None:
     with pytest.raises(NotFittedError):
         classifier().predict(X)
     with pytest.raises(PlanError, match="predicts classes"):
-        classifier(cf.regression.SSP2("a ~ b")).fit(X[["b"]], X["a"])
+        classifier(cf.regression.LeastSquares("a ~ b")).fit(X[["b"]], X["a"])
     with pytest.raises(PlanError, match="no method 'clas_sums'"):
         classifier("clas_sums").fit(X, y)
     with pytest.raises(SchemaError, match="must list the classes"):
@@ -146,7 +146,7 @@ def test_errors_show_the_call_of_a_classifier_and_a_range_of_labels_is_refused()
         assert classifier(**facts, bounds={"X": (-3, 3), "y": labels}).fit(X, y).classes_.tolist() == ["no", "yes"]
 
 
-@pytest.mark.parametrize(("method", "privacy"), [("class_sums", cf.GDP(1.0)), ("naive_bayes", cf.PureDP(1.0))])
+@pytest.mark.parametrize(("method", "privacy"), [("class_means", cf.GDP(1.0)), ("naive_bayes", cf.PureDP(1.0))])
 def test_labels_that_are_not_listed_show_in_the_result(method: str, privacy: Any) -> None:
     X, y = records(1_000)
     for seed in range(10):

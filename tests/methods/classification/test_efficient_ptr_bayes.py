@@ -172,7 +172,7 @@ def test_a_plan_that_can_hardly_reply_is_refused_with_a_setting_that_works() -> 
         works = {"least": int(value)} if said == "least=" else {"c0": float(value)}
         plan = EfficientPTRBayes("kind ~ x", **works, gamma_plan=method.gamma_plan).plan(SCHEMA, asked, n=6_000)
         assert plan.constants["records for a reply"] <= 2_001
-    with pytest.raises(PlanError, match=r"take ClassSums.*leave gamma_plan out"):
+    with pytest.raises(PlanError, match=r"take ClassMeans.*leave gamma_plan out"):
         EfficientPTRBayes("kind ~ x", least=5, gamma_plan=100).plan(SCHEMA, asked, n=40)
 
 

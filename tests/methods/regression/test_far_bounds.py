@@ -9,7 +9,7 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.methods.regression.far_bounds import far, short_tail
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 
 
 def histogram(values: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_a_curved_mean_of_a_long_tailed_feature_gets_no_interval_but_a_right_one
         x = np.exp(generator.normal(size=n))
         frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=n)})
         data = cf.read(frame, schema)
-        result = simulated(SSP2("y ~ x"), data, cf.GDP(1.0), seed)
+        result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
         if result.status == "ok":
             answered += 1
             low, high = result.conf_int().loc["x"]
@@ -64,7 +64,7 @@ def test_a_feature_of_an_endless_tail_is_not_answered_for_however_far_out_its_li
         frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=10_000)})
         data = cf.read(frame, schema)
         result = cf.infer(
-            cf.release(SSP2("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed))
+            cf.release(LeastSquares("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed))
         )
         assert result.status == "weak" and "bounds of x" in result.reason
 
@@ -82,6 +82,6 @@ def test_a_feature_with_a_short_tail_in_wide_bounds_is_answered_for_and_the_assu
         x = generator.normal(size=10_000)
         frame = pd.DataFrame({"x": x, "y": x + generator.normal(size=10_000)})
         data = cf.read(frame, schema)
-        result = simulated(SSP2("y ~ x"), data, cf.GDP(1.0), seed)
+        result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
         answered += result.status == "ok" and "far out in the bounds of x" in result.covers
     assert answered >= 5

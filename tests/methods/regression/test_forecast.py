@@ -89,7 +89,7 @@ def test_rare_levels_have_records_of_little_weight() -> None:
 
 
 def _forecast(formula: str, schema: cf.Schema, n: int | None = 4_000, **settings: Any) -> Any:
-    return cf.plan(cf.regression.SSP2(formula, **settings), schema, cf.GDP(1.0), n=n).forecast
+    return cf.plan(cf.regression.LeastSquares(formula, **settings), schema, cf.GDP(1.0), n=n).forecast
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
@@ -109,7 +109,7 @@ def test_a_number_where_all_is_stated_else_an_interval_that_is_wider_than_it(for
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_realised_standard_errors_of_records_as_stated_are_the_predicted_ones(formula: str) -> None:
-    method = cf.regression.SSP2(formula)
+    method = cf.regression.LeastSquares(formula)
     point = _forecast(formula, TOLD)["4,000"]
     errors = []
     # of one release the width depends on what its noise shows: a median of a few is a matter of luck
@@ -150,11 +150,11 @@ def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None
     sizes = [table[key]["a"] for key in ("1,000", "10,000", "100,000")]
     assert sizes[0] > 2.5 * sizes[1] > 5 * sizes[2]
     assert table["price"]["1,000"] > table["price"]["100,000"] >= 1.0
-    poor = cf.plan(cf.regression.SSP2("y ~ a + b"), BARE, cf.GDP(0.05), n=200).forecast
+    poor = cf.plan(cf.regression.LeastSquares("y ~ a + b"), BARE, cf.GDP(0.05), n=200).forecast
     assert poor["ok"]["200"] <= 0.2
-    said = " ".join(cf.plan(cf.regression.SSP2("y ~ a + b"), BARE, cf.GDP(0.05), n=200).summary().split())
+    said = " ".join(cf.plan(cf.regression.LeastSquares("y ~ a + b"), BARE, cf.GDP(0.05), n=200).summary().split())
     assert "weak likely" in said and "target='robust' covers another line" in said
-    assert "ok likely" in cf.plan(cf.regression.SSP2("y ~ a + b"), TOLD, cf.GDP(1.0), n=20_000).summary()
+    assert "ok likely" in cf.plan(cf.regression.LeastSquares("y ~ a + b"), TOLD, cf.GDP(1.0), n=20_000).summary()
 
 
 def test_columns_of_which_nothing_is_stated_share_one_interval_per_half_range() -> None:
@@ -169,7 +169,7 @@ def test_columns_of_which_nothing_is_stated_share_one_interval_per_half_range() 
 
 @pytest.mark.parametrize("formula", ["y ~ a + b", "y ~ g + h"])
 def test_an_interval_holds_so_many_of_other_shapes_of_the_family(formula: str) -> None:
-    plan = cf.plan(cf.regression.SSP2(formula), BARE, cf.GDP(1.0), n=4_000)
+    plan = cf.plan(cf.regression.LeastSquares(formula), BARE, cf.GDP(1.0), n=4_000)
     forecast, design = plan.forecast, Design.of(formula, BARE)
     held = []
     for shape in list(shapes(design, BARE, 120))[48:]:
@@ -200,7 +200,7 @@ def test_a_forecast_answers_what_a_release_of_such_records_answers() -> None:
     schema = cf.Schema(
         {"x": cf.Numeric(0, 1e6, typical=(5e3, 9e4)), "y": cf.Numeric(0, 50, typical=cf.Typical(10, 40, own=0.5))}
     )
-    plan = cf.plan(cf.regression.SSP2("y ~ x"), schema, cf.GDP(1.0), n=8_000)
+    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), schema, cf.GDP(1.0), n=8_000)
     agreed, said, came = 0, 0, 0
     # each shape has one draw of noise in the forecast and another in its release: where a count is near its limit they may differ
     for shape in shapes(plan.forecast.design, schema, 18):
@@ -209,7 +209,9 @@ def test_a_forecast_answers_what_a_release_of_such_records_answers() -> None:
         rows = generator.choice(len(shape.response), 8_000, p=shape.weights / shape.weights.sum())
         records = cf_frame({"x": 5e5 * (1 + shape.scaled[rows, 1]), "y": 25 * (1 + shape.response[rows])})
         noise = cf.noise.SimulatedNoise(shape.number)
-        done = cf.release(cf.regression.SSP2("y ~ x"), cf.read(records, schema), cf.GDP(1.0), ledger=None, noise=noise)
+        done = cf.release(
+            cf.regression.LeastSquares("y ~ x"), cf.read(records, schema), cf.GDP(1.0), ledger=None, noise=noise
+        )
         ok = cf.infer(done).status == "ok"
         agreed, said, came = agreed + (ok == foretold), said + foretold, came + ok
     assert agreed >= 14 and abs(said - came) <= 4 and 4 <= came <= 14, (agreed, said, came)
@@ -225,7 +227,7 @@ def test_levels_share_one_number_until_their_shares_are_stated() -> None:
 
 
 def test_a_forecast_is_simulated_when_it_is_looked_at_and_is_a_plain_table_in_a_file() -> None:
-    shown = cf.plan(cf.regression.SSP2("y ~ a"), TOLD, cf.GDP(1.0), n=4_000)
+    shown = cf.plan(cf.regression.LeastSquares("y ~ a"), TOLD, cf.GDP(1.0), n=4_000)
     number, (low, high) = shown.forecast["4,000"]["a"], shown.forecast["between"]["4,000"]["a"]
     assert f"{number:.4g} ({low:.4g} to {high:.4g})" in shown.summary()
     # with spreads alone the number is not promised
@@ -233,7 +235,7 @@ def test_a_forecast_is_simulated_when_it_is_looked_at_and_is_a_plain_table_in_a_
         name: cf.Numeric(TOLD[name].low, TOLD[name].high, typical=(TOLD[name].spread.low, TOLD[name].spread.high))
         for name in "ay"
     }
-    spreads = cf.plan(cf.regression.SSP2("y ~ a"), cf.Schema(columns), cf.GDP(1.0), n=4_000).summary()
+    spreads = cf.plan(cf.regression.LeastSquares("y ~ a"), cf.Schema(columns), cf.GDP(1.0), n=4_000).summary()
     assert "what is in brackets is the forecast" in " ".join(spreads.split())
     assert "in brackets" not in " ".join(shown.summary().split())
     forecast = _forecast("y ~ a", TOLD)
@@ -244,12 +246,12 @@ def test_a_forecast_is_simulated_when_it_is_looked_at_and_is_a_plain_table_in_a_
 
 def test_a_plan_warns_of_bounds_far_beyond_what_is_typical() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1e6, typical=(5e3, 9e4)), "y": TOLD["y"]})
-    plan = cf.plan(cf.regression.SSP2("y ~ x"), schema, cf.GDP(1.0), n=4_000)
+    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), schema, cf.GDP(1.0), n=4_000)
     (note,) = [note for note in plan.notes if "typical standard deviations" in note]
     assert "the bounds of x reach 44" in note and "declare it within [0, 2.6e+05]" in note
     assert "unless private counts show a short tail" in note and note not in plan.to_json()
     wider = cf.Schema({"x": cf.Numeric(0, 1e7, typical=(5e3, 9e4)), "y": TOLD["y"]})
-    plan = cf.plan(cf.regression.SSP2("y ~ x"), wider, cf.GDP(1.0), n=4_000)
+    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), wider, cf.GDP(1.0), n=4_000)
     assert any("it will go unanswered" in note for note in plan.notes) and plan.forecast["ok"]["4,000"] == 0
-    for quiet in (cf.regression.SSP2("y ~ x", limit="none"), cf.regression.SSP2("y ~ x", target="robust")):
+    for quiet in (cf.regression.LeastSquares("y ~ x", limit="none"), cf.regression.HuberLine("y ~ x")):
         assert not any("typical" in note for note in cf.plan(quiet, schema, cf.GDP(1.0)).notes)

@@ -1,4 +1,5 @@
-"""The least-squares line of SSP2: exact without noise, shares, statuses and their sentences, both branches, small-scale coverage."""
+"""The least-squares line of LeastSquares: exact without noise, shares, statuses and their sentences, both branches, small-scale
+coverage."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from confide.methods.regression.least_squares.least_squares_reading import Least
 from confide.methods.regression.least_squares.score_sums import ScoreSums
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance, Either, Question, Together, exact_cost, leaves
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide.schema import Design
 from confide.testing.practice import ZeroNoise
 
@@ -33,8 +34,8 @@ OLS_SCHEMA = cf.Schema(
 OLS_FORMULA = "y ~ a + b + g + k"
 
 
-def ols(formula: str = OLS_FORMULA, **settings: Any) -> SSP2:
-    return SSP2(formula, target="ols", **settings)
+def ols(formula: str = OLS_FORMULA, **settings: Any) -> LeastSquares:
+    return LeastSquares(formula, **settings)
 
 
 def records(n: int, seed: int = 1, noise: float = 1.0) -> pd.DataFrame:

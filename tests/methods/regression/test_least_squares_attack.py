@@ -20,7 +20,7 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Levels, Maxima, Sizes, Tail, score_edges
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide.schema import Design, Practice
 from confide_lab.benchmarks.truth.plain import line
 
@@ -88,7 +88,7 @@ def table(name: str, n: int, run: int, mu: float = 1.0, seed: int = 31) -> tuple
     frame, schema, practice = population(name)
     rows = np.random.default_rng((seed, n, run)).integers(0, len(frame), n)
     data = cf.read(frame.iloc[rows], schema)
-    result = simulated(SSP2(DESIGNS[name][1]), data, cf.GDP(mu), seed * 1_000 + run)
+    result = simulated(LeastSquares(DESIGNS[name][1]), data, cf.GDP(mu), seed * 1_000 + run)
     return result, Practice(schema, {key: own[rows] for key, own in practice.codes.items()})
 
 
@@ -101,7 +101,7 @@ def below(hits: Array, bound: float) -> bool:
 @pytest.mark.parametrize("name", DESIGNS)
 def test_coefficients_contrasts_and_predictions_cover(name: str) -> None:
     _, schema, practice = population(name)
-    method = SSP2(DESIGNS[name][1])
+    method = LeastSquares(DESIGNS[name][1])
     truth = pd.Series(method.reference(practice))
     design = Design.of(method.formula, schema)
     rows = practice.rows(design)[0][:2]
@@ -130,7 +130,7 @@ def test_coefficients_contrasts_and_predictions_cover(name: str) -> None:
 
 
 def test_a_true_line_is_rarely_rejected() -> None:
-    truth = pd.Series(SSP2(DESIGNS["clipped"][1]).reference(population("clipped")[2]))
+    truth = pd.Series(LeastSquares(DESIGNS["clipped"][1]).reference(population("clipped")[2]))
     tests = [table("clipped", N, run, seed=32)[0].wald_test(np.eye(3)[1:], truth.to_numpy()[1:]) for run in range(25)]
     rejected = sum(test.pvalue < 0.05 for test in tests)
     # .07 is what a size may be; this many or more have probability below .0005 there

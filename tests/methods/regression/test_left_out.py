@@ -17,7 +17,7 @@ from confide.methods.regression.least_squares.least_squares_reading import Least
 from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.noise import SimulatedNoise
 from confide.protocol import Question
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide.schema import Design
 from confide.testing.practice import ZeroNoise
 
@@ -47,7 +47,7 @@ def records(n: int, rare: str, some: int, seed: int = 1) -> pd.DataFrame:
 
 
 def released(frame: pd.DataFrame, mu: float, noise: Any, **settings: Any) -> Any:
-    method = SSP2(FORMULA, target="ols", **settings)
+    method = LeastSquares(FORMULA, **settings)
     return cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
 
 
@@ -188,7 +188,7 @@ def test_no_level_is_cut_whole_by_the_cap_on_leverage(mu: float) -> None:
     """Records with k = 1 are longer than typical ones: a cap below would have made their coefficient several times too large."""
     schema = cf.Schema({**{n: SCHEMA[n] for n in ("a", "y")}, "sex": cf.Integer(0, 1), "k": cf.Integer(0, 1)})
     frame = records(6_000, "k", 120).drop(columns="g").assign(sex=np.arange(6_000) % 2)
-    method = SSP2("y ~ a + sex + k", target="ols")
+    method = LeastSquares("y ~ a + sex + k")
     for seed in range(3):
         release = cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed))
         metric, kept = np.asarray(release.public["metric"]), len(release.public["weights"])

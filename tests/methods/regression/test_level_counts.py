@@ -54,12 +54,12 @@ def reason(method: Any, frame: pd.DataFrame, privacy: Any, question: Any = None,
 
 METHODS = [
     (cf.regression.SSP(FORMULA), cf.GDP(1.0)),
-    (cf.regression.SSP2(FORMULA), cf.GDP(1.0)),
+    (cf.regression.LeastSquares(FORMULA), cf.GDP(1.0)),
     (BinAgg("y ~ x + g"), cf.GDP(1.0)),
     (AnalyzeGauss(FORMULA), cf.GDP(1.0)),
     (AdaSSP(FORMULA), cf.GDP(1.0)),
     (BoostedAdaSSP(FORMULA), cf.GDP(1.0)),
-    (cf.classification.ClassSums("g ~ x"), cf.GDP(1.0)),
+    (cf.classification.ClassMeans("g ~ x"), cf.GDP(1.0)),
     (NaiveBayes("g ~ x"), cf.PureDP(1.0)),
 ]
 

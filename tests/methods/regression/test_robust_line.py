@@ -21,7 +21,7 @@ from confide.aggregates.whitened_rows import Frame, LeverageCells, LeverageIndic
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Together, exact_cost, leaves, moved_squared
 from confide.protocol.allowance import Allowance
-from confide.regression import SSP2
+from confide.regression import HuberLine, LeastSquares
 from confide.schema import Design
 from confide_lab.methods import GradientDescent
 
@@ -31,12 +31,12 @@ SSP2_SCHEMA = cf.Schema(
 FORMULA = "y ~ a + b + k"
 
 
-def robust(formula: str, **settings: Any) -> SSP2:
-    return SSP2(formula, **{"target": "robust", **settings})
+def robust(formula: str, **settings: Any) -> LeastSquares:
+    return LeastSquares(formula, **{"target": "robust", **settings})
 
 
-def line_for(formula: str, objective: str) -> SSP2:
-    return robust(formula) if objective == "inference" else SSP2(formula, objective=objective)
+def line_for(formula: str, objective: str) -> LeastSquares:
+    return robust(formula) if objective == "inference" else LeastSquares(formula, objective=objective)
 
 
 def table(n: int, seed: int = 1, noise: float = 1.0) -> pd.DataFrame:
@@ -146,7 +146,7 @@ def test_a_few_records_take_the_short_branch_and_prediction_is_the_plain_descent
     assert result.status in ("weak", "not_identified")
     assert not result.has_intervals
     assert np.isnan(result.conf_int().to_numpy()).all()
-    line = drawn(SSP2(FORMULA, objective="prediction"), frame, seed=4)
+    line = drawn(HuberLine(FORMULA, objective="prediction"), frame, seed=4)
     other = drawn(GradientDescent(FORMULA), frame, seed=4)
     assert np.array_equal(line.public["line"], other.public["theta"])
     assert cf.infer(line).params.to_list() == pytest.approx(cf.infer(other).params.to_list(), abs=1e-12)
@@ -290,13 +290,13 @@ def test_subset_and_no_intercept() -> None:
 
 
 def test_predictions_stay_within_the_declared_bounds() -> None:
-    result = cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(2_000)))
+    result = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)))
     assert result.predict({"a": [1e6], "b": [0.0], "k": [0]}).iloc[0] == 10.0
     assert "no_interval" in result.flags and not result.has_intervals
-    part = cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(2_000)), cf.Question(subset=("a",)))
+    part = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)), cf.Question(subset=("a",)))
     assert list(part.params.index) == ["Intercept", "a"]
     with pytest.raises(cf.PlanError, match="no subsets"):
-        cf.infer(drawn(SSP2(FORMULA, objective="prediction"), table(25)), cf.Question(subset=("a",)))
+        cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), cf.Question(subset=("a",)))
 
 
 def test_clipped_responses_are_flagged() -> None:
@@ -328,7 +328,7 @@ def test_settings_that_cannot_work(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("settings", [{}, {"objective": "prediction"}])
 def test_a_slope_bound_is_about_the_robust_line_alone(settings: dict[str, Any]) -> None:
     with pytest.raises(cf.PlanError, match=r'no effect.*target="robust", slope_bound=2.0'):
-        SSP2(FORMULA, slope_bound=2.0, **settings)
+        LeastSquares(FORMULA, slope_bound=2.0, **settings)
 
 
 def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:

@@ -27,19 +27,19 @@ from confide.audit.replay import replay
 from confide.methods.regression.huber.round_reading import RoundReading
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, Noisy, Question, Total, seal
-from confide.regression import SSP2
+from confide.regression import LeastSquares
 from confide.schema import Design
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-5, 5, on_missing="drop"), "b": cf.Numeric(0, 1), "y": cf.Numeric(-10, 10)})
 FORMULA = "y ~ a + b"
 
 
-def robust(formula: str, **settings: Any) -> SSP2:
-    return SSP2(formula, **{"target": "robust", **settings})
+def robust(formula: str, **settings: Any) -> LeastSquares:
+    return LeastSquares(formula, **{"target": "robust", **settings})
 
 
-def line_for(formula: str, objective: str) -> SSP2:
-    return robust(formula) if objective == "inference" else SSP2(formula, objective=objective)
+def line_for(formula: str, objective: str) -> LeastSquares:
+    return robust(formula) if objective == "inference" else LeastSquares(formula, objective=objective)
 
 
 def table(n: int, seed: int = 1) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def test_the_meat_is_that_of_the_last_line_with_the_sd_of_its_noise() -> None:
     frame, design = table(4000), Design.of(FORMULA, SCHEMA)
     release = cf.release(robust(FORMULA), cf.read(frame, SCHEMA), cf.GDP(4.0), ledger=None, noise=SimulatedNoise(3))
     done = last_round(design, release.statistics, release.public, "add-remove")
-    meat = RoundReading("ssp2 2", None, release, Question(), design, [0, 1])._meat(done)
+    meat = RoundReading("least_squares 2", None, release, Question(), design, [0, 1])._meat(done)
     middle, half = release.public["box"]
     z = np.vstack([np.ones(len(frame)), ((frame[["a", "b"]].to_numpy() - middle) / half).T])
     u = done.frame.matrix.T @ z

@@ -361,7 +361,7 @@ def test_rows_are_dropped_for_any_missing_response() -> None:
 def test_a_factor_named_in_a_test_points_to_the_joint_test() -> None:
     schema = cf.Schema({"g": cf.Categorical(["a", "b", "c"]), "y": cf.Numeric(0, 1)})
     data = cf.read(schema.sample(2_000, seed=1), schema)
-    plan_of = cf.regression.SSP2("y ~ g")
+    plan_of = cf.regression.LeastSquares("y ~ g")
     result = cf.infer(cf.release(plan_of, data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1)))
     for given in ("g", "g = 0", ["g"]):
         for call in (result.wald_test, result.t_test):

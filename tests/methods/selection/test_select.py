@@ -77,7 +77,7 @@ def test_a_release_reads_back_and_holds_the_winner_alone() -> None:
 def test_intervals_are_refused() -> None:
     """Candidates with intervals lose them, with all that they could be computed from."""
     method = Select(
-        [cf.regression.SSP("y ~ a + b"), cf.regression.SSP("y ~ a"), cf.regression.SSP2("y ~ a + b")], runs=5.0
+        [cf.regression.SSP("y ~ a + b"), cf.regression.SSP("y ~ a"), cf.regression.LeastSquares("y ~ a + b")], runs=5.0
     )
     result = method.infer(released(method))
     assert {"no_interval", "selected"} <= set(result.flags)

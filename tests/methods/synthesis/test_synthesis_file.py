@@ -12,7 +12,7 @@ import statsmodels.formula.api as smf
 import confide as cf
 from confide.errors import NoResult, PlanError, PrivacyError, ReleaseError
 from confide.faces.synthesis import combine, refit, synthesize
-from confide.methods.regression.ssp2 import SSP2
+from confide.methods.regression.huber.line import HuberLine
 from confide.synthesis import SyntheticTable
 
 FORMULA = "y ~ a + k + r"
@@ -31,7 +31,7 @@ def ols(formula: str, path, schema: cf.Schema) -> pd.Series:
 def test_ols_on_the_file_is_the_release(made, release, schema, tmp_path, ending) -> None:
     (path,) = made.save(tmp_path / f"table{ending}")
     found, sd = ols(FORMULA, path, schema)
-    released = SSP2(FORMULA, target="robust").infer(release).params
+    released = HuberLine(FORMULA).infer(release).params
     assert np.abs(found[released.index] - released).max() < 1e-8
     assert sd == pytest.approx(made.made[0]["residual_sd"], rel=1e-9)
     assert 0.55 < sd < 0.85
@@ -53,7 +53,7 @@ def test_derived_designs(frame, schema, tmp_path, formula) -> None:
     done = cf.release(method, cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=cf.noise.SimulatedNoise(2))
     (path,) = method.build(done).save(tmp_path / "t.parquet")
     found, _ = ols(formula, path, schema)
-    released = SSP2(own, target="robust").infer(done).params
+    released = HuberLine(own).infer(done).params
     assert np.abs(np.sort(found) - np.sort(released)).max() < 1e-8
 
 
@@ -127,10 +127,10 @@ def test_rows_are_noisy_or_asked_for(release, frame) -> None:
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
 def test_refit_is_infer(made, release, tmp_path, ending) -> None:
     (path,) = made.save(tmp_path / f"t{ending}")
-    assert refit(path).to_json() == SSP2(FORMULA, target="robust").infer(release).to_json()
+    assert refit(path).to_json() == HuberLine(FORMULA).infer(release).to_json()
     assert refit(path, FORMULA).to_json() == refit(path).to_json()
     assert refit(str(path), "y ~ r + k + a").to_json() == refit(path).to_json()
-    smaller = SSP2(FORMULA, target="robust").infer(release, cf.Question(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]")))
+    smaller = HuberLine(FORMULA).infer(release, cf.Question(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]")))
     assert refit(path, "y ~ a + r").to_json() == smaller.to_json()
 
 
@@ -324,7 +324,7 @@ def test_the_line_is_that_of_the_regression_whatever_its_status(frame, schema, n
             noise=cf.noise.SimulatedNoise(seed),
             n=n if relation == "substitute" else None,
         )
-        result, made = SSP2(formula, target="robust").infer(done), method.build(done)
+        result, made = HuberLine(formula).infer(done), method.build(done)
         statuses.add(result.status)
         found = np.array(list(made.made[0]["coefficients"].values()))
         # the raw numbers: a table that is not identified shows none

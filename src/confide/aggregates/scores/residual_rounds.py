@@ -58,7 +58,7 @@ __all__ = ["cross_noise", "draw_line", "plan_line"]
 
 Array = NDArray[np.float64]
 
-# Shares of mu^2; found by simulation, see docs/methods/ssp2.md.
+# Shares of mu^2; found by simulation, see docs/methods/least_squares.md.
 _COUNT = Fraction(1, 100)
 _MEAT = Fraction(8, 100)
 _CLIPPING = Fraction(1, 100)

@@ -10,7 +10,7 @@ block of its class, all others being 0. With B = 2^20 steps for R and T steps fo
 
 Under add-remove counts are not free, so that they are taken at T = B/2: sqrt(1.25) B in all where T = B would give sqrt(2) B.
 
-Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one release: docs/methods/class_sums.md.
+Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one release: docs/methods/class_means.md.
 """
 
 from __future__ import annotations

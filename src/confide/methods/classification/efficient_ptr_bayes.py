@@ -1,15 +1,15 @@
 """Efficient propose-test-release for class means: noise for classes of at least L records, where a hidden test finds them that large.
 
-Estimates the share of each class and the mean of each feature within it, as `ClassSums` does, which needs no test and is the default:
+Estimates the share of each class and the mean of each feature within it, as `ClassMeans` does, which needs no test and is the default:
 this method releases the means themselves, with noise 2.9 R/L instead of 2 R/n_k, or nothing.
 
 Guarantee: GDP(mu, delta), substitute. The safety (min_k n_k - (L - 1))_+ moves by at most 1. Where it is above 0, means and counts move by
 alpha = sqrt(4 R^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most (proof: `safe_means`). A hidden Gaussian test with a small share of mu^2, at least
 what makes a safety of gamma_plan pass with probability 1 - beta, decides; two neighbours are both safe, or one replies with probability
-delta at most and the other never. Unless variance="identity", a fifth of mu^2 pays for sums of u_j^2 by class, as in `ClassSums`.
+delta at most and the other never. Unless variance="identity", a fifth of mu^2 pays for sums of u_j^2 by class, as in `ClassMeans`.
 Source: Shen, Tong, Wang 2026, Algorithm 3, with a smaller alpha, a larger safety and exact Gaussian accounting (docs/errata.md).
 
-Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2) and shares as in `ClassSums`; covers the shares and class means of the population for
+Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2) and shares as in `ClassMeans`; covers the shares and class means of the population for
 records moved into the bounds and the ball; given a reply, where `conditional_on_reply` is flagged.
 """
 
@@ -69,7 +69,7 @@ _SURE = 0.95
 class EfficientPTRBayes(Method):
     """Class means, shares and a Gaussian classifier by efficient propose-test-release, or no reply.
 
-    formula, variance, radius, term_bounds: as `ClassSums`. Either c0: the least share of a class that the noise is made for, about half of
+    formula, variance, radius, term_bounds: as `ClassMeans`. Either c0: the least share of a class that the noise is made for, about half of
     the least share to expect (needs the public n: L = floor(c0 n) + 1), or least: L itself. gamma_plan: records above L - 1 in the smallest
     class that shall pass with probability 1 - beta (default 3 L/4: a share of 1.75 c0 replies, one near c0 rarely). One pass. A delta is
     needed. `plan.constants["records for a reply"]` is the size of the smallest class from which a reply has probability 1 - beta.
@@ -217,16 +217,16 @@ class EfficientPTRBayes(Method):
         most = floor(room / 1.75 if self.gamma_plan is None else room - self.gamma_plan)
         if most < 3:
             raise PlanError(
-                f"{said}; take ClassSums, which always replies"
+                f"{said}; take ClassMeans, which always replies"
                 + ("" if self.gamma_plan is None else ", or leave gamma_plan out")
             )
         if self.c0 is None:
             raise PlanError(
-                f"{said}; take about half of the smallest class to expect, least={most - 1} at most, or ClassSums, which always replies"
+                f"{said}; take about half of the smallest class to expect, least={most - 1} at most, or ClassMeans, which always replies"
             )
         highest = _down((most - 1) / n)
         raise PlanError(
-            f"{said}; take about half of the least share of a class to expect, c0={highest:g} at most, or ClassSums, which always replies"
+            f"{said}; take about half of the least share of a class to expect, c0={highest:g} at most, or ClassMeans, which always replies"
         )
 
     def _reply_words(self, classes: int, least: int, enough: int, n: int | None) -> str:
@@ -304,7 +304,7 @@ def _warnings(share: Fraction, reply: float) -> Iterable[str]:
     if share == _MOST:
         yield (
             f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; give a "
-            "larger one, or take ClassSums, which always replies"
+            "larger one, or take ClassMeans, which always replies"
         )
 
 

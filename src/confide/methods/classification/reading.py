@@ -174,7 +174,7 @@ def silent(
 _FEW_RECORDS = "the noisy size of at least one class is below 20 or below ten sds of its noise; join classes, or ask for a larger budget"
 _NO_REPLY = (
     "the safety test did not pass: the smallest class is not certain to have the size that the noise was made for; lower c0 (or least) to "
-    "about half of the least share (or size) to expect, join classes, or take ClassSums, which always replies"
+    "about half of the least share (or size) to expect, join classes, or take ClassMeans, which always replies"
 )
 
 

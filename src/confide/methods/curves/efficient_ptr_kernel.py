@@ -2,7 +2,7 @@
 
 Estimates f_h(x_j) = E[K(x_j, X) Y]/E[K(x_j, X)] at public points of one or several features, K a Gaussian or Epanechnikov product
 kernel of public bandwidths, Y clipped to its declared bounds. Numerator over denominator is released itself, at all points at once, or
-nothing. For one feature `KernelCurve` releases the whole curve with less noise and needs no test.
+nothing. For one feature `Kernel` releases the whole curve with less noise and needs no test.
 
 Guarantee: GDP(mu, delta), substitute. The safety (min_j d_j - d0)_+/B moves by at most 1, d_j the kernel sum at x_j, B the kernel's peak;
 where it is above 0 the m values move by at most alpha = (2 R/d0) sqrt(min(m B^2, 2 max_x sum_j K(x_j, x)^2)), R half the response's range
@@ -68,7 +68,7 @@ class EfficientPTRKernel(Method):
     formula: "y ~ a + b", numeric features; points: numbers, or one tuple for each point; bandwidth: one for all features or one for each,
     in their units. Either least: the kernel sum, in records at the peak, that the noise is made for (d0/B, above 1), or c0: d0 over n, in
     units of a density (needs the public n). gamma_plan: what the sum exceeds `least` by, in the same units, when the test shall pass with
-    probability 1 - beta (default `least`: twice the sum). residual_bound: as in `KernelCurve`. Two passes.
+    probability 1 - beta (default `least`: twice the sum). residual_bound: as in `Kernel`. Two passes.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
@@ -316,7 +316,7 @@ def _warnings(share: Fraction, reply: float) -> Iterable[str]:
     if share == _MOST:
         yield (
             f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; lower "
-            "least, which raises the safety, or take KernelCurve, which always replies"
+            "least, which raises the safety, or take Kernel, which always replies"
         )
 
 

@@ -38,7 +38,7 @@ def one_feature(design: Design, method: str) -> None:
         many = ", ".join(term.name for term in design.terms) or "none"
         raise PlanError(
             f'{method} takes one numeric feature, as in "y ~ x", got: {many}; for several features at chosen points write '
-            "cf.regression.EfficientPTRKernel(formula, points=..., bandwidth=...)"
+            "cf.curves.EfficientPTRKernel(formula, points=..., bandwidth=...)"
         )
 
 

@@ -27,9 +27,9 @@ from confide_lab.benchmarks.planted.ops import OPS_FAULTS
 from confide_lab.benchmarks.planted.ptr import PTR
 from confide_lab.benchmarks.planted.queries import QUERIES, SAFETY
 from confide_lab.benchmarks.planted.rivals import RIVALS
+from confide_lab.benchmarks.planted.rounds import ROUNDS
 from confide_lab.benchmarks.planted.select import SELECT_FAULTS
 from confide_lab.benchmarks.planted.shared import SHARED
-from confide_lab.benchmarks.planted.ssp2 import SSP2_FAULTS
 from confide_lab.benchmarks.planted.steps import STEPS
 from confide_lab.benchmarks.planted.synthetic import SYNTHETIC
 
@@ -48,7 +48,7 @@ FAMILIES: dict[str, list[Fault]] = {
     "tables of made-up records": SYNTHETIC,
     "bins": BINS,
     "shared release": SHARED,
-    "rounds of residuals": SSP2_FAULTS,
+    "rounds of residuals": ROUNDS,
     "the least-squares line": LEAST_SQUARES,
     "classifiers": CLASSES,
     "certified lines": EPTR_OLS,

@@ -12,7 +12,7 @@ import pandas as pd
 
 import confide as cf
 from confide.audit.verdict import Audit
-from confide.classification import ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, EfficientPTRBayes
 from confide.methods.classification.class_rows import ClassRows, ClassTotal
 from confide.methods.classification.safe_means import ClassSafety, SafeMeans
 from confide.protocol import SAFETY_STEPS, Allowance, Plan, Test, Together, Total
@@ -53,8 +53,8 @@ class _Long(ClassRows):
 
 
 @dataclass(frozen=True)
-class FaultySums(ClassSums):
-    """ClassSums with one fault: "substitute", "long rows", or none."""
+class FaultySums(ClassMeans):
+    """ClassMeans with one fault: "substitute", "long rows", or none."""
 
     fault: str = ""
 

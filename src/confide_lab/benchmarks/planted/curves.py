@@ -12,7 +12,7 @@ import pandas as pd
 import confide as cf
 from confide.aggregates.cells.kernel_cells import KernelRows, KernelSums
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
-from confide.methods.curves.kernel_curve import KernelCurve
+from confide.methods.curves.kernel import Kernel
 from confide.protocol import Meter, Plan, Source, Total
 from confide.testing import checks, side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbours
@@ -24,7 +24,7 @@ _SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 
 
 @dataclass(frozen=True)
-class _Masked(KernelCurve):
+class _Masked(Kernel):
     """Places with fewer than ten records near them are named."""
 
     name: ClassVar[str] = "planted_curve"
@@ -116,7 +116,7 @@ CURVES: list[Fault] = [
         "places with fewer than ten records near them are marked",
         side_doors.small_counts_are_treated_like_large_ones,
         _Masked("y ~ a", bandwidth=0.2),
-        KernelCurve("y ~ a", bandwidth=0.2),
+        Kernel("y ~ a", bandwidth=0.2),
         _SCHEMA,
         _LEVEL,
     ),

@@ -1,4 +1,4 @@
-"""Faults of kernel regression: KernelCurve and EfficientPTRKernel with one wrong line, replayed on the worst neighbours."""
+"""Faults of kernel regression: Kernel and EfficientPTRKernel with one wrong line, replayed on the worst neighbours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, Kernel
 from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety, PointCurve
 from confide.audit.verdict import Audit
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
-from confide.methods.curves.kernel_curve import KernelCurve
+from confide.methods.curves.kernel import Kernel
 from confide.protocol import Allowance, Plan, Test
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 
@@ -66,8 +66,8 @@ class _Unclipped(ResidualRows):
 
 
 @dataclass(frozen=True)
-class FaultyCurve(KernelCurve):
-    """KernelCurve with one fault: "height", "sign", "relation", "residual", or none."""
+class FaultyCurve(Kernel):
+    """Kernel with one fault: "height", "sign", "relation", "residual", or none."""
 
     fault: str = ""
 

@@ -32,12 +32,12 @@ from confide.audit.replay import replay
 from confide.audit.verdict import Audit
 from confide.errors import PlanError
 from confide.methods.regression.factors.factor_means import FactorMeans
-from confide.methods.regression.least_squares.least_squares import LeastSquares
+from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, _Draw
 from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
-from confide.regression import SSP, SSP2
+from confide.regression import SSP, LeastSquares
 from confide.schema import Schema
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, neighbours
 from confide_lab.benchmarks.planted.scores import SCORE_FAULTS
@@ -86,21 +86,21 @@ _PEEKED = {
 
 
 @dataclass(frozen=True)
-class FaultyLine(SSP2):
-    """SSP2 with one fault in what it draws, or none."""
+class FaultyLine(LeastSquares):
+    """LeastSquares with one fault in what it draws, or none."""
 
     fault: str = ""
 
     def about(self, schema: Any) -> Any:
         path = super().about(schema)
-        if isinstance(path, LeastSquares):
+        if isinstance(path, ScorePath):
             return _Line(path.schema, path.design, path.limit, path.clipping_check, self.fault)
         assert isinstance(path, FactorMeans)
         return _Means(path.label, path.schema, path.design, path.levels, path.clipping_check, self.fault)
 
 
 @dataclass(frozen=True)
-class _Line(LeastSquares):
+class _Line(ScorePath):
     fault: str = ""
 
     @property
@@ -277,7 +277,7 @@ def _told(name: str, what: str, fault: str, formula: str, schema: Schema) -> Fau
         problems = unlike(FaultyLine(formula, fault=fault if wrong else ""), _ADD, schema, seed=seed)
         return Audit((bounded(name, 0.0, len(problems), "one transcript on data far apart"),))
 
-    return Fault(name, what, "one transcript on data far apart", audit, "ssp2")
+    return Fault(name, what, "one transcript on data far apart", audit, "least_squares")
 
 
 # plans ---------------------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def _planned(name: str, what: str, fault: str, schema: Schema) -> Fault:
             worst = 2.0
         return Audit((bounded(name, 1.0, worst, "contract: the spends of the plan"),))
 
-    return Fault(name, what, "contract: the spends of the plan", audit, "ssp2")
+    return Fault(name, what, "contract: the spends of the plan", audit, "least_squares")
 
 
 # neighbours ------------------------------------------------------------------------------------------------------------------

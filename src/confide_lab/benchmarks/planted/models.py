@@ -14,7 +14,7 @@ import pandas as pd
 
 import confide as cf
 from confide.audit.verdict import Finding
-from confide.classification import ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, EfficientPTRBayes
 from confide.protocol import Meter, Plan, Source, Total
 from confide.testing import side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
@@ -30,7 +30,7 @@ _FORMULA = "kind ~ x + z"
 
 
 @dataclass(frozen=True)
-class _Ordered(ClassSums):
+class _Ordered(ClassMeans):
     """Classes are listed in the order of their exact sizes."""
 
     name: ClassVar[str] = "planted_classes"
@@ -141,7 +141,7 @@ CLASS_MODELS: list[Fault] = [
         "the order in which classes are listed follows from their exact counts",
         side_doors.what_stands_beside_follows_from_what_leaves,
         _Ordered(_FORMULA),
-        ClassSums(_FORMULA),
+        ClassMeans(_FORMULA),
         _CLASSES,
         cf.GDP(1.0),
     ),

@@ -62,7 +62,7 @@ def searched(
     what: str,
     build: Callable[[bool, np.random.Generator], tuple[Any, Codes]],
     relation: str = "add-remove",
-    of: str = "ssp2",
+    of: str = "least_squares",
 ) -> Fault:
     """A statistic whose records go beyond its sensitivity at some frame: a search on the integers. build: (faulty, generator)."""
 
@@ -191,7 +191,7 @@ def _bits(name: str, what: str) -> Fault:
                 differ += int((np.concatenate(parts, axis=1) != found(codes)).any(axis=0).sum())
         return Audit((bounded(name, 0.0, differ, "the same bits in any batch"),))
 
-    return Fault(name, what, "the same bits in any batch", audit, "ssp2")
+    return Fault(name, what, "the same bits in any batch", audit, "least_squares")
 
 
 # sums by level -------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
     confide lab bench truth --full                     all cells: outside tables at n = 500 to whole, mu = .3 to 3, both relations
     confide lab bench truth --judge                    the acceptance rules of the defaults on outside tables
     confide lab bench truth --judge --only logistic    that of logistic regression alone
-    confide lab bench truth --only ssp2 --cases diamonds hmda --replications 100 --jobs 1
+    confide lab bench truth --only least_squares --cases diamonds hmda --replications 100 --jobs 1
     confide lab bench truth --write docs/coverage.md   print the page from all that was run so far (with --replications 0: run nothing)
 
 Runs are recorded as they end in the folder of --out, so that an interrupted command goes on where it was; any change of the code measures
@@ -55,7 +55,7 @@ _SIZES, _LEVELS, _RELATIONS = (500, 2_000, 10_000, 0), (0.3, 1.0, 3.0), ("add-re
 def cells(kind: str) -> Iterator[Cell]:
     """What is run: "quick", "full" or "judge"."""
     if kind == "judge":
-        for cases, method in ((TABLES, "ssp2"), (OUTCOMES, "logistic")):
+        for cases, method in ((TABLES, "least_squares"), (OUTCOMES, "logistic")):
             for case in cases:
                 yield from (Cell(case, method, n, mu, how) for n in _SIZES for mu in _LEVELS for how in _RELATIONS)
         return
@@ -82,7 +82,7 @@ def cells(kind: str) -> Iterator[Cell]:
             for n in (500, 10_000) if kind == "full" else (2_000,):
                 yield Cell(case, method, n, 1.0, _relation(method))
     for case in TABLES:
-        for method in LINES if kind == "full" else ("ssp2",):
+        for method in LINES if kind == "full" else ("least_squares",):
             for n in (2_000, 10_000) if kind == "full" else (2_000,):
                 yield Cell(case, method, n, 1.0, _relation(method))
     if kind == "full":

@@ -32,7 +32,7 @@ _LIKELY, _TABLES = 0.8, 6
 def baseline_cells() -> Iterator[Cell]:
     """The cells whose widths are kept: SSP and the default line as they were, at mu = 1."""
     for case in TABLES:
-        yield from (Cell(case, method, n, 1.0, "add-remove") for method in ("ssp", "ssp2 robust") for n in _SIZES)
+        yield from (Cell(case, method, n, 1.0, "add-remove") for method in ("ssp", "huber_line") for n in _SIZES)
 
 
 def record(rows: Sequence[dict[str, Any]], commit: str) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confide.classification import ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, EfficientPTRBayes
+from confide.curves import EfficientPTRKernel, Kernel
 from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method
-from confide.regression import EfficientPTRKernel, KernelCurve
 from confide_lab.methods import PosteriorSampling
 
 __all__ = ["MORE", "SIZES"]
@@ -21,33 +21,33 @@ SIZES = (50, 500, 2_000, 10_000)
 
 
 def _curve(formula: str, bandwidth: float) -> Method:
-    return KernelCurve(formula, bandwidth=bandwidth)
+    return Kernel(formula, bandwidth=bandwidth)
 
 
 #: (case, method) -> what is asked.
 MORE: Mapping[tuple[str, str], Method] = {
-    ("ties", "kernel_curve"): _curve("y ~ x", 0.8),
-    ("skew", "kernel_curve"): _curve("y ~ x", 0.05),
-    ("heavy", "kernel_curve"): _curve("y ~ x", 0.1),
-    ("collinear", "kernel_curve"): _curve("y ~ a", 0.5),
-    ("unequal", "kernel_curve"): _curve("y ~ x", 0.05),
-    ("waves", "kernel_curve"): _curve("y ~ x", 0.05),
-    ("step", "kernel_curve"): _curve("y ~ x", 0.05),
-    ("mixed-zeros", "kernel_curve"): _curve("y ~ x", 1.0),
-    ("rare-outcome", "kernel_curve"): _curve("y ~ x", 0.05),
-    ("zeros", "kernel_curve"): _curve("y ~ x", 0.05),
-    ("bent-far", "kernel_curve"): _curve("y ~ x", 25.0),
-    ("far-records", "kernel_curve"): _curve("y ~ x", 0.1),
-    ("adult", "kernel_curve"): _curve("hours_per_week ~ age", 4.0),
-    ("bike", "kernel_curve"): _curve("cnt ~ temp", 0.05),
-    ("california", "kernel_curve"): _curve("median_house_value ~ median_income", 1.0),
-    ("casp", "kernel_curve"): _curve("rmsd ~ f3", 0.05),
-    ("wine", "kernel_curve"): _curve("quality ~ alcohol", 0.5),
-    ("air", "kernel_curve"): _curve("co_gt ~ t", 3.0),
-    ("abalone", "kernel_curve"): _curve("rings ~ length", 0.05),
-    ("kin8nm", "kernel_curve"): _curve("y ~ theta3", 0.2),
-    ("appliances", "kernel_curve"): _curve("appliances ~ t1", 2.0),
-    ("parkinsons", "kernel_curve"): _curve("total_updrs ~ age", 4.0),
+    ("ties", "kernel"): _curve("y ~ x", 0.8),
+    ("skew", "kernel"): _curve("y ~ x", 0.05),
+    ("heavy", "kernel"): _curve("y ~ x", 0.1),
+    ("collinear", "kernel"): _curve("y ~ a", 0.5),
+    ("unequal", "kernel"): _curve("y ~ x", 0.05),
+    ("waves", "kernel"): _curve("y ~ x", 0.05),
+    ("step", "kernel"): _curve("y ~ x", 0.05),
+    ("mixed-zeros", "kernel"): _curve("y ~ x", 1.0),
+    ("rare-outcome", "kernel"): _curve("y ~ x", 0.05),
+    ("zeros", "kernel"): _curve("y ~ x", 0.05),
+    ("bent-far", "kernel"): _curve("y ~ x", 25.0),
+    ("far-records", "kernel"): _curve("y ~ x", 0.1),
+    ("adult", "kernel"): _curve("hours_per_week ~ age", 4.0),
+    ("bike", "kernel"): _curve("cnt ~ temp", 0.05),
+    ("california", "kernel"): _curve("median_house_value ~ median_income", 1.0),
+    ("casp", "kernel"): _curve("rmsd ~ f3", 0.05),
+    ("wine", "kernel"): _curve("quality ~ alcohol", 0.5),
+    ("air", "kernel"): _curve("co_gt ~ t", 3.0),
+    ("abalone", "kernel"): _curve("rings ~ length", 0.05),
+    ("kin8nm", "kernel"): _curve("y ~ theta3", 0.2),
+    ("appliances", "kernel"): _curve("appliances ~ t1", 2.0),
+    ("parkinsons", "kernel"): _curve("total_updrs ~ age", 4.0),
     **{
         (case, "posterior_sampling"): PosteriorSampling(formula, target="ridge")
         for case, formula in (("plain", "y ~ a + b"), ("waves", "y ~ x"), ("rare-outcome", "y ~ x"), ("heavy", "y ~ x"))
@@ -65,13 +65,13 @@ MORE: Mapping[tuple[str, str], Method] = {
     ("adult", "quantile"): Quantile("hours_per_week", q=(0.1, 0.5, 0.9)),
     ("california", "quantile"): Quantile("median_house_value", q=(0.1, 0.5, 0.95)),
     ("appliances", "quantile"): Quantile("appliances", q=(0.1, 0.5, 0.95)),
-    ("fifteen-uneven", "class_sums"): ClassSums("f ~ y"),
-    ("rare-class", "class_sums"): ClassSums("f ~ x + y"),
-    ("step", "class_sums"): ClassSums("y ~ x"),
-    ("rare-outcome", "class_sums"): ClassSums("y ~ x"),
-    ("adult", "class_sums"): ClassSums("income ~ age + hours_per_week + capital_gain"),
-    ("abalone", "class_sums"): ClassSums("sex ~ length + height + rings"),
-    ("wine", "class_sums"): ClassSums("color ~ residual_sugar + chlorides + alcohol"),
+    ("fifteen-uneven", "class_means"): ClassMeans("f ~ y"),
+    ("rare-class", "class_means"): ClassMeans("f ~ x + y"),
+    ("step", "class_means"): ClassMeans("y ~ x"),
+    ("rare-outcome", "class_means"): ClassMeans("y ~ x"),
+    ("adult", "class_means"): ClassMeans("income ~ age + hours_per_week + capital_gain"),
+    ("abalone", "class_means"): ClassMeans("sex ~ length + height + rings"),
+    ("wine", "class_means"): ClassMeans("color ~ residual_sugar + chlorides + alcohol"),
     ("rare-class", "efficient_ptr_bayes"): EfficientPTRBayes("f ~ x + y", c0=0.005),
     ("wine", "efficient_ptr_bayes"): EfficientPTRBayes("color ~ residual_sugar + chlorides + alcohol", c0=0.15),
 }

@@ -47,7 +47,7 @@ randhie), and the margin of SSP's cap after doctor and gss.
   answered runs that print a flag.
 - **forecast**: the chance of status `ok` that a plan states for such a cell, from the schema alone; logistic regression only.
 - mu is the budget; for methods that need a delta it is 1e-6, `quantile` epsilon = mu.
-- A method marked * states another line in its title, which a release alone determines (`ssp2 robust`), or prints no interval at all
+- A method marked * states another line in its title, which a release alone determines (`huber_line`), or prints no interval at all
   (`binagg`: what the sandwich over its bins would give); it is held here against least squares, for information.
 """
 

@@ -162,12 +162,12 @@ def _normal(value: float, error: float) -> tuple[float, float]:
 
 
 _INTERVALS: Mapping[str, Callable[[Any, Practice], Ends]] = {
-    **dict.fromkeys(("ssp2", "ssp", "binagg"), line),
+    **dict.fromkeys(("least_squares", "ssp", "binagg"), line),
     "efficient_ptr": certified_line,
     "logistic": logistic,
     "probit": probit,
     "poisson": poisson,
     "quantile": quantiles,
-    **dict.fromkeys(("class_sums", "efficient_ptr_bayes"), classes),
-    **dict.fromkeys(("kernel_curve", "efficient_ptr_kernel"), curve),
+    **dict.fromkeys(("class_means", "efficient_ptr_bayes"), classes),
+    **dict.fromkeys(("kernel", "efficient_ptr_kernel"), curve),
 }

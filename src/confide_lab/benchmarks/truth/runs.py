@@ -19,11 +19,12 @@ import pandas as pd
 
 import confide as cf
 from confide import gate
-from confide.classification import ClassSums, EfficientPTRBayes
+from confide.classification import ClassMeans, EfficientPTRBayes
+from confide.curves import EfficientPTRKernel, Kernel
 from confide.errors import PlanError
 from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method, Plan, seal
-from confide.regression import SSP, SSP2, EfficientPTR, EfficientPTRKernel, KernelCurve, Logistic
+from confide.regression import SSP, EfficientPTR, HuberLine, LeastSquares, Logistic
 from confide.schema import Design
 from confide_lab.benchmarks.outside_tables import OUTCOMES
 from confide_lab.benchmarks.truth.cases import formula_of, population
@@ -56,8 +57,8 @@ class Cell(NamedTuple):
 
 #: Methods of lines by name: they take the formula of a case.
 LINES: Mapping[str, Callable[[str], Method]] = {
-    "ssp2": SSP2,
-    "ssp2 robust": lambda formula: SSP2(formula, target="robust"),
+    "least_squares": LeastSquares,
+    "huber_line": lambda formula: HuberLine(formula),
     "ssp": SSP,
     "binagg": BinAgg,
     "efficient_ptr": EfficientPTR,
@@ -76,15 +77,15 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("insurance", "logistic"): Logistic("insurance ~ education"),
     **{(case, "poisson" if case.startswith("counts") else "probit"): own for case, (_, own, _, _) in MODELS.items()},
     **OUTSIDE,
-    ("plain", "kernel_curve"): KernelCurve("y ~ a", bandwidth=0.2),
-    ("cps1988", "kernel_curve"): KernelCurve("wage ~ experience", bandwidth=4.0),
+    ("plain", "kernel"): Kernel("y ~ a", bandwidth=0.2),
+    ("cps1988", "kernel"): Kernel("wage ~ experience", bandwidth=4.0),
     ("bent", "efficient_ptr_kernel"): EfficientPTRKernel("y ~ x", points=(0.5, 1.0, 2.0), bandwidth=0.5, least=100.0),
     ("cps1988", "efficient_ptr_kernel"): EfficientPTRKernel(
         "wage ~ experience", points=(5.0, 15.0, 30.0), bandwidth=4.0, least=60.0
     ),
-    ("incomes", "class_sums"): ClassSums("edu ~ age + income"),
-    ("diamonds", "class_sums"): ClassSums("cut ~ carat + depth"),
-    ("tumours", "class_sums"): ClassSums("diagnosis ~ area + texture"),
+    ("incomes", "class_means"): ClassMeans("edu ~ age + income"),
+    ("diamonds", "class_means"): ClassMeans("cut ~ carat + depth"),
+    ("tumours", "class_means"): ClassMeans("diagnosis ~ area + texture"),
     ("incomes", "efficient_ptr_bayes"): EfficientPTRBayes("edu ~ age + income", c0=0.04),
     ("tumours", "efficient_ptr_bayes"): EfficientPTRBayes("diagnosis ~ area + texture", c0=0.15),
     **MORE,
@@ -163,7 +164,7 @@ def truth(case: str, name: str) -> _Truth:
         titled, found = False, SSP(formula_of(case)).reference(whole)
     kept = [name for name, value in found.items() if value == value]
     kept = [kept[k] for k in np.unique(np.linspace(0, len(kept) - 1, min(len(kept), 10_000)).astype(int))]
-    if name in ("kernel_curve",):
+    if name in ("kernel",):
         kept = kept[:: -(-len(kept) // _POINTS)]
     return _Truth(tuple(kept), np.array([found[name] for name in kept]), titled)
 

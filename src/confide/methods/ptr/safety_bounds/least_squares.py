@@ -11,7 +11,7 @@ R_x^2 r_theta kappa(r_y/(R_x r_theta))/t). The radial projection is part of it: 
 Rounding: A is a float sum of n products, each of its p^2 entries wrong by at most n^2 u R_x^2 (u = 2^-53), its least eigenvalue besides by
 64 p u n R_x^2: `error` says 64 p n u + p n^2 u, in units of R_x^2.
 
-Source: Shen, Tong, Wang 2026, Algorithm 4, with smaller constants. Test-free alternative with intervals: `confide.regression.SSP2`.
+Source: Shen, Tong, Wang 2026, Algorithm 4, with smaller constants. Test-free alternative with intervals: `confide.regression.LeastSquares`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ Interval: Student t, from 2 sigma2/lam + s^2 for each scaled coefficient, s the 
 what is allowed for unequal variances: the meat of the sandwich, in the direction of a coefficient, may be twice sigma2 A. Covers the
 population's weighted least-squares line (weights w, public; plain where the cap is never reached) for responses clipped to the declared
 bounds, whatever the shape of the mean, if the line is no longer than the radius; given a reply, where `conditional_on_reply` is flagged.
-The noise is made for the worst direction of the features: wide, and kept to compare with published work. `SSP2` has short intervals.
+The noise is made for the worst direction of the features: wide, and kept to compare with published work. `LeastSquares` has short
+intervals.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ class EfficientPTR(Method):
 
 _WIDE = (
     "EfficientPTR is kept to compare with published work: its noise is made for the worst direction of the features, and intervals are "
-    "wide (docs/coverage.md); SSP2 with the same formula has shorter ones, no delta and always a reply"
+    "wide (docs/coverage.md); LeastSquares with the same formula has shorter ones, no delta and always a reply"
 )
 
 

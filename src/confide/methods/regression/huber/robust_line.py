@@ -39,16 +39,16 @@ from confide.noise import keyed_generator
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source
 from confide.schema import Categorical, Design, Schema
 
-__all__ = ["RobustLine"]
+__all__ = ["HuberPath"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class RobustLine:
+class HuberPath:
     """The rounds as a way to a line: with intervals for the robust line, or a shrunken one for prediction.
 
-    label: name and version of the method; slope_bound, clipping_check: as in `SSP2`.
+    label: name and version of the method; slope_bound, clipping_check: as in `HuberLine`.
     """
 
     label: str
@@ -168,7 +168,7 @@ class RobustLine:
         """None: what counts as a far residual is chosen by the release."""
         raise PlanError(
             "the robust line is that of the scale and the weights that a release chose, so it has no non-private reference; "
-            'write SSP2(formula) with target="ols" for the least-squares line'
+            "write LeastSquares(formula) for the least-squares line"
         )
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:

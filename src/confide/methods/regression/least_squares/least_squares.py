@@ -30,14 +30,14 @@ from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
 from confide.schema import Categorical, Design, Schema
 
-__all__ = ["LeastSquares"]
+__all__ = ["ScorePath"]
 
 
 @dataclass(frozen=True)
-class LeastSquares:
+class ScorePath:
     """The general way to a least-squares line, of a design with an intercept.
 
-    limit, clipping_check: as in `SSP2`. Raises `PlanError` without an intercept.
+    limit, clipping_check: as in `LeastSquares`. Raises `PlanError` without an intercept.
     """
 
     schema: Schema
@@ -74,7 +74,7 @@ class LeastSquares:
                 self.schema,
                 n,
                 expected(self.design, event, statistics, unlimited=self.limit == "none"),
-                offer="target='robust' covers another line (Huber-type, not least squares), with narrower intervals",
+                offer="huber_line covers another line (Huber-type, not least squares), with narrower intervals",
             ),
             "notes": () if self.limit == "none" else tuple(too_wide(self.design, self.schema)),
             "warnings": ()

@@ -1,4 +1,4 @@
-"""KernelCurve: contract, audit, the exact integers, the law of its noise, coverage, planted faults, bad input."""
+"""Kernel: contract, audit, the exact integers, the law of its noise, coverage, planted faults, bad input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy import stats
 import confide as cf
 from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, KernelSums
 from confide.errors import PlanError
-from confide.methods.curves.kernel_curve import KernelCurve
+from confide.methods.curves.kernel import Kernel
 from confide.methods.curves.kernel_reading import Smooth
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method
@@ -41,7 +41,7 @@ def released(
 
 
 def read(release: Any) -> Any:
-    return KernelCurve(**release.plan.method.parameters).infer(release)
+    return Kernel(**release.plan.method.parameters).infer(release)
 
 
 def nadaraya_watson(frame: pd.DataFrame, at: np.ndarray, h: float) -> np.ndarray:
@@ -53,15 +53,15 @@ def nadaraya_watson(frame: pd.DataFrame, at: np.ndarray, h: float) -> np.ndarray
 
 
 def test_contract() -> None:
-    assert check_method(KernelCurve("y ~ x", bandwidth=0.1), SCHEMA, replications=15).ok
+    assert check_method(Kernel("y ~ x", bandwidth=0.1), SCHEMA, replications=15).ok
 
 
 def test_audit_reaches_what_is_charged() -> None:
-    found = cf.audit.audit(KernelCurve("y ~ x"), schema=SCHEMA, runs=500, seed=1)
+    found = cf.audit.audit(Kernel("y ~ x"), schema=SCHEMA, runs=500, seed=1)
     assert found.ok
     reached = {(row.relation, row.name): row.lower_bound for row in found if row.attack == "exact difference"}
     for relation in ("add-remove", "substitute"):
-        assert reached[relation, "kernel_curve curve"] > 0.999 * sqrt(0.9)
+        assert reached[relation, "kernel curve"] > 0.999 * sqrt(0.9)
 
 
 @pytest.mark.parametrize("fault", KERNEL, ids=lambda fault: fault.name)
@@ -116,7 +116,7 @@ def test_no_neighbour_breaks_the_sensitivity(x: tuple[float, float], y: tuple[fl
 
 def test_without_noise_it_is_nadaraya_watson() -> None:
     frame, at = records(3_000, 2), np.linspace(0, 1, 57)
-    found = read(released(KernelCurve("y ~ x", bandwidth=0.05), frame, cf.GDP(1e4), ZeroNoise())).at(at)
+    found = read(released(Kernel("y ~ x", bandwidth=0.05), frame, cf.GDP(1e4), ZeroNoise())).at(at)
     np.testing.assert_allclose(found["estimate"], nadaraya_watson(frame, at, 0.05), atol=2e-3)
 
 
@@ -127,7 +127,7 @@ def test_without_noise_it_is_nadaraya_watson() -> None:
 def test_the_noise_is_a_gaussian_process_with_pointwise_sd_two_over_mu(relation: str, unit: float) -> None:
     """800 draws on no records: covariance unit^2 K/mu^2 at pairs of points, false alarm 1 in 1,000 over all of them."""
     mu, x = 2.0, np.array([0.0, 0.3, 0.33, 0.4, 1.0])
-    method, frame = KernelCurve("y ~ x", bandwidth=0.05), pd.DataFrame({"x": [], "y": []}, dtype=float)
+    method, frame = Kernel("y ~ x", bandwidth=0.05), pd.DataFrame({"x": [], "y": []}, dtype=float)
     plan = method.plan(SCHEMA, cf.GDP(mu / sqrt(0.9), relation=relation))
     spend, axis = plan.spend("curve"), Axis(0.0, 1.0, 1 << 20, 0.05)
     noise, draws = SimulatedNoise(5), []
@@ -147,7 +147,7 @@ def test_the_noise_is_a_gaussian_process_with_pointwise_sd_two_over_mu(relation:
 
 
 def test_a_curve_has_no_state_and_no_price_for_points() -> None:
-    release = released(KernelCurve("y ~ x", bandwidth=0.05), records(1_000, 3))
+    release = released(Kernel("y ~ x", bandwidth=0.05), records(1_000, 3))
     again = cf.Release.from_json(release.to_json())
     one, other = read(release), read(again)
     np.testing.assert_array_equal(one.at([0.2, 0.7]), other.at([0.2, 0.7]))
@@ -161,7 +161,7 @@ def test_a_curve_has_no_state_and_no_price_for_points() -> None:
 def test_bands_cover_the_smoothed_curve_and_the_sampling_part_alone_does_not() -> None:
     """40 runs at n = 2,000, (1, n^-3): clustered by run, false alarm 1 in 1,000. The whole band: an exact binomial bound."""
     n = 2_000
-    method = KernelCurve("y ~ x", bandwidth=0.0437, residual_bound=0.8)
+    method = Kernel("y ~ x", bandwidth=0.0437, residual_bound=0.8)
     inside, naive, whole = list[float](), list[float](), list[bool]()
     target = None
     for seed in range(40):
@@ -185,7 +185,7 @@ def test_bands_cover_the_smoothed_curve_and_the_sampling_part_alone_does_not() -
 
 def test_where_no_records_are_the_interval_is_all_that_is_allowed() -> None:
     frame = records(4_000, 4)
-    found = read(released(KernelCurve("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6]))
+    found = read(released(Kernel("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6]))
     assert found.status == "ok" and "thin" in found.flags
     assert found.at(0.9).loc[0, ["low", "high"]].tolist() == [-1.0, 1.0]
     row = found.at(0.3).iloc[0]
@@ -196,7 +196,7 @@ def test_with_next_to_no_noise_a_place_without_records_has_no_number_either() ->
     """The denominator is floored there: a quotient by the floor would look like a curve in the middle of the bounds."""
     frame = records(4_000, 4)
     for mu in (3.0, 100.0):
-        found = read(released(KernelCurve("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6], cf.GDP(mu)))
+        found = read(released(Kernel("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6], cf.GDP(mu)))
         row = found.at(0.9).iloc[0]
         assert (row["low"], row["high"]) == (-1.0, 1.0) and not np.isfinite(row["se"])
         assert found.status == "ok" and "thin" in found.flags
@@ -207,7 +207,7 @@ def test_a_share_without_noise_has_wilsons_interval() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
     g = np.random.default_rng(7)
     frame = pd.DataFrame({"x": g.random(2_000), "y": (g.random(2_000) < 0.03).astype(int)})
-    found = read(released(KernelCurve("y ~ x", bandwidth=1.5), frame, cf.GDP(1e4), ZeroNoise(), schema))
+    found = read(released(Kernel("y ~ x", bandwidth=1.5), frame, cf.GDP(1e4), ZeroNoise(), schema))
     weights = np.exp(-(((0.5 - frame["x"].to_numpy()) / 1.5) ** 2) / 2)
     share, n = weights @ frame["y"] / weights.sum(), weights.sum() ** 2 / (weights**2).sum()
     z = stats.norm.isf(0.025)
@@ -224,7 +224,7 @@ def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
     for seed in range(40):
         g = np.random.default_rng(seed)
         frame = pd.DataFrame({"x": g.random(2_000), "y": (g.random(2_000) < 0.02).astype(int)})
-        found = read(released(KernelCurve("y ~ x", bandwidth=0.05), frame, cf.GDP(3.0), SimulatedNoise(seed), schema))
+        found = read(released(Kernel("y ~ x", bandwidth=0.05), frame, cf.GDP(3.0), SimulatedNoise(seed), schema))
         low, high = found.at(np.linspace(0, 1, 9))[["low", "high"]].to_numpy().T
         inside.append(((low <= 0.02) & (high >= 0.02)).mean())
     reach = stats.norm.ppf(0.9995) / sqrt(40)
@@ -232,7 +232,7 @@ def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
 
 
 def test_too_few_records_give_no_band() -> None:
-    found = read(released(KernelCurve("y ~ x"), records(20, 5)))
+    found = read(released(Kernel("y ~ x"), records(20, 5)))
     assert found.status == "weak" and found.conf_int().isna().all(axis=None) and found.reason
 
 
@@ -240,7 +240,7 @@ def test_too_few_records_give_no_band() -> None:
 
 
 def test_the_default_bandwidth_uses_a_public_n_alone() -> None:
-    method = KernelCurve("y ~ x")
+    method = Kernel("y ~ x")
     wide = {
         n: method.plan(SCHEMA, cf.GDP(1.0, relation="substitute"), n=n).constants["bandwidth"] for n in (1_000, 32_000)
     }
@@ -250,7 +250,7 @@ def test_the_default_bandwidth_uses_a_public_n_alone() -> None:
         for n in (None, 1_000, 32_000)
     }
     assert len(secret) == 1
-    smaller = KernelCurve("y ~ x", undersmooth=True).plan(SCHEMA, cf.GDP(1.0, relation="substitute"), n=1_000)
+    smaller = Kernel("y ~ x", undersmooth=True).plan(SCHEMA, cf.GDP(1.0, relation="substitute"), n=1_000)
     assert smaller.constants["bandwidth"] == pytest.approx(wide[1_000] * 1_000**-0.05)
 
 
@@ -260,7 +260,7 @@ def test_a_derived_feature_and_an_integer_one() -> None:
     frame = pd.DataFrame({"x": g.uniform(1, 9, 3_000), "k": g.integers(0, 21, 3_000)})
     frame["y"] = np.log(frame["x"]) - 1
     for formula, at, wanted in (("y ~ log(x)", np.log(3.0), np.log(3.0) - 1), ("y ~ k", 10.0, frame["y"].mean())):
-        found = read(released(KernelCurve(formula), frame, cf.GDP(20.0), schema=schema))
+        found = read(released(Kernel(formula), frame, cf.GDP(20.0), schema=schema))
         assert found.at(at).loc[0, "estimate"] == pytest.approx(wanted, abs=0.08)
 
 
@@ -268,7 +268,7 @@ def test_a_derived_feature_and_an_integer_one() -> None:
 def test_bad_settings_raise(value: Any) -> None:
     for name in ("bandwidth", "residual_bound"):
         with pytest.raises(PlanError, match=name):
-            KernelCurve("y ~ x", **{name: value})
+            Kernel("y ~ x", **{name: value})
 
 
 def test_several_features_raise_with_what_to_do() -> None:
@@ -277,12 +277,12 @@ def test_several_features_raise_with_what_to_do() -> None:
     )
     for formula in ("y ~ x + z", "y ~ 1", "y ~ c"):
         with pytest.raises(PlanError, match="EfficientPTRKernel"):
-            KernelCurve(formula).plan(schema, cf.GDP(1.0))
+            Kernel(formula).plan(schema, cf.GDP(1.0))
     for h in (0.003, 3.0):
         with pytest.raises(PlanError, match="bandwidth"):
-            KernelCurve("y ~ x", bandwidth=h).plan(schema, cf.GDP(1.0))
+            Kernel("y ~ x", bandwidth=h).plan(schema, cf.GDP(1.0))
 
 
 def test_the_shares_add_up() -> None:
-    plan = KernelCurve("y ~ x").plan(SCHEMA, cf.GDP(1.0))
+    plan = Kernel("y ~ x").plan(SCHEMA, cf.GDP(1.0))
     assert sum(spend.exact_cost.amount for spend in (plan.spend("curve"), plan.spend("residuals"))) <= Fraction(1)

@@ -1,4 +1,4 @@
-"""Faults of rounds in whitened coordinates: SSP2 with one wrong line, audited in the long branch."""
+"""Faults of rounds in whitened coordinates: HuberLine with one wrong line, audited in the long branch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from confide.aggregates.whitened_rows import LeverageCells, WhitenedRows
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
-from confide.regression import SSP2
+from confide.regression import HuberLine
 from confide.schema import Design
 from confide_lab.benchmarks.planted.kinds import Fault
 
-__all__ = ["SSP2_FAULTS", "FaultySSP2"]
+__all__ = ["ROUNDS", "FaultyHuberLine"]
 
 _SCHEMA = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
 # at this level a dozen records are enough for the long branch
@@ -54,8 +54,8 @@ class _LongRows(WhitenedRows):
 
 
 @dataclass(frozen=True)
-class FaultySSP2(SSP2):
-    """SSP2 with one fault: "ranges", "substitute", "long rows", "exact whitening", "exact leverages", "exact count", or none."""
+class FaultyHuberLine(HuberLine):
+    """HuberLine with one fault: "ranges", "substitute", "long rows", "exact whitening", "exact leverages", "exact count", or none."""
 
     fault: str = ""
 
@@ -105,13 +105,13 @@ class FaultySSP2(SSP2):
 
 def _fault(name: str, what: str, fault: str, relation: str = "add-remove") -> Fault:
     def build(wrong: bool, runs: int, seed: int) -> Audit:
-        method = FaultySSP2("y ~ a + b", target="robust", fault=fault if wrong else "")
+        method = FaultyHuberLine("y ~ a + b", fault=fault if wrong else "")
         return audit(method, _SCHEMA, privacy=_LEVEL, relation=relation, runs=0, seed=seed, confidence=1 - 1e-6)
 
     return Fault(name, what, "audit of the method", build)
 
 
-SSP2_FAULTS = [
+ROUNDS = [
     _fault("ranges charged as one feature", "a record lies in one cell of every feature", "ranges"),
     _fault("a replaced record at sqrt(2)", "the split of the blocks makes it 1.67", "substitute", "substitute"),
     _fault("rounds with rows twice as long", "the weight is applied to half of the row", "long rows"),

@@ -1,4 +1,4 @@
-"""ClassSums and what all classifiers share: contract, audit, exactness, sensitivity, coverage, predictions, bad input."""
+"""ClassMeans and what all classifiers share: contract, audit, exactness, sensitivity, coverage, predictions, bad input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide import registry
-from confide.classification import ClassSums
+from confide.classification import ClassMeans
 from confide.errors import NoResult, PlanError
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows
@@ -31,7 +31,7 @@ SUBSTITUTE = cf.GDP(1.0, relation="substitute")
 
 @pytest.fixture(autouse=True)
 def registered() -> None:
-    registry.register(ClassSums)
+    registry.register(ClassMeans)
 
 
 def records(n: int, seed: int, shares: tuple[float, ...] = (0.5, 0.3, 0.2)) -> pd.DataFrame:
@@ -42,14 +42,14 @@ def records(n: int, seed: int, shares: tuple[float, ...] = (0.5, 0.3, 0.2)) -> p
     return pd.DataFrame({"kind": np.array(["a", "b", "c"])[kind], "x": x, "y": y})
 
 
-def fitted(method: ClassSums, frame: pd.DataFrame, mu: float = 1.0, seed: int = 1) -> ClassModel:
+def fitted(method: ClassMeans, frame: pd.DataFrame, mu: float = 1.0, seed: int = 1) -> ClassModel:
     noise = SimulatedNoise(seed)
     return method.infer(cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise))
 
 
 @pytest.mark.parametrize("variance", ["per_feature", "per_class", "shared"])
 def test_contract(variance: str) -> None:
-    assert check_method(ClassSums("kind ~ x + y", variance=variance), SCHEMA, privacy=cf.GDP(2.0), replications=25).ok
+    assert check_method(ClassMeans("kind ~ x + y", variance=variance), SCHEMA, privacy=cf.GDP(2.0), replications=25).ok
 
 
 def test_contract_with_factors_groups_and_imputation() -> None:
@@ -61,17 +61,17 @@ def test_contract_with_factors_groups_and_imputation() -> None:
         },
         rows_per_unit=2,
     )
-    assert check_method(ClassSums("kind ~ r + k + log1p(k)"), schema, privacy=cf.GDP(3.0), replications=10).ok
+    assert check_method(ClassMeans("kind ~ r + k + log1p(k)"), schema, privacy=cf.GDP(3.0), replications=10).ok
 
 
 @pytest.mark.parametrize("radius", [None, 0.7])
 def test_audit_finds_the_sensitivity_attained_and_never_exceeded(radius: float | None) -> None:
-    found = cf.audit.audit(ClassSums("kind ~ x + y", radius=radius), SCHEMA, runs=2_000, seed=1)
+    found = cf.audit.audit(ClassMeans("kind ~ x + y", radius=radius), SCHEMA, runs=2_000, seed=1)
     assert found.ok
     exact = {(f.name, f.relation): f.lower_bound for f in found if f.attack == "exact difference"}
     for relation in ("add-remove", "substitute"):
         # rounding leaves a few steps of 2^20
-        assert 0.9999 * sqrt(0.8) < exact["class_sums sums", relation] <= sqrt(0.8)
+        assert 0.9999 * sqrt(0.8) < exact["class_means sums", relation] <= sqrt(0.8)
 
 
 place = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))
@@ -98,14 +98,14 @@ def test_counts_ride_for_free_under_substitute_and_cost_a_quarter_under_add_remo
     own = ClassDesign.of("kind ~ x + y", SCHEMA)
     assert ClassTotal(ClassRows(own, 1.0, 1 << 20)).sensitivity_squared("substitute") == (2 << 20) ** 2
     assert ClassTotal(ClassRows(own, 1.0, 1 << 19)).sensitivity_squared("add-remove") * 4 == 5 << 40
-    plan = ClassSums("kind ~ x + y", variance="identity", radius=1.0).plan(SCHEMA, SUBSTITUTE, n=100)
+    plan = ClassMeans("kind ~ x + y", variance="identity", radius=1.0).plan(SCHEMA, SUBSTITUTE, n=100)
     spend = plan.spend("sums")
     assert spend.sensitivity * spend.step == 2 << 20
 
 
 def test_without_noise_it_is_the_plain_classifier() -> None:
     frame = records(3_000, 1)
-    method = ClassSums("kind ~ x + y", variance="per_class")
+    method = ClassMeans("kind ~ x + y", variance="per_class")
     found = method.infer(cf.release(method, cf.read(frame, SCHEMA), cf.GDP(1e5), ledger=None, noise=ZeroNoise()))
     groups = frame.assign(x=frame["x"].clip(-2, 3), y=frame["y"].clip(0, 10)).groupby("kind")[["x", "y"]]
     np.testing.assert_allclose(found.means, groups.mean(), rtol=1e-5)
@@ -120,7 +120,7 @@ def test_coverage_of_intervals_and_a_naive_one_that_fails() -> None:
     hits, naive = [], []
     truth = np.array([0.5, 0.3, 0.2, -1.0, 0.5, 2.0, 2.0, 7.0, 5.0])
     for seed in range(40):
-        found = fitted(ClassSums("kind ~ x + y"), records(1_500, seed), mu=0.4, seed=seed)
+        found = fitted(ClassMeans("kind ~ x + y"), records(1_500, seed), mu=0.4, seed=seed)
         assert found.status == "ok"
         limits = found.conf_int().to_numpy()
         hits.append(((limits[:, 0] <= truth) & (truth <= limits[:, 1])).mean())
@@ -132,7 +132,7 @@ def test_coverage_of_intervals_and_a_naive_one_that_fails() -> None:
 
 
 def test_predictions_are_the_gaussian_rule_and_ties_go_to_the_first_class() -> None:
-    found = fitted(ClassSums("kind ~ x + y"), records(4_000, 3), mu=3.0)
+    found = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3), mu=3.0)
     frame = records(500, 9)
     assert (found.predict(frame) == frame["kind"]).mean() > 0.95
     share = found.predict_proba(frame)
@@ -154,7 +154,7 @@ def test_predictions_are_the_gaussian_rule_and_ties_go_to_the_first_class() -> N
 
 
 def test_the_result_prints_plots_and_reports(tmp_path: Path) -> None:
-    found = fitted(ClassSums("kind ~ x + y"), records(4_000, 3), mu=2.0)
+    found = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3), mu=2.0)
     assert "P(a)" in found.summary() and "x | a" in found.summary()
     body = json.loads(found.to_json())
     assert body["family"] == "classes" and body["classes"] == ["a", "b", "c"] and body["features"] == ["x", "y"]
@@ -172,7 +172,7 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
             "y": cf.Numeric(0, 10, on_missing=4.5),
         }
     )
-    for method, privacy in ((ClassSums("kind ~ x + y"), cf.GDP(2.0)), (NaiveBayes("kind ~ x + y"), cf.PureDP(2.0))):
+    for method, privacy in ((ClassMeans("kind ~ x + y"), cf.GDP(2.0)), (NaiveBayes("kind ~ x + y"), cf.PureDP(2.0))):
         registry.register(type(method))
         noise = SimulatedNoise(1)
         release = cf.release(method, cf.read(records(4_000, 3), schema), privacy, ledger=None, noise=noise)
@@ -190,22 +190,22 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         label = found.plot().get_xlabel()
         assert ("a bar for its 95 % interval" in page) == found.has_intervals == ("95 % intervals" in label)
         assert ("without an interval" in page) == ("point estimates, without intervals" in label)
-    dropped = fitted(ClassSums("kind ~ x + y"), records(4_000, 3))
+    dropped = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3))
     assert dict(dropped.legend)["Missing"].startswith("a record with a missing x, y or kind is left out; a label")
 
 
 def test_without_any_listed_label_the_result_says_so_and_shares_are_shares() -> None:
     frame = records(2_000, 3).assign(kind="nobody")
     for seed in range(30):
-        found = fitted(ClassSums("kind ~ x + y"), frame, seed=seed)
+        found = fitted(ClassMeans("kind ~ x + y"), frame, seed=seed)
         assert found.status == "weak" and "labels that are no levels" in found.summary()
         assert found.flags == ("few_records",)
         assert ((found.params[:3] >= 0) & (found.params[:3] <= 1)).all()
-    assert not fitted(ClassSums("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5).flags
+    assert not fitted(ClassMeans("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5).flags
 
 
 def test_tests_within_a_class_are_refused_because_their_covariance_is_not_known() -> None:
-    found = fitted(ClassSums("kind ~ x + y"), records(4_000, 3), mu=2.0)
+    found = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3), mu=2.0)
     assert found.wald_test([[0, 0, 0, 1, -1, 0, 0, 0, 0]]).pvalue < 1e-6
     with pytest.raises(PlanError, match="covariance between means of one class"):
         found.wald_test([[0, 0, 0, 1, 0, 0, -1, 0, 0]])
@@ -213,7 +213,7 @@ def test_tests_within_a_class_are_refused_because_their_covariance_is_not_known(
 
 
 def test_small_classes_are_weak_and_have_no_interval() -> None:
-    found = fitted(ClassSums("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5)
+    found = fitted(ClassMeans("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5)
     assert found.status == "weak" and found.conf_int().isna().all().all()
     assert np.isfinite(found.predict_proba(records(5, 1))).all().all()
 
@@ -236,20 +236,20 @@ def test_an_integer_column_is_a_class_too() -> None:
 )
 def test_formulas_that_cannot_work_are_refused(formula: str, words: str) -> None:
     with pytest.raises(PlanError, match=words):
-        ClassSums(formula).plan(SCHEMA, cf.GDP(1.0))
+        ClassMeans(formula).plan(SCHEMA, cf.GDP(1.0))
 
 
 @pytest.mark.parametrize("radius", [0, -1.0, float("nan"), float("inf"), True, "8"])
 def test_an_impossible_radius_is_refused(radius: object) -> None:
     with pytest.raises(PlanError, match="radius must be"):
-        ClassSums("kind ~ x", radius=radius)  # type: ignore[arg-type]
+        ClassMeans("kind ~ x", radius=radius)  # type: ignore[arg-type]
 
 
 def test_other_bad_settings_are_refused() -> None:
     with pytest.raises(PlanError, match="variance must be one of"):
-        ClassSums("kind ~ x", variance="full")
+        ClassMeans("kind ~ x", variance="full")
     with pytest.raises(cf.NoConversion):
-        cf.plan(ClassSums("kind ~ x"), SCHEMA, cf.PureDP(1.0))
+        cf.plan(ClassMeans("kind ~ x"), SCHEMA, cf.PureDP(1.0))
     with pytest.raises(NoResult):
         ClassModel.predict(fitted_nothing(), records(3, 1))
 
@@ -257,6 +257,6 @@ def test_other_bad_settings_are_refused() -> None:
 def fitted_nothing() -> ClassModel:
     from confide.methods.classification.reading import silent
 
-    method = ClassSums("kind ~ x")
+    method = ClassMeans("kind ~ x")
     release = cf.release(method, cf.read(records(50, 1), SCHEMA), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
     return silent(method, release, ClassDesign.of("kind ~ x", SCHEMA), target="-", covers="-", flags=())

@@ -12,7 +12,7 @@ on exact integers (`class_rows`) with rounded Gaussian noise; mu^2 adds (Dong, R
 Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k noisy; share q_k +- z sqrt(q (1 - q)/n + noise). Covers the
 shares and class means of the population for records moved as above. v_k is 1 in the data's units for variance="identity", which is an
 assumption then, else the released variance with an allowance for its own noise.
-Source: the class statistics of Shen, Tong, Wang 2026, section 3, without their test: docs/methods/class_sums.md.
+Source: the class statistics of Shen, Tong, Wang 2026, section 3, without their test: docs/methods/class_means.md.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from confide.results.classes import ClassModel
 from confide.schema import Practice, Schema
 from confide.schema.formula import parse_formula
 
-__all__ = ["ClassSums"]
+__all__ = ["ClassMeans"]
 
 _SQUARES = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class ClassSums(Method):
+class ClassMeans(Method):
     """Class means, shares and a Gaussian classifier from noisy class sums. The default method of classification.
 
     formula: "kind ~ a + b", kind a categorical column (or an integer one of few values); variance: "per_feature" (default, one for each
@@ -67,7 +67,7 @@ class ClassSums(Method):
 
     >>> import confide as cf
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8), "y": cf.Numeric(-8, 8)})
-    >>> method = ClassSums("kind ~ x + y", variance="identity", radius=1.0)
+    >>> method = ClassMeans("kind ~ x + y", variance="identity", radius=1.0)
     >>> plan = method.plan(schema, cf.GDP(1.0, relation="substitute"), n=5_000)
     >>> round(plan.event.parts[0].noise_sd / 2**20, 3)  # 2 R/mu, in units of R = 8
     2.0
@@ -78,7 +78,7 @@ class ClassSums(Method):
     radius: float | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
-    name: ClassVar[str] = "class_sums"
+    name: ClassVar[str] = "class_means"
     family: ClassVar[str] = "classification"
     source: ClassVar[str] = "noisy class sums and counts in one Gaussian release (Dong, Roth, Su 2022)"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"

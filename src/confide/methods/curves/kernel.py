@@ -41,7 +41,7 @@ from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
-__all__ = ["KernelCurve"]
+__all__ = ["Kernel"]
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ _SURE = 3.0
 
 
 @dataclass(frozen=True)
-class KernelCurve(Method):
+class Kernel(Method):
     """Nadaraya-Watson regression as one private curve, with pointwise and simultaneous bands.
 
     formula: "y ~ x", one numeric feature, which may be derived ("y ~ log(x)"); bandwidth: h > 0 in units of the feature (default: a fifth
@@ -73,12 +73,12 @@ class KernelCurve(Method):
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
-    >>> plan = KernelCurve("y ~ x", bandwidth=0.05).plan(schema, cf.GDP(1.0))
+    >>> plan = Kernel("y ~ x", bandwidth=0.05).plan(schema, cf.GDP(1.0))
     >>> plan.spend("curve").shape, plan.spend("residuals").shape
     ((106,), (70,))
     >>> x = np.linspace(0, 1, 4000)
     >>> data = cf.read({"x": x, "y": np.sin(6 * x)}, schema)
-    >>> method = KernelCurve("y ~ x")
+    >>> method = Kernel("y ~ x")
     >>> release = cf.release(method, data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> method.infer(release).at([0.25, 0.5])["estimate"].round(1).tolist()
     [1.0, 0.1]
@@ -90,7 +90,7 @@ class KernelCurve(Method):
     residual_bound: float | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
-    name: ClassVar[str] = "kernel_curve"
+    name: ClassVar[str] = "kernel"
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
         "Nadaraya-Watson with Gaussian-process noise (Hall, Rinaldo, Wasserman 2013), exact integer kernel sums"
@@ -251,7 +251,7 @@ class KernelCurve(Method):
         if self.bandwidth is None or self.undersmooth:
             raise PlanError(
                 "which curve is smoothed follows from the plan's number of records; for a reference write "
-                f"KernelCurve({self.formula!r}, bandwidth=0.05) with a bandwidth in units of the feature"
+                f"Kernel({self.formula!r}, bandwidth=0.05) with a bandwidth in units of the feature"
             )
         design = self._design(Practice.checked(frame).schema)
         h = self._bandwidth(design, _USUAL)
