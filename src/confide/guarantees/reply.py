@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil, erfc, exp, expm1, inf, log, sqrt
@@ -47,10 +48,16 @@ __all__ = [
     "exact_reply",
     "hockey_stick",
     "hockey_sticks",
+    "reply_flags",
     "worst_delta",
 ]
 
 Array = NDArray[np.float64]
+
+# Shares of mu^2 that a test spends exactly: millionths, at most a half.
+_PARTS, _HALF = 10**6, Fraction(1, 2)
+# Below this planned probability of a reply, intervals are marked as conditional on it.
+_SURE = 0.95
 
 # At most half of mu^2 goes to the test.
 _MOST = sqrt(0.5)
@@ -158,9 +165,14 @@ class GaussianReply:
             )
 
     @property
+    def sure(self) -> float:
+        """z_(1 - beta) - z_delta: how far above 1, in sds of the test's noise, a safety passes with probability 1 - beta."""
+        return max(float(-ndtri(self.beta) - ndtri(self.delta)), 0.0)
+
+    @property
     def _wanted(self) -> float:
         """z_(1 - beta) - z_delta over the planned safety less 1."""
-        return max(float(-ndtri(self.beta) - ndtri(self.delta)), 0.0) / (self.gamma_plan - 1)
+        return self.sure / (self.gamma_plan - 1)
 
     @property
     def capped(self) -> bool:
@@ -184,6 +196,25 @@ class GaussianReply:
         return min((self.mu_test / self.mu) ** 2, 0.5)
 
     @property
+    def spent(self) -> Fraction:
+        """The test's share of mu^2 to a millionth, from a millionth to a half: what a plan spends exactly."""
+        return min(max(Fraction((self._wanted / self.mu) ** 2).limit_denominator(_PARTS), Fraction(1, _PARTS)), _HALF)
+
+    @property
+    def promised(self) -> float:
+        """The public probability of a reply at the planned safety, of a test that spends `spent`."""
+        return float(ndtr(sqrt(float(self.spent)) * self.mu * (self.gamma_plan - 1) + ndtri(self.delta)))
+
+    def remarks(self, instead: str) -> tuple[str, ...]:
+        """What a plan that spends `spent` says where half of mu^2 is not enough; instead: the way out."""
+        if self.spent < _HALF:
+            return ()
+        return (
+            f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {self.promised:.2f} there; "
+            f"{instead}",
+        )
+
+    @property
     def planned(self) -> float:
         """The public probability of a reply at the planned safety."""
         return self.probability(self.gamma_plan)
@@ -196,6 +227,11 @@ class GaussianReply:
         """p(g) of an array."""
         g = np.asarray(gammas, dtype=np.float64)
         return np.where(g > 0, ndtr(self.mu_test * np.maximum(g - 1, 0.0) + ndtri(self.delta)), 0.0)
+
+
+def reply_flags(promised: float) -> tuple[str, ...]:
+    """The flag of a table whose intervals hold given a reply, where that is not nearly sure; promised: its planned probability."""
+    return ("conditional_on_reply",) if promised < _SURE else ()
 
 
 @dataclass(frozen=True)

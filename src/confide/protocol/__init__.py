@@ -21,7 +21,7 @@ from confide.protocol.events import (
 )
 from confide.protocol.laws import LAWS, Law
 from confide.protocol.meter import Meter, seal
-from confide.protocol.method import Method
+from confide.protocol.method import FormulaMethod, Method
 from confide.protocol.noise import Noise
 from confide.protocol.plan import MethodId, Plan, method_parameters, parameters_of
 from confide.protocol.proof import check_plan, implies, statements_hold
@@ -41,6 +41,7 @@ __all__ = [
     "Cost",
     "Either",
     "Event",
+    "FormulaMethod",
     "Gram",
     "Law",
     "Meter",

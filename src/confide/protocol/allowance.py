@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
@@ -14,6 +14,9 @@ from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
 from confide.protocol.whose import resolved, unit_assumptions
 from confide.schema import Unit
+
+if TYPE_CHECKING:
+    from confide.guarantees.reply import GaussianReply
 
 __all__ = ["SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
 
@@ -115,6 +118,13 @@ class Allowance:
     def delta(self) -> Fraction:
         """What is set aside for a guarantee that may fail, exactly; 0 for most methods."""
         return Fraction(self.level.delta) if isinstance(self.level, GDP) else Fraction(0)
+
+    def reply(self, gamma_plan: float, beta: float) -> GaussianReply:
+        """The law of a hidden test that shall pass with probability 1 - beta at a safety of `gamma_plan`, at this level."""
+        from confide.guarantees.reply import GaussianReply
+
+        assert isinstance(self.level, GDP)
+        return GaussianReply(self.level.mu, self.level.delta, float(gamma_plan), beta)
 
     def test(
         self, name: str, statistic: Statistic, share: Fraction, then: Event, *, failure: Fraction = Fraction(1)

@@ -17,12 +17,12 @@ from confide.protocol.release import Release
 from confide.protocol.result import Result
 from confide.protocol.source import Source
 from confide.protocol.statistic import Statistic
-from confide.schema import Schema
+from confide.schema import Design, Schema
 
 if TYPE_CHECKING:
     from confide.protocol.meter import Meter
 
-__all__ = ["Method"]
+__all__ = ["FormulaMethod", "Method"]
 
 
 @dataclass(frozen=True)
@@ -124,3 +124,18 @@ class Method:
         question = question or Question()
         question.only(*self.asks)
         return self.table(release, self.about(Schema.from_dict(release.plan.schema)), question)
+
+
+class FormulaMethod(Method):
+    """Base of methods of a formula: what the rest is written in is its design. Fields: formula, term_bounds."""
+
+    formula: str
+    term_bounds: Mapping[str, tuple[float, float]] | None
+
+    def about(self, schema: Any) -> Any:
+        return self._design(schema)
+
+    def _design(self, schema: Any) -> Design:
+        """The terms of the formula; a private score among several methods asks for it too."""
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        return Design.of(self.formula, whole, term_bounds=self.term_bounds)

@@ -42,8 +42,8 @@ from confide.methods.regression.normal_equations import Line
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
     Allowance,
+    FormulaMethod,
     Meter,
-    Method,
     Noisy,
     Plan,
     Question,
@@ -69,7 +69,7 @@ _REASON = "the ridge biases the line by an amount that depends on the unknown co
 
 
 @dataclass(frozen=True)
-class AdaSSP(Method):
+class AdaSSP(FormulaMethod):
     """Linear regression by noisy second moments and an adaptive ridge: a line, no interval.
 
     formula: "y ~ a + b"; accounting: "gdp" (default) or "approx-dp", which needs a request in ApproxDP; row_bound: B, in scaled units,
@@ -123,10 +123,6 @@ class AdaSSP(Method):
             covers=f"no interval: {_REASON}",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _allowance(self, allowance: Allowance) -> Allowance:
         """The allowance at the level that the source's constants spend, where they are asked for."""

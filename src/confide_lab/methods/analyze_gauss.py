@@ -33,7 +33,7 @@ from confide.guarantees.validation import is_number
 from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import LinearEstimates, kept
 from confide.methods.regression.scaling import line_of
-from confide.protocol import Allowance, Gram, Method, Plan, Question, Release
+from confide.protocol import Allowance, FormulaMethod, Gram, Plan, Question, Release
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice
@@ -45,7 +45,7 @@ _REASON = "the published intervals are for Gaussian features; SSP has intervals 
 
 
 @dataclass(frozen=True)
-class AnalyzeGauss(Method):
+class AnalyzeGauss(FormulaMethod):
     """Linear regression by one noisy second moment matrix (Analyze Gauss): a line, no interval.
 
     formula: "y ~ a + b"; row_bound: B, in scaled units, where a row (1, x~, t) has entries in [-1, 1]; left out it is sqrt(2 + d) and
@@ -86,10 +86,6 @@ class AnalyzeGauss(Method):
             covers=f"no interval: {_REASON}",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _rows(self, design: Design) -> BoundedRows:
         most, bound = sqrt(2 + len(design.terms)), self.row_bound

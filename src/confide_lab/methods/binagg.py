@@ -43,8 +43,8 @@ from confide.methods.regression.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.scaling import coefficient_names, line_of, to_units
 from confide.protocol import (
     Allowance,
+    FormulaMethod,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -54,7 +54,7 @@ from confide.protocol import (
     Total,
 )
 from confide.results.levels import level_legend
-from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema import Categorical, Practice, Schema
 from confide.schema.formula import parse_formula
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
@@ -117,7 +117,7 @@ class BinLine:
 
 
 @dataclass(frozen=True)
-class BinAgg(Method):
+class BinAgg(FormulaMethod):
     """Linear regression from noisy bins, to compare with published work: point estimates without intervals.
 
     formula: "y ~ a + b"; tree: "gaussian" (default), "privtree" or "grid" (bins that do not depend on the records); cov: "hc3" or
@@ -215,10 +215,6 @@ class BinAgg(Method):
                 ),
             ),
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _depth(self, terms: int) -> int:
         if self.depth is not None:

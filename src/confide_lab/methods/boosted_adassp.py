@@ -41,8 +41,8 @@ from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
     Allowance,
+    FormulaMethod,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -51,7 +51,7 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.schema import Design, Schema
+from confide.schema import Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
@@ -70,7 +70,7 @@ _REASON = "ridge and clipped residuals bias the line by an unknown amount"
 
 
 @dataclass(frozen=True)
-class BoostedAdaSSP(Method):
+class BoostedAdaSSP(FormulaMethod):
     """Linear regression by boosted noisy moments: a line, no interval.
 
     formula: "y ~ a + b"; rounds: T, public (10; the source has 100); tau: bound on a residual, in half-ranges of the response; row_bound:
@@ -135,10 +135,6 @@ class BoostedAdaSSP(Method):
             covers=f"no interval: {_REASON}",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     # release --------------------------------------------------------------------------------------------------------
 

@@ -33,8 +33,8 @@ from confide.guarantees.validation import is_finite
 from confide.methods.regression.level_counts import unseen_levels
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
-from confide.protocol import Allowance, Method, Plan, Question, Release
-from confide.schema import Design, Schema
+from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
+from confide.schema import Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
@@ -52,7 +52,7 @@ _TRIMMED = "the noise outweighs the records in some direction, which was left at
 
 
 @dataclass(frozen=True)
-class FunctionalMechanism(Method):
+class FunctionalMechanism(FormulaMethod):
     """Linear regression by Laplace noise on the coefficients of its objective: pure differential privacy, a line, no interval.
 
     formula: "y ~ a + b"; ridge: what is added to the diagonal of the noisy matrix, in standard deviations of its noise (default 4, as in
@@ -100,10 +100,6 @@ class FunctionalMechanism(Method):
             covers="no interval: ridge and trimming bias the line by an amount that is not released",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""

@@ -41,8 +41,8 @@ from confide.guarantees.validation import is_finite
 from confide.methods.regression.linear import LinearEstimates
 from confide.protocol import (
     Allowance,
+    FormulaMethod,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -66,7 +66,7 @@ _FEW = "the noisy number of records is below three for each coefficient; ask for
 
 
 @dataclass(frozen=True)
-class GradientDescent(Method):
+class GradientDescent(FormulaMethod):
     """Linear regression by noisy gradient descent with public settings: a line, no interval.
 
     formula: "y ~ a + b"; preset: "fixed" (default), "brown" or "lin"; iterations, rate, clip: each replaces the preset's number (rate in
@@ -127,10 +127,6 @@ class GradientDescent(Method):
             covers="no interval: the noise of a clipped descent has no known law at the line where it stops",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _settings(self, design: Design) -> tuple[int, float, float]:
         """(iterations, rate, clip): the preset's, replaced by what was given."""

@@ -44,7 +44,7 @@ from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of
-from confide.protocol import Gram, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
+from confide.protocol import FormulaMethod, Gram, Meter, Opaque, Plan, Proved, Question, Release, Source
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formula import parse_formula
 from confide.schema.practice import Practice
@@ -105,7 +105,7 @@ def sketch_ratio(epsilon: float, delta: float, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class JohnsonLindenstrauss(Method):
+class JohnsonLindenstrauss(FormulaMethod):
     """Linear regression from a Gaussian sketch of the records, w^2 always added and calibrated exactly: a line, no interval.
 
     formula: "y ~ a + b"; rows: of the sketch, public (default 10,000); term_bounds: public bounds of derived terms that have none. The
@@ -168,10 +168,6 @@ class JohnsonLindenstrauss(Method):
             covers="no interval: the law of a sketch's line is not worked out",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _map(self, design: Design) -> LinearRows:
         cap = 1 + len(design.terms) / 3

@@ -40,8 +40,8 @@ from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
     Allowance,
+    FormulaMethod,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -65,7 +65,7 @@ _FEW = "the noisy number of records is below three for each coefficient; ask for
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(Method):
+class OutputPerturbation(FormulaMethod):
     """Linear regression by noise on the minimiser of a ridge objective: a line, no interval.
 
     formula: "y ~ a + b"; radius: bound on the length of theta in half-ranges of the response, from the middle of its range;
@@ -125,10 +125,6 @@ class OutputPerturbation(Method):
             covers="no interval: the line is pulled towards the middle by an amount that is not released",
             warnings=parse_formula(self.formula, schema).notes,
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _minimiser(self, design: Design) -> BallMinimiser:
         line = line_of(design)

@@ -43,7 +43,19 @@ from confide.guarantees.rounding import sqrt_down
 from confide.guarantees.validation import is_number, is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of, to_units
-from confide.protocol import Allowance, Event, Meter, Method, Noise, Opaque, Plan, Question, Release, Source, Statistic
+from confide.protocol import (
+    Allowance,
+    Event,
+    FormulaMethod,
+    Meter,
+    Noise,
+    Opaque,
+    Plan,
+    Question,
+    Release,
+    Source,
+    Statistic,
+)
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates
@@ -78,7 +90,7 @@ _WEAK = "the sample's noise may be larger than the half-range of the response; a
 _REASON = "the line is drawn around a ridge line from a covariance that is not released"
 
 
-class PosteriorMethod(Method):
+class PosteriorMethod(FormulaMethod):
     """What methods of posterior sampling share: the plan, the release with its two certificates, the table.
 
     A method gives `formula`, `leverage_cap`, `term_bounds` and `penalty`, and may set `shares` of mu^2 for the two bounds and `tail`.
@@ -187,10 +199,6 @@ class PosteriorMethod(Method):
             "the ridge line of these records, weighted, at the released penalty; not the population's line. Privacy noise alone, at "
             "least at the stated level less delta/4"
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _rows(self, design: Design) -> LeverageRows:
         terms = len(design.terms)

@@ -28,7 +28,7 @@ from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.curves.kernel_reading import Smooth, one_feature
-from confide.protocol import Allowance, Method, Plan, Question, Release
+from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
 from confide.results.curve import Curve
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
@@ -52,7 +52,7 @@ def haar_level(n: int, mu: float, smoothness: float = 1.0) -> int:
 
 
 @dataclass(frozen=True)
-class Wavelet(Method):
+class Wavelet(FormulaMethod):
     """Haar wavelet regression: one curve, constant on 2^(level + 1) cells, without intervals.
 
     formula: "y ~ x"; level: L (default: `haar_level` of a public n, under substitute, or of 1,000); density: "private" divides by the noisy
@@ -112,8 +112,7 @@ class Wavelet(Method):
         )
 
     def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        design = super()._design(schema)
         one_feature(design, self.name)
         return design
 

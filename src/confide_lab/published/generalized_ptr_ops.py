@@ -5,7 +5,7 @@ Data are x (n, d) and y (n,), clipped to rows of length `x_bound` and to +-y_bou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import exp, log, sqrt
 from typing import Any
 
@@ -18,7 +18,6 @@ from confide_lab.published.marks import published
 __all__ = [
     "adaops",
     "algorithm_3",
-    "algorithm_5",
     "algorithm_7",
     "algorithm_8",
     "ops_balanced",
@@ -79,21 +78,6 @@ def release_delta(epsilon: float, delta: float) -> float:
     from confide.guarantees import gaussian_delta
 
     return gaussian_delta(epsilon, epsilon / sqrt(log(6 / delta)))
-
-
-@published(
-    "(epsilon + epsilon_hat, delta + delta_hat + delta')-DP (Theorem B.4)",
-    "holds where the bound is released by an (epsilon_hat, delta_hat)-DP mechanism and is valid with probability 1 - delta' under both "
-    "neighbours; the printed proof uses its probability under one of them",
-)
-def algorithm_5(
-    bound: Callable[[Any], float], candidates: Sequence[Any], epsilon: float, run: Callable[[Any], Any]
-) -> dict[str, Any]:
-    """Generalized PTR with a uniform bound: bound(phi) is the released bound on epsilon(phi); the first candidate within epsilon is run."""
-    for phi in candidates:
-        if bound(phi) <= epsilon:
-            return {"beta": run(phi), "phi": phi}
-    return {"beta": None, "phi": None}
 
 
 @published(

@@ -22,11 +22,11 @@ from math import ceil, floor, log10, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import stats
 
 from confide.aggregates.safety_formulas import least_class_size
 from confide.errors import PlanError
-from confide.guarantees import GDP, Guarantee
+from confide.guarantees import Guarantee
+from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, SquareRows, class_pairs
@@ -59,10 +59,6 @@ from confide.schema.formula import parse_formula
 __all__ = ["EfficientPTRBayes"]
 
 _SQUARES = Fraction(1, 5)
-#: The test may take at most this much of mu^2.
-_MOST = Fraction(1, 2)
-#: Below this planned probability of a reply, intervals are marked as conditional on it.
-_SURE = 0.95
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,10 @@ class EfficientPTRBayes(Method):
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
         rows, radius = self._rows(own), self._radius(own)
         statistics: dict[str, Statistic] = {"safety": ClassSafety(rows, least), "means": SafeMeans(rows, least)}
-        share, reply, enough = self._test(allowance, least)
+        law = allowance.reply(self._gamma(least), self.beta)
+        share, slope = law.spent, sqrt(float(law.spent)) * law.mu
+        # the share is rounded to a millionth, which may cost a little of the reach
+        enough = least + max(ceil(law.sure / slope - 1e-3), 0)
         squares = Fraction(0) if self.variance == "identity" else _SQUARES * (1 - share)
         then = [allowance.spend("means", statistics["means"], 1 - share - squares)]
         if squares:
@@ -156,13 +155,13 @@ class EfficientPTRBayes(Method):
             allowance.test("safety", statistics["safety"], share, Together(tuple(then))),
             statistics,
             n=n,
-            constants={"least": least, "radius": radius, "planned reply": reply, "records for a reply": enough},
+            constants={"least": least, "radius": radius, "planned reply": law.promised, "records for a reply": enough},
             target=self._target(own),
             covers=f"{self._covers()}. {self._reply_words(len(own.classes), least, enough, n)}",
             forecast=forecast(own, sd / means.weight, sd / rows.steps * size, int(size * len(own.classes))),
             warnings=(
                 *parse_formula(own.design.formula, own.design.schema).notes,
-                *_warnings(share, reply),
+                *law.remarks("give a larger one, or take ClassMeans, which always replies"),
             ),
         )
 
@@ -191,18 +190,6 @@ class EfficientPTRBayes(Method):
     def _gamma(self, least: int) -> float:
         """Records above L - 1 that the reply is planned for."""
         return max(3 * least / 4 if self.gamma_plan is None else float(self.gamma_plan), 1.5)
-
-    def _test(self, allowance: Allowance, least: int) -> tuple[Fraction, float, int]:
-        """The share of the test, the planned probability of a reply, and the class size from which it is 1 - beta."""
-        assert isinstance(allowance.level, GDP)
-        failing = float(stats.norm.ppf(float(allowance.delta)))
-        reach, mu = self._gamma(least) - 1, allowance.level.mu
-        sure = float(stats.norm.isf(self.beta)) - failing
-        share = min(max(Fraction((sure / reach / mu) ** 2).limit_denominator(10**6), Fraction(1, 10**6)), _MOST)
-        slope = sqrt(float(share)) * mu
-        # the share is rounded to a millionth, which may cost a little of the reach
-        enough = least + max(ceil(sure / slope - 1e-3), 0)
-        return share, float(stats.norm.cdf(slope * reach + failing)), enough
 
     def _check_room(self, classes: int, least: int, n: int) -> None:
         """`PlanError` where even classes of equal size are too small for the planned reply."""
@@ -273,7 +260,7 @@ class EfficientPTRBayes(Method):
         (question or Question()).only()
         own, least = self._own(release.plan.schema), int(release.plan.constants["least"])
         words: dict[str, Any] = {"target": self._target(own), "covers": self._covers()}
-        flags = ("conditional_on_reply",) if release.plan.constants["planned reply"] < _SURE else ()
+        flags = reply_flags(release.plan.constants["planned reply"])
         if release.status == "no_reply":
             return silent(self, release, own, flags=flags, **words)
         safe, noisy = SafeMeans(self._rows(own), least), release["means"]
@@ -298,14 +285,6 @@ class EfficientPTRBayes(Method):
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two. None with derived terms."""
         return () if schema is None else class_pairs(self._own(schema), schema)
-
-
-def _warnings(share: Fraction, reply: float) -> Iterable[str]:
-    if share == _MOST:
-        yield (
-            f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; give a "
-            "larger one, or take ClassMeans, which always replies"
-        )
 
 
 def _down(share: float) -> float:

@@ -25,13 +25,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from confide.aggregates.cells.kernel_points import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.aggregates.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
-from confide.guarantees import GDP, Guarantee
+from confide.guarantees import Guarantee
+from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
 from confide.protocol import (
     Allowance,
@@ -54,10 +54,6 @@ __all__ = ["EfficientPTRKernel"]
 Array = NDArray[np.float64]
 
 _SUMS, _MOMENTS = Fraction(1, 20), Fraction(1, 20)
-#: The test may take at most this much of mu^2.
-_MOST = Fraction(1, 2)
-#: Below this planned probability of a reply, intervals are marked as conditional on it.
-_SURE = 0.95
 _POINTS = 1_000
 
 
@@ -145,24 +141,24 @@ class EfficientPTRKernel(Method):
             ),
             "moments": Total(PointMoments(rows, self._tau(rows.design)), nonnegative=True),
         }
-        share, reply = self._test(allowance, d0 / WEIGHT)
-        rest = 1 - share
+        law = allowance.reply(self.gamma_plan or max(d0 / WEIGHT, 2.0), self.beta)
+        rest = 1 - law.spent
         shares = {"curve": rest * (1 - _SUMS - _MOMENTS), "sums": rest * _SUMS, "moments": rest * _MOMENTS}
         then = Together(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
         return Plan.of(
             self,
             schema,
             allowance,
-            allowance.test("safety", safety, share, then),
+            allowance.test("safety", safety, law.spent, then),
             statistics,
             n=n,
             passes=2,
-            constants={"d0": d0, "alpha": curve.alpha, "planned reply": reply},
+            constants={"d0": d0, "alpha": curve.alpha, "planned reply": law.promised},
             target=self._target(rows),
             covers=_COVERS,
             warnings=(
                 *parse_formula(rows.design.formula, rows.design.schema).notes,
-                *_warnings(share, reply),
+                *law.remarks("lower least, which raises the safety, or take Kernel, which always replies"),
             ),
         )
 
@@ -197,15 +193,6 @@ class EfficientPTRKernel(Method):
     def _tau(self, design: Design) -> float:
         half = float(design.response.high - design.response.low) / 2
         return min(2.0 if self.residual_bound is None else max(float(self.residual_bound) / half, 1e-6), 2.0)
-
-    def _test(self, allowance: Allowance, least: float) -> tuple[Fraction, float]:
-        """The share of the test and the planned probability of a reply."""
-        assert isinstance(allowance.level, GDP)
-        failing = float(stats.norm.ppf(float(allowance.delta)))
-        reach = float(self.gamma_plan or max(least, 2.0)) - 1
-        needed = ((float(stats.norm.isf(self.beta)) - failing) / reach) ** 2
-        share = min(max(Fraction(needed / allowance.level.mu**2).limit_denominator(10**6), Fraction(1, 10**6)), _MOST)
-        return share, float(stats.norm.cdf(sqrt(float(share)) * allowance.level.mu * reach + failing))
 
     def _target(self, rows: PointRows) -> str:
         names = ", ".join(term.name for term in rows.design.terms)
@@ -242,7 +229,7 @@ class EfficientPTRKernel(Method):
         low, high = float(design.response.low), float(design.response.high)
         middle, half = low + (high - low) / 2, (high - low) / 2
         f, sampling, noise = np.full(m, nan), np.full(m, nan), np.full(m, nan)
-        flags = ("conditional_on_reply",) if release.plan.constants["planned reply"] < _SURE else ()
+        flags = reply_flags(release.plan.constants["planned reply"])
         facts: tuple[tuple[str, str], ...] = (("Kernel sum asked for", f"{d0 / WEIGHT:.4g} records at the peak"),)
         replied = release.status == "released"
         if replied:
@@ -310,14 +297,6 @@ _NO_REPLY = (
     "the safety test did not pass: some point has too few records near it; ask for other points, a larger bandwidth or budget, or a "
     "smaller least"
 )
-
-
-def _warnings(share: Fraction, reply: float) -> Iterable[str]:
-    if share == _MOST:
-        yield (
-            f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; lower "
-            "least, which raises the safety, or take Kernel, which always replies"
-        )
 
 
 def _points(given: Any) -> tuple[tuple[float, ...], ...]:

@@ -36,7 +36,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
 from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
@@ -62,7 +62,7 @@ _SURE = 3.0
 
 
 @dataclass(frozen=True)
-class Kernel(Method):
+class Kernel(FormulaMethod):
     """Nadaraya-Watson regression as one private curve, with pointwise and simultaneous bands.
 
     formula: "y ~ x", one numeric feature, which may be derived ("y ~ log(x)"); bandwidth: h > 0 in units of the feature (default: a fifth
@@ -136,8 +136,7 @@ class Kernel(Method):
         )
 
     def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        design = super()._design(schema)
         one_feature(design, self.name)
         return design
 

@@ -35,8 +35,8 @@ import numpy as np
 
 from confide.aggregates.collected import Collected
 from confide.errors import PlanError
-from confide.guarantees import GDP, ApproxDP, Guarantee
-from confide.guarantees.reply import GaussianReply, exact_reply
+from confide.guarantees import ApproxDP, Guarantee
+from confide.guarantees.reply import exact_reply
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr import records
 from confide.methods.ptr.records import FAR, FINE, ColumnCodes, OfTable
@@ -183,9 +183,8 @@ class SafeRelease(Method):
     def _gaussian(self, bound: SafetyBound, record: ColumnCodes, schema: Schema, privacy: Guarantee) -> tuple[Any, ...]:
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2), assumptions=self._assumed(bound))
         alpha = records.public_alpha(bound.alpha)
-        level = allowance.level
-        assert isinstance(level, GDP) and self.gamma_plan is not None
-        law = GaussianReply(level.mu, level.delta, float(self.gamma_plan), self.beta)
+        assert self.gamma_plan is not None
+        law = allowance.reply(self.gamma_plan, self.beta)
         share = Fraction(law.share)
         safety = OfTable(record, lambda table: records.safety_of(bound, table), (1,), SAFETY_STEPS)
         estimate = self._vector(bound, record, alpha)

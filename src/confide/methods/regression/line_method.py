@@ -11,14 +11,14 @@ from confide.guarantees import Guarantee
 from confide.methods.regression.line_path import LinePath
 from confide.methods.regression.scaling import to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["LineMethod"]
 
 
-class LineMethod(Method):
+class LineMethod(FormulaMethod):
     """A method of one line: `_way` says how, from public facts; plan, draw, table and reference are the way's."""
 
     formula: str
@@ -41,11 +41,6 @@ class LineMethod(Method):
         design = self._design(whole)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         return self._way(whole, design, f"{self.name} {self.version}")
-
-    def _design(self, schema: Any) -> Design:
-        """The terms of the formula; a private score among several methods asks for it too."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None

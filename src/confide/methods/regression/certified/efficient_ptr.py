@@ -30,19 +30,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import nan, sqrt
+from math import nan
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from confide.aggregates.corners import corner_pairs
 from confide.aggregates.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.aggregates.rows import Box
 from confide.errors import PlanError
-from confide.guarantees import GDP, Guarantee
+from confide.guarantees import Guarantee
+from confide.guarantees.reply import GaussianReply
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.certified.certified_line import (
     CertifiedLine,
@@ -64,9 +64,9 @@ from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.practice import Shape
 from confide.protocol import (
     Allowance,
+    FormulaMethod,
     Gram,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -86,13 +86,11 @@ __all__ = ["EfficientPTR"]
 Array = NDArray[np.float64]
 
 _TEST, _RESIDUAL, _COUNT = Fraction(1, 10), Fraction(4, 100), Fraction(1, 100)
-#: A public test may take at most this much of mu^2.
-_MOST = Fraction(1, 2)
 _MODES = ("adaptive", "safe")
 
 
 @dataclass(frozen=True)
-class EfficientPTR(Method):
+class EfficientPTR(FormulaMethod):
     """Linear regression by efficient propose-test-release: a line with intervals, or no reply.
 
     formula: "y ~ a + b"; mode: "adaptive" (default) or "safe", which needs public lam0 and gamma_plan; radius: bound on the length of
@@ -161,7 +159,8 @@ class EfficientPTR(Method):
             "count": count,
             "residual": Total(ResidualSquares(design), nonnegative=True),
         }
-        share, reply = self._test(allowance)
+        law = None if self.gamma_plan is None else allowance.reply(self.gamma_plan, self.beta)
+        share = _TEST if law is None else law.spent
         shares = {"line": 1 - share - _RESIDUAL - _COUNT, "count": _COUNT, "residual": _RESIDUAL}
         then = Together(tuple(allowance.spend(name, statistics[name], shares[name]) for name in statistics))
         if self.mode == "adaptive":
@@ -183,16 +182,12 @@ class EfficientPTR(Method):
                 "leverage_cap": line.map.cap,
                 "alpha lam": line.alpha * line.lam,
             }
-            | ({} if reply is None else {"planned reply": reply}),
+            | ({} if law is None else {"planned reply": law.promised}),
             target=target_of(line),
             covers=covers_of(line),
             forecast=self._forecast(design, schema, event, n),
-            warnings=(*parse_formula(self.formula, schema).notes, *self._warnings(share, reply)),
+            warnings=(*parse_formula(self.formula, schema).notes, *self._warnings(law)),
         )
-
-    def _design(self, schema: Any) -> Design:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
 
     def _line(self, design: Design) -> CertifiedLine:
         """The line and its rows at lam0, or where lam is least (a weighted row's own squared length)."""
@@ -209,24 +204,10 @@ class EfficientPTR(Method):
             )
         return CertifiedLine(rows, radius=float(self.radius), lam=float(self.lam0 or rows.least))
 
-    def _test(self, allowance: Allowance) -> tuple[Fraction, float | None]:
-        """The share of the test and, of a public lam0, the planned probability of a reply."""
-        if self.mode == "adaptive":
-            return _TEST, None
-        assert isinstance(allowance.level, GDP) and self.gamma_plan is not None
-        failing = float(stats.norm.ppf(float(allowance.delta)))
-        needed = ((float(stats.norm.isf(self.beta)) - failing) / (float(self.gamma_plan) - 1)) ** 2
-        share = min(max(Fraction(needed / allowance.level.mu**2).limit_denominator(10**6), Fraction(1, 10**6)), _MOST)
-        reach = sqrt(float(share)) * allowance.level.mu * (float(self.gamma_plan) - 1)
-        return share, float(stats.norm.cdf(reach + failing))
-
-    def _warnings(self, share: Fraction, reply: float | None) -> Iterable[str]:
+    def _warnings(self, law: GaussianReply | None) -> Iterable[str]:
         yield _WIDE
-        if reply is not None and share == _MOST:
-            yield (
-                f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {reply:.2f} there; lower "
-                "lam0, which raises the safety, or take mode='adaptive'"
-            )
+        if law is not None:
+            yield from law.remarks("lower lam0, which raises the safety, or take mode='adaptive'")
 
     def _forecast(self, design: Design, schema: Schema, event: Any, n: int | None) -> Forecast:
         """Standard errors to expect, at the level that the test would certify for practice records."""
