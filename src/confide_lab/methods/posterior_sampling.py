@@ -44,6 +44,7 @@ from confide.guarantees.validation import is_number, is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of, to_units
 from confide.protocol import Allowance, Event, Meter, Method, Noise, Opaque, Plan, Question, Release, Source, Statistic
+from confide.results.words import Flag
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates
@@ -62,6 +63,12 @@ from confide_lab.aggregates.posterior import (
 from confide_lab.aggregates.posterior_pair import largest_shift
 
 __all__ = ["PosteriorMethod", "PosteriorSampling"]
+
+_RIDGE_LINE = Flag(
+    "ridge_line",
+    "the intervals are about the ridge line of these very records: they hold the privacy noise alone, no sampling "
+    "error, and say nothing of the population's coefficients",
+)
 
 Array = NDArray[np.float64]
 
@@ -331,7 +338,7 @@ class PosteriorMethod(Method):
             covariance=covariance,
             df=inf,
             noise_variance=np.diag(covariance).copy(),
-            flags=("ridge_line",),
+            flags=(_RIDGE_LINE,),
             covers=self._covers(),
             target=f"the ridge line of these records, {found.target}",
         )
