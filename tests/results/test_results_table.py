@@ -232,7 +232,7 @@ def test_the_same_numbers_are_requested_and_stated_and_no_pair_is_looser_than_th
     assert ", at most (1, 1e-6); requested was ApproxDP" in said
     assert approx_words(mu) in (", at most (1, 1e-6)", ", at most (1.01, 1e-6)")
     assert approx_words(GDP(1.0), requested=asked) == ", at most (4.89, 1e-6)"
-    assert "no sampling error" in flag_words("ridge_line")
+    assert "point estimates alone" in flag_words("no_interval")
 
 
 @pytest.mark.parametrize(

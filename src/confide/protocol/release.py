@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from confide.errors import NoResult, ReleaseError
 from confide.guarantees import Guarantee
-from confide.protocol.codec import LIVE, SPARSE, decode, encode
+from confide.protocol.codec import LIVE, SPARSE, decode, encode, register
 from confide.protocol.exact import clean, digest
 from confide.protocol.files import FORMAT, read, text_of, to_file
 from confide.protocol.laws import law_named
@@ -63,9 +63,14 @@ class Noisy:
         # the step is a power of two, so scaling after the one rounding to a double is exact
         return np.array(list(map(float, self.values.ravel().tolist()))).reshape(self.shape) * float(self.step)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
+    @cached_property
+    def _written(self) -> dict[str, Any]:
         return encode(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; lists of its own, so that what a caller writes into it changes no later one."""
+        values = {name: own if isinstance(own, str) else list(own) for name, own in self._written["values"].items()}
+        return {**self._written, "values": values}
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,3 +171,6 @@ class Release:
         return clean(
             f"Release of {self.plan.method.name}: {self.plan.target}; {self.status}; {kind}; sha256 {self.sha256}"
         )
+
+
+register(Noisy, Noisy.to_dict, partial(decode, Noisy))

@@ -24,6 +24,7 @@ __all__ = [
     "SIMULATED",
     "STATUS_WORDS",
     "WITHOUT_NUMBERS",
+    "Flag",
     "approx_words",
     "bias_words",
     "clean",
@@ -67,6 +68,29 @@ _SHARE = (
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
 WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative", "failed")
 
+
+class Flag(str):
+    """A flag of a result with what it means: equal to its short name, which is what is compared, printed and written.
+
+    It stands with the method that raises it; those of several families are in `flag_words`.
+
+    >>> short = Flag("short", "fewer records than planned")
+    >>> short in ("short",), flag_words(short)
+    (True, 'fewer records than planned')
+    """
+
+    words: str
+
+    def __new__(cls, name: str, words: str) -> Flag:
+        made = super().__new__(cls, name)
+        made.words = words
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.words
+
+
+# Of flags that several families raise.
 _FLAG_WORDS = {
     "unit_declared": "who a unit is and how many rows it has was declared, and nothing enforces it: a unit with more rows is protected "
     'less than stated; unit=cf.Unit("person_id") in the schema, with the id column of the data, enforces it',
@@ -80,23 +104,9 @@ _FLAG_WORDS = {
     "leaves them out: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
     "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
-    "residual_clipping": "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
-    "skewed or the relation is curved, the line differs from the least-squares one, which LeastSquares gives",
-    "tail_assumption": "a record far out may count for less than it is, and records farther out than can be counted are taken to be rare; "
-    "under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
-    "unlimited": "every record within the declared bounds counts in full, so that nothing is assumed about tails",
-    "bias_aware": "the intervals hold the privacy noise and the worst bias of a shrunken estimate; they assume that no slope is "
-    "beyond the bound stated here, and they are no multiples of a standard error",
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
-    "thin": "at some points the records do not stand above the privacy noise; there the interval is all that the response's bounds allow",
-    "selected": "chosen among several candidates by a private score; intervals would ignore the choice",
-    "ridge_line": "the intervals are about the ridge line of these very records: they hold the privacy noise alone, no sampling error, and "
-    "say nothing of the population's coefficients",
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
-    "at_the_radius": "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
-    "subset_points": "a smaller model read from this release has point estimates alone; release the smaller formula for its intervals, or "
-    "take SSP, whose releases answer smaller models",
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }
@@ -119,12 +129,12 @@ def status_words(result: BaseResult) -> str:
 
 
 def flag_words(flag: str) -> str:
-    """A flag in words; one that this page does not know is shown as it stands.
+    """A flag in words: its own, or those of flags that several families raise; another one is shown as it stands.
 
     >>> flag_words("small_blocks")
     'small blocks'
     """
-    return _FLAG_WORDS.get(flag, flag.replace("_", " "))
+    return flag.words if isinstance(flag, Flag) else _FLAG_WORDS.get(flag, flag.replace("_", " "))
 
 
 def relation_words(guarantee: Guarantee) -> str:

@@ -56,6 +56,7 @@ from confide.protocol import (
     Source,
     Statistic,
 )
+from confide.results.words import Flag
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates
@@ -74,6 +75,12 @@ from confide_lab.aggregates.posterior import (
 from confide_lab.aggregates.posterior_pair import largest_shift
 
 __all__ = ["PosteriorMethod", "PosteriorSampling"]
+
+_RIDGE_LINE = Flag(
+    "ridge_line",
+    "the intervals are about the ridge line of these very records: they hold the privacy noise alone, no sampling "
+    "error, and say nothing of the population's coefficients",
+)
 
 Array = NDArray[np.float64]
 
@@ -339,7 +346,7 @@ class PosteriorMethod(FormulaMethod):
             covariance=covariance,
             df=inf,
             noise_variance=np.diag(covariance).copy(),
-            flags=("ridge_line",),
+            flags=(_RIDGE_LINE,),
             covers=self._covers(),
             target=f"the ridge line of these records, {found.target}",
         )

@@ -38,10 +38,17 @@ from confide.guarantees.validation import is_finite
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
 from confide.results.curve import Curve, point_names
+from confide.results.words import Flag
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["Kernel"]
+
+_THIN = Flag(
+    "thin",
+    "at some points the records do not stand above the privacy noise; there the interval is all that the response's "
+    "bounds allow",
+)
 
 Array = NDArray[np.float64]
 
@@ -234,7 +241,7 @@ class Kernel(FormulaMethod):
             bounds=(float(response.low), float(response.high)),
             status="weak" if weak else "ok",
             reason=_WEAK if weak else "",
-            flags=("thin",) if lost.any() and not weak else (),
+            flags=(_THIN,) if lost.any() and not weak else (),
             facts=(
                 ("Bandwidth", f"{h:.6g}"),
                 ("Noise sd (records at the peak)", f"{float(np.median(s)):.4g}"),

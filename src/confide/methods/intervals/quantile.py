@@ -44,9 +44,15 @@ from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
+from confide.results.words import Flag
 from confide.schema import Categorical, Practice, Schema
 
 __all__ = ["Histogram", "Place", "Quantile", "rank_scores"]
+
+_OPEN_END = Flag(
+    "open_end",
+    "at least one end of an interval cannot be given at this budget; it is printed as none",
+)
 
 stats = later("scipy.stats")
 
@@ -302,7 +308,7 @@ class Quantile(Method):
             reason="too few records for this budget: no end of any interval can be given; spend more, or take a coarser grid"
             if useless
             else "",
-            flags=("open_end",) if open_ends and not useless else (),
+            flags=(_OPEN_END,) if open_ends and not useless else (),
             facts=(
                 (
                     "Records",

@@ -36,7 +36,7 @@ from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.selection import selection as parts
 from confide.methods.selection.candidates import label, loss_named, needs_delta, stored
-from confide.methods.selection.selected import packed, stripped, unpacked
+from confide.methods.selection.selected import SELECTED, packed, stripped, unpacked
 from confide.protocol import (
     Meter,
     Method,
@@ -384,7 +384,7 @@ class Select(Method):
             df=nan,
             status="no_reply",
             reason=_NOTHING,
-            flags=("no_interval", "selected"),
+            flags=("no_interval", SELECTED),
             facts=said,
             design=designs[0] if designs else None,
         )

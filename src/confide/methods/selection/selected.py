@@ -11,8 +11,14 @@ import numpy as np
 
 from confide.protocol import Noisy, Plan, Release, Spend, leaves
 from confide.results import Estimates
+from confide.results.words import Flag
 
-__all__ = ["packed", "stripped", "unpacked"]
+__all__ = ["SELECTED", "packed", "stripped", "unpacked"]
+
+SELECTED = Flag(
+    "selected",
+    "chosen among several candidates by a private score; intervals would ignore the choice",
+)
 
 
 def packed(run: Release) -> dict[str, Any]:
@@ -70,7 +76,7 @@ def stripped(found: Estimates, release: Release, method: Any, facts: tuple[tuple
         method=f"{method.name} {method.version}",
         covariance=np.full((p, p), nan),
         noise_variance=np.full(p, nan),
-        flags=tuple(dict.fromkeys((*found.flags, "no_interval", "selected"))),
+        flags=tuple(dict.fromkeys((*found.flags, "no_interval", SELECTED))),
         requested=release.plan.requested,
         guarantee=release.charged,
         covers=release.plan.covers,

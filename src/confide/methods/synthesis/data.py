@@ -13,12 +13,23 @@ from confide.methods.synthesis.build import Rows, frame_of
 from confide.methods.synthesis.sidecar import sidecar_of, sidecar_text, write
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column
+from confide.results.words import Flag
 from confide.schema import Design, Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["SyntheticData"]
+
+_NOT_CALIBRATED = Flag(
+    "not_calibrated",
+    "plain OLS on the rows does not return the released line",
+)
+
+_ROWS_ADDED = Flag(
+    "rows_added",
+    "rows drawn evenly from the schema were added, because plain OLS on the others had no single solution",
+)
 
 _REASONS = {
     "weak": "the privacy noise is too large beside the signal for intervals; the rows lie on a shrunken line",
@@ -58,11 +69,11 @@ class SyntheticData(BaseResult):
             {**one.facts, "file": number, "files": len(rows), "method": f"{method.name} {method.version}"}
             for number, one in enumerate(rows, start=1)
         )
-        flags = []
+        flags: list[str] = []
         if any(one.get("rows_added") for one in made):
-            flags.append("rows_added")
+            flags.append(_ROWS_ADDED)
         if any(one.get("bounded") or one["generator"] != "calibrated" for one in made):
-            flags.append("not_calibrated")
+            flags.append(_NOT_CALIBRATED)
         return cls.of(
             release,
             response=design.response.name,

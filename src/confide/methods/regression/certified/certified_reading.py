@@ -21,9 +21,15 @@ from confide.methods.regression.certified.certified_line import CertifiedLine, L
 from confide.methods.regression.linear import LinearEstimates, legend
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Release
+from confide.results.words import Flag
 from confide.schema import Design
 
 __all__ = ["UNEQUAL", "CertifiedReading", "covers_of", "target_of", "weights_of"]
+
+_AT_THE_RADIUS = Flag(
+    "at_the_radius",
+    "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
+)
 
 Array = NDArray[np.float64]
 
@@ -135,7 +141,7 @@ class CertifiedReading:
         squares = max(float(release["residual"].decode()[0]), 0.0) + sqrt(release["residual"].variance)
         sigma2 = min(squares / ResidualSquares.unit / df, 1.0)
         status, reason = _status(phi, error, nobs, line.radius)
-        flags = ("at_the_radius",) if reason == _LONG else ()
+        flags = (_AT_THE_RADIUS,) if reason == _LONG else ()
         matrix, shift = _units(self.design)
         inner, shown = matrix @ matrix.T, 1.0 if status == "ok" else nan
         # moved into the ball again, which helps a point; where it does anything there is no interval

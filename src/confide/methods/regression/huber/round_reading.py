@@ -41,9 +41,22 @@ from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.results.joint_law import JointLaw
 from confide.results.table import DASH
+from confide.results.words import Flag
 from confide.schema import Design
 
 __all__ = ["TARGET_WORDS", "RoundReading", "box_of", "slope_bound"]
+
+_BIAS_AWARE_FLAG = Flag(
+    "bias_aware",
+    "the intervals hold the privacy noise and the worst bias of a shrunken estimate; they assume that no slope is "
+    "beyond the bound stated here, and they are no multiples of a standard error",
+)
+
+_RESIDUAL_CLIPPING = Flag(
+    "residual_clipping",
+    "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
+    "skewed or the relation is curved, the line differs from the least-squares one, which target='ols' gives",
+)
 
 Array = NDArray[np.float64]
 
@@ -131,7 +144,7 @@ class RoundReading:
             numbers["bias_aware"] = bounds
             if bounds is not None:
                 # a valid interval, whichever way the Gram matrix drowned
-                status, flags, reason = "weak", ("bias_aware",), _BIAS_AWARE
+                status, flags, reason = "weak", (_BIAS_AWARE_FLAG,), _BIAS_AWARE
             else:
                 reason += "; a declared slope_bound gives bias-aware intervals"
         return self._result(done, names, estimates, numbers, status, reason, (*flags, *self._remarks(subset)), meat)
@@ -238,7 +251,7 @@ class RoundReading:
         flags, facts = clipped_responses(self.release, records)
         if "residuals" in self.release.statistics:
             seen, text = clipped_share(self.release["residuals"], records)
-            flags, facts = (*flags, *(("residual_clipping",) if seen else ())), (*facts, ("Clipped residuals", text))
+            flags, facts = (*flags, *((_RESIDUAL_CLIPPING,) if seen else ())), (*facts, ("Clipped residuals", text))
         return flags, facts
 
     def _result(

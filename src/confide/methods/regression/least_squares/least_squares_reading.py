@@ -41,9 +41,27 @@ from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
 from confide.results import student
+from confide.results.words import Flag
 from confide.schema import Design
 
 __all__ = ["LeastSquaresReading"]
+
+_SUBSET_POINTS = Flag(
+    "subset_points",
+    "a smaller model read from this release has point estimates alone; release the smaller formula for its "
+    "intervals, or take SSP, whose releases answer smaller models",
+)
+
+_UNLIMITED = Flag(
+    "unlimited",
+    "every record within the declared bounds counts in full, so that nothing is assumed about tails",
+)
+
+_TAIL_ASSUMPTION = Flag(
+    "tail_assumption",
+    "a record far out may count for less than it is, and records farther out than can be counted are taken to be "
+    "rare; under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
+)
 
 Array = NDArray[np.float64]
 
@@ -261,7 +279,7 @@ class LeastSquaresReading:
                 "weak",
                 "a smaller model has point estimates alone, because the released robust covariance belongs to the full one; release the "
                 "smaller formula for its intervals",
-                ("subset_points",),
+                (_SUBSET_POINTS,),
             )
         if not self.sandwich.positive:
             return self._points("not_identified", self._hidden())
@@ -303,7 +321,7 @@ class LeastSquaresReading:
                 for part in (self.release.plan.covers, self._assumption(), self._allowed(moved, covariance, df, bias))
                 if part
             ),
-            flags=("unlimited" if self.unlimited else "tail_assumption",),
+            flags=(_UNLIMITED if self.unlimited else _TAIL_ASSUMPTION,),
             facts=(self._limited(), *explained.facts),
             rsquared=explained.share,
             rsquared_interval=explained.interval,
