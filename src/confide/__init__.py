@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
-    from confide.gate import infer, plan, release, verify
+    from confide.gate import infer, plan, precision, release, verify
     from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
     from confide.ledger import Ledger
     from confide.protocol import Plan, Question, Release
@@ -103,6 +103,7 @@ __all__ = [
     "noise",
     "plan",
     "poisson_regression",
+    "precision",
     "ptr",
     "read",
     "refit",
@@ -168,6 +169,7 @@ _HOMES = {
     "list_methods": "confide.registry",
     "logistic_regression": "confide.faces.regression",
     "plan": "confide.gate",
+    "precision": "confide.gate",
     "poisson_regression": "confide.faces.regression",
     "read": "confide.sources",
     "refit": "confide.faces.synthesis",

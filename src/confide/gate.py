@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -19,8 +19,9 @@ import numpy as np
 
 from confide import registry
 from confide._version import __version__
+from confide.accuracy import Precision, check_accuracy, smallest
 from confide.errors import ConfideError, NoConversion, NoResult, PlanError, PrivacyError, ReleaseError, SourceError
-from confide.guarantees import ApproxDP, Guarantee, PureDP, calibrate_gaussian
+from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
@@ -35,7 +36,7 @@ from confide.schema import Schema, Unit
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["Check", "infer", "plan", "release", "verify"]
+__all__ = ["Check", "infer", "plan", "precision", "release", "verify"]
 
 
 def plan(
@@ -46,14 +47,21 @@ def plan(
     n: int | None = None,
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
+    accuracy: Mapping[str, float] | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
     the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
     may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
+    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast: the plan is that of the
+    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word.
     """
     _check_ledger(ledger)
+    if accuracy is not None:
+        wanted = check_accuracy(accuracy, privacy, n)
+        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted)
+        return replace(made, notes=(*made.notes, _TELLS_OF_N))
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]
     request = _resolved(checked_privacy(privacy), ledger)
@@ -73,6 +81,39 @@ def plan(
         return made
     seen = made.outlook(method.plan(schema, request, n=size), n)
     return replace(seen, notes=(*seen.notes, note)) if note else seen
+
+
+_TELLS_OF_N = "accuracy: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"
+
+
+def _at_levels(
+    method: Method | Plan, schema: Any, n: int | None, ledger: Ledger | None, guess: Mapping[str, Any] | None
+) -> Callable[[float], Plan]:
+    """The plans of a method by their level: mu, or epsilon where its guarantee is pure."""
+    if isinstance(method, Plan):
+        raise PlanError("a plan has its budget already; give the method itself to plan for an accuracy")
+    kind = PureDP if method.native == "PureDP" else GDP
+    return lambda level: plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
+
+
+def precision(
+    method: Method,
+    schema: Any,
+    *,
+    n: int,
+    levels: Sequence[float] = (0.1, 0.2, 0.5, 1.0, 2.0),
+    ledger: Ledger | None = None,
+    guess: Mapping[str, Any] | None = None,
+) -> Precision:
+    """What precision costs: predicted standard errors of n records at several mu (epsilon where the guarantee is pure), with a plot.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> cf.precision(cf.tables.Means("y ~ 1", covers="population"), schema, n=2_000, levels=(0.5, 1.0)).levels
+    (0.5, 1.0)
+    """
+    kind = "epsilon" if method.native == "PureDP" else "mu"
+    return Precision.of(_at_levels(method, schema, n, ledger, guess), levels, kind)
 
 
 def release(

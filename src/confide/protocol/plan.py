@@ -24,7 +24,7 @@ from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
 from confide.protocol.whose import check_rows, counted_words, unit_words
 
-__all__ = ["MethodId", "Plan", "method_parameters", "parameters_of"]
+__all__ = ["BESIDE", "MethodId", "Plan", "method_parameters", "parameters_of"]
 
 
 # columns on a screen
@@ -251,7 +251,7 @@ def _child_to_dict(name: str, child: Plan) -> dict[str, Any]:
 
 def _of_subgroup(target: str, where: str) -> str:
     named = f", where {where.strip()}"
-    return target if target.endswith(named) else target + named
+    return target if named in target else target + named
 
 
 def _child_lines(name: str, child: Plan) -> list[str]:
@@ -336,13 +336,13 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
     return f"{name:<18}{share:>8}{each:>22}{ratio or 'a choice':>26}{1 if not ratio else size:>9}"
 
 
-# What a forecast holds beside one table for each number of records.
-_BESIDE = ("assumes", "ok", "answered", "price", "between", "offer")
+#: What a forecast holds beside one table for each number of records.
+BESIDE = ("assumes", "ok", "answered", "price", "between", "offer")
 
 
 def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
     """The table, and what to expect of it; shares: also which share of the variance is privacy noise."""
-    counts = [key for key in forecast if key not in _BESIDE]
+    counts = [key for key in forecast if key not in BESIDE]
     between = forecast.get("between", {})
     cells = {
         name: [_expected(forecast[key][name], between.get(key, {}).get(name)) for key in counts]

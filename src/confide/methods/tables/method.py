@@ -101,7 +101,13 @@ class TableMethod(Method):
 
     def knows_total(self, layout: Layout, relation: str, n: int | None) -> bool:
         """Whether the number of records in the table is public: substitute, a number that was given, and no record is left out."""
-        return relation == "substitute" and n is not None and not layout.drops and len(layout.closure) > 1
+        return (
+            relation == "substitute"
+            and n is not None
+            and self.where is None
+            and not layout.drops
+            and len(layout.closure) > 1
+        )
 
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None

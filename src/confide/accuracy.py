@@ -1,0 +1,180 @@
+"""Accuracy first: the smallest budget whose forecast is as sharp as asked, and what each budget buys.
+
+Everything here follows from forecasts, which follow from public facts and a number of records that the caller gives. **A budget that was
+chosen from n tells of n**: whoever plans so says that n is public. A wrong guess costs width, never privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, exp, inf, log
+from typing import TYPE_CHECKING, Any
+
+from confide._lazy import later
+from confide.errors import ConfideError, PlanError
+from confide.protocol import Plan
+from confide.protocol.plan import BESIDE
+from confide.schema.schema import near_match
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["Precision", "check_accuracy", "smallest"]
+
+# Levels of mu or epsilon that are tried; beyond the largest, privacy protects nobody.
+_LEAST, _MOST = 1e-3, 64.0
+# The level is found to this factor, and is then rounded up to four digits.
+_CLOSE = 1.005
+_EXAMPLE = 'write cf.plan(method, schema, accuracy={"x": 0.02}, n=5000)'
+
+PlanAt = Callable[[float], Plan]
+
+
+def check_accuracy(accuracy: Any, privacy: Any, n: Any) -> dict[str, float]:
+    """The standard errors that are asked for, by name; `PlanError` for anything else, or beside a privacy or without n."""
+    if privacy is not None:
+        raise PlanError(
+            f"accuracy says how sharp a release must be, and privacy what it may cost; give one of them; {_EXAMPLE}"
+        )
+    if n is None:
+        raise PlanError(
+            f"accuracy needs n, the number of records that the forecast is for, which then counts as public; {_EXAMPLE}"
+        )
+    fits = isinstance(accuracy, Mapping) and accuracy
+    if not fits or not all(
+        isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < inf for x in accuracy.values()
+    ):
+        raise PlanError(
+            f"accuracy must name standard errors above 0, as the plan's forecast names them, got {accuracy!r}; {_EXAMPLE}"
+        )
+    return {str(name): float(x) for name, x in accuracy.items()}
+
+
+def smallest(plan_at: PlanAt, accuracy: Mapping[str, float]) -> Plan:
+    """The plan at the smallest level whose predicted standard errors are at most those asked for; of a range its upper end counts.
+
+    Raises `PlanError` for names that the forecast does not have, and where no level would do: with the least standard error and the number
+    of records that would.
+    """
+    best = _reached(plan_at, _MOST)
+    _check_names(best, accuracy)
+    wrong = {name: found for name in accuracy if (found := best[1][name]) > accuracy[name]}
+    if wrong:
+        name, found = next(iter(wrong.items()))
+        need = "" if found == inf else f"; about {ceil(best[2] * (found / accuracy[name]) ** 2):,} records would do"
+        least = "no interval is expected" if found == inf else f"at least {found:.3g} is expected"
+        raise PlanError(
+            f"a standard error of {accuracy[name]:g} for {name!r} is beyond what {best[2]:,} records give at any budget: {least}{need}; "
+            "ask for a larger one"
+        )
+    low, high, made = _LEAST, _MOST, best[0]
+    while high > low * _CLOSE:
+        middle = exp((log(low) + log(high)) / 2)
+        tried, errors, _ = _reached(plan_at, middle)
+        if all(errors.get(name, inf) <= x for name, x in accuracy.items()):
+            high, made = middle, tried
+        else:
+            low = middle
+    return made
+
+
+def _reached(plan_at: PlanAt, level: float) -> tuple[Plan, dict[str, float], int]:
+    """The plan at a level rounded up to four digits, its standard errors, and for how many records; none where it cannot be made."""
+    try:
+        made = plan_at(_rounded(level))
+    except ConfideError:
+        if level >= _MOST / 2:
+            raise
+        return plan_at(_MOST), {}, 0
+    counts = [key for key in made.forecast if key not in BESIDE]
+    if not counts:
+        raise PlanError(
+            f"{made.method.name} forecasts no standard errors, so that no accuracy can be planned; give privacy=cf.GDP(...)"
+        )
+    rows = made.forecast[counts[0]]
+    upper = {
+        name: inf if cell is None else float(max(cell) if isinstance(cell, tuple) else cell)
+        for name, cell in rows.items()
+    }
+    return made, upper, int(counts[0].replace(",", ""))
+
+
+def _rounded(level: float) -> float:
+    digits: int = 3 - int(f"{level:e}".partition("e")[2])
+    return ceil(level * 10.0**digits * (1 - 1e-12)) / 10.0**digits
+
+
+def _check_names(best: tuple[Plan, dict[str, float], int], accuracy: Mapping[str, float]) -> None:
+    for name in accuracy:
+        if name not in best[1]:
+            raise PlanError(
+                f"the forecast has no standard error of {name!r}{near_match(name, tuple(best[1]))}; it has: {', '.join(best[1])}; "
+                f"{_EXAMPLE}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """Predicted standard errors at several budgets: what precision costs. `to_frame()` and `plot()`.
+
+    levels: mu, or epsilon of a pure method; rows: name -> one (low, high) for each level, equal where the forecast is a number, None where
+    no interval is expected.
+    """
+
+    kind: str
+    levels: tuple[float, ...]
+    rows: Mapping[str, tuple[tuple[float, float] | None, ...]]
+    n: int
+
+    @classmethod
+    def of(cls, plan_at: PlanAt, levels: Sequence[float], kind: str) -> Precision:
+        """From a plan at each level."""
+        rows: dict[str, list[tuple[float, float] | None]] = {}
+        n = 0
+        for level in levels:
+            forecast = plan_at(level).forecast
+            counts = [key for key in forecast if key not in BESIDE]
+            if not counts:
+                raise PlanError("this method forecasts no standard errors, so that there is no table of them")
+            n = int(counts[0].replace(",", ""))
+            for name, cell in forecast[counts[0]].items():
+                rows.setdefault(name, []).append(cell if cell is None or isinstance(cell, tuple) else (cell, cell))
+        return cls(kind, tuple(levels), {name: tuple(own) for name, own in rows.items()}, n)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each level, two columns (low and high) for each number."""
+        return pd.DataFrame(
+            {
+                (name, end): [float("nan") if cell is None else cell[place] for cell in cells]
+                for name, cells in self.rows.items()
+                for place, end in enumerate(("low", "high"))
+            },
+            index=pd.Index(self.levels, name=self.kind),
+        )
+
+    def summary(self) -> str:
+        """The table as text."""
+        return f"predicted standard errors of {self.n:,} records by {self.kind}\n{self.to_frame().to_string(float_format='{:.4g}'.format)}"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Standard errors against the budget, both on logarithmic axes: a line for each number, a band where it is a range."""
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(7, 4.5), layout="constrained").add_subplot() if ax is None else ax
+        frame = self.to_frame()
+        for name in self.rows:
+            low, high = frame[(name, "low")], frame[(name, "high")]
+            (line,) = axes.plot(self.levels, high, marker="o", label=name)
+            if (low < high).any():
+                axes.fill_between(self.levels, low, high, color=line.get_color(), alpha=0.15)
+        axes.set(
+            xscale="log", yscale="log", xlabel=self.kind, ylabel="predicted standard error", title=f"{self.n:,} records"
+        )
+        axes.legend()
+        return axes
