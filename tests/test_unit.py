@@ -12,7 +12,10 @@ import pytest
 
 import confide as cf
 from confide.audit import audit
+from confide.methods.tables.contributions import Contributions as UnitRows
 from confide.noise import SimulatedNoise
+from confide.protocol import leaves
+from confide.protocol.contributions import Contributions
 from confide.sources import units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA
@@ -188,3 +191,59 @@ def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatc
     right = clustering.Keep
     monkeypatch.setattr(clustering, "Keep", lambda key, most: right(key, most + 1))
     assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
+
+
+def visits() -> pd.DataFrame:
+    """1,000 persons, a tenth of them with 40 rows each."""
+    ids = np.concatenate([np.arange(1_000), np.repeat(np.arange(100), 39)])
+    return pd.concat([people(1_000)] + [people(100)] * 39).assign(pid=ids)
+
+
+def test_the_histogram_counts_units_by_their_rows() -> None:
+    histogram = Contributions()
+    (counts,) = cf.read(visits(), UNIT).aggregate(histogram)
+    # 900 with one row, 100 with 33 to 64
+    assert counts.tolist() == [900, 0, 0, 0, 0, 0, 100, *[0] * 10]
+    assert (histogram.sensitivity_squared("add-remove"), histogram.sensitivity_squared("substitute")) == (1, 2)
+
+
+def test_plans_pay_one_percent_for_the_histogram_and_tables_show_it() -> None:
+    plan = cf.plan(LINE, UNIT, cf.GDP(1.0))
+    spend = plan.spend("contributions")
+    assert 0.0099 < float(spend.exact_cost.amount) <= 0.01
+    assert all(leaf.name != "contributions" for leaf in leaves(cf.plan(LINE, SCHEMA, cf.GDP(1.0)).event))
+    # where the guarantee may fail, or is proved as a whole, nothing is left for it
+    assert all(leaf.name != "contributions" for leaf in leaves(cf.plan(*_at(CASES["efficient_ptr"])).event))
+    result = cf.infer(cf.release(LINE, cf.read(visits(), UNIT), cf.GDP(5.0), ledger=None, noise=SimulatedNoise(3)))
+    facts = dict(result.facts)["Units (pid, noisy)"]
+    units, share = int(facts.split()[0].replace(",", "")), int(facts.split("; ")[1].split("%")[0])
+    assert abs(units - 1_000) < 45  # noise of sd 2 in each of 17 cells: 5 standard deviations
+    assert abs(share - 10) < 5
+    assert "rows_truncated" not in result.flags, "each unit counts once, as the title says"
+    three = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3))
+    release = cf.release(AnalyzeGauss("y ~ x"), cf.read(visits(), three), cf.GDP(5.0), ledger=None)
+    assert "rows_truncated" in cf.infer(release).flags
+
+
+def _at(case: Any) -> Any:
+    return case[0], UNIT, case[1]
+
+
+def test_contributions_say_what_each_number_of_rows_keeps() -> None:
+    table = cf.contributions(cf.read(visits(), UNIT), "pid", cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5))
+    rows = visits().groupby("pid").size().to_numpy()
+    for k, kept, sd in zip(table.rows, table.kept, table.kept_sd, strict=True):
+        # rows of a cell are taken to be spread evenly, here 48.5 for 40: up to 0.21 of what these units keep
+        assert abs(kept - np.minimum(rows, k).sum() / rows.sum()) < 4 * sd + 0.21 * kept
+    assert (np.diff(table.noise) > 0).all()
+    assert "contributions" not in {leaf.name for leaf in leaves(cf.plan(UnitRows(), UNIT, cf.GDP(1.0)).event)}
+    with pytest.raises(cf.PlanError, match=r"cf.Unit\('household'\)"):
+        cf.contributions(cf.read(visits(), UNIT), "household", cf.GDP(1.0), ledger=None)
+    with pytest.raises(cf.PlanError, match="counted by an enforced unit"):
+        cf.plan(UnitRows(), SCHEMA, cf.GDP(1.0))
+
+
+def test_one_call_says_that_a_unit_is_declared() -> None:
+    declared = cf.Schema(SCHEMA.columns, unit="household", rows_per_unit=2)
+    result = cf.linear_regression("y ~ x", cf.read(people(), declared), privacy=cf.GDP(1.0), ledger=None)
+    assert "unit_declared" in result.flags

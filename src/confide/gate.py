@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -26,11 +26,11 @@ from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
-from confide.protocol.contributions import shown, with_contributions
+from confide.protocol.contributions import with_contributions
 from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
 from confide.protocol.where import check_read, subgroup_size
-from confide.protocol.whose import protected, unit_flags
+from confide.protocol.whose import protected
 from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
         )
     with _reading(release, asked=question is not None):
         if _consistent(release):
-            return _flagged(_titled(method.infer(release, question), release.plan), release)
+            return _titled(method.infer(release, question), release.plan)
     raise ReleaseError(
         "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
         "and check it with confide.verify against the ledger"
@@ -226,15 +226,6 @@ def _titled(result: Result, made: Plan) -> Result:
     """The result with the subgroup in its title, where a method wrote a title of its own."""
     target = made.titled(result.target)
     return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
-
-
-def _flagged(result: Result, release: Release) -> Result:
-    """The result with what its unit adds to its flags and facts."""
-    flags, facts = shown(release)
-    flags = (*unit_flags(release.plan.schema), *flags)
-    known = {"flags": flags, "facts": facts} if hasattr(result, "facts") else {"flags": flags}
-    more = {name: (*getattr(result, name), *added) for name, added in known.items() if added}
-    return cast("Result", replace(result, **more)) if more and is_dataclass(result) else result
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from confide.protocol.release import Noisy, Release
 from confide.protocol.statistic import Codes, RecordMap, Total
 from confide.protocol.whose import UNIT_ROW
 
-__all__ = ["CELLS", "NAME", "Contributions", "Counted", "counted", "shown", "with_contributions"]
+__all__ = ["CELLS", "NAME", "Contributions", "Counted", "counted", "noise_ratio", "shown", "with_contributions"]
 
 #: The spend's name.
 NAME = "contributions"
@@ -67,6 +67,8 @@ def with_contributions(plan: Plan) -> Plan:
     enforced = isinstance(plan.schema["unit"], Mapping) and not plan.children
     if not enforced or not isinstance(level, GDP) or cost is None or cost.kind is not GDP or cost.delta:
         return plan
+    if any(isinstance(one, Contributions) for one in plan.statistics.values()):
+        return plan  # it counts units itself
     if cost.amount > Fraction(level.mu) ** 2 * (1 - UNIT_SHARE):
         return plan
     statistic = Contributions()
@@ -115,6 +117,12 @@ class Counted:
             f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}; "
             f"{self.lost:.0%} ± {self.lost_sd:.0%} of the rows do not count"
         )
+
+
+def noise_ratio(counts: NDArray[np.float64], sd: float, k: int) -> float:
+    """The noise of a mean with k rows per unit beside that with one: k/E min(k, m), from a noisy histogram."""
+    seen = np.where(counts > _ABOVE * sd, counts, 0.0)
+    return k * float(seen.sum()) / max(float(seen @ np.minimum(_ROWS, k)), 1.0)
 
 
 def counted(release: Release) -> Counted | None:
