@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -73,6 +74,7 @@ def _column(law: str, shape: tuple[int, int], generator: np.random.Generator) ->
     return np.clip(np.exp(10.3 + 0.8 * generator.standard_normal(shape)), 0, 5e5) / 2.5e5 - 1
 
 
+@cache
 def mean_of(law: str) -> float:
     """The mean of a column; of the clipped normal one to four digits, of the incomes by a million quantiles."""
     if law != "income":

@@ -112,15 +112,16 @@ class CellCounts(_Added):
         return self.sensitivity_squared(relation)
 
     def update(self, state: Whole, codes: Array) -> Whole:
-        index = self.map(codes)[0].astype(np.int64)
-        if len(state) > 4 * len(index):
-            np.add.at(state, index, 1)
+        # those in no cell are counted behind the last one
+        place = self.map.crossing.places(codes, self.map.axes)
+        if len(state) > 4 * len(place):
+            np.add.at(state, place, 1)
         else:
-            state += np.bincount(index, minlength=len(state))
+            state += np.bincount(place, minlength=len(state))
         return state
 
     def value(self, state: Whole) -> NDArray[Any]:
-        return state[1:].astype(object)
+        return state[:-1].astype(object)
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,8 @@ class Attribute:
     def levels(self, codes: Array) -> Whole:
         """The level of each code; of a missing one it means nothing."""
         if self.coded:
-            return np.clip(codes, 0, self.size - 1).astype(np.int64)
-        return np.clip(np.searchsorted(self._starts, codes, side="right") - 1, 0, self.size - 1)
+            return codes.astype(np.int64)
+        return np.searchsorted(self._starts, codes, side="right") - 1
 
     @cached_property
     def _starts(self) -> Array:
@@ -201,11 +201,17 @@ class Crossing:
     def places(self, codes: Array, axes: Axes) -> Whole:
         """The cell of each record, (rows,); the number of cells for a record that is in none. codes: (columns, rows)."""
         at = {name: row for row, name in enumerate(self.columns)}
-        place = np.zeros(codes.shape[1], dtype=np.int64)
+        place: Whole | None = None
         for axis in axes:
             own = self.attributes[axis]
-            place *= own.size
-            place += own.levels(codes[at[own.column]])
+            level = own.levels(codes[at[own.column]])
+            if place is None:
+                place = level
+            else:
+                place *= own.size
+                place += level
+        if place is None:
+            place = np.zeros(codes.shape[1], dtype=np.int64)
         if codes.size and codes[: len(self.columns)].min() < 0:
             place[(codes[: len(self.columns)] < 0).any(axis=0)] = self.cells(axes)
         return place

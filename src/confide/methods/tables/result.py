@@ -117,12 +117,14 @@ class CellTable(BaseResult):
     def read(cls, release: Release, layout: Layout, margins: Margins, reading: str, **others: Any) -> Self:
         """The table of a release."""
         whose = "the population" if reading == "population" else "these records"
+        # a subgroup stands at the end of the plan's target already
+        target = release.plan.target if release.plan.where else f"{release.plan.target}, of {whose}"
         return cls.of(
             release,
             layout=layout,
             margins=margins,
             reading=reading,
-            target=f"{release.plan.target}, of {whose}",
+            target=target,
             covers=_READING_WORDS[reading],
             **others,
         )
