@@ -103,6 +103,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     ),
     "kruskal": (cf.tests.Kruskal("x ~ g"), cf.GDP(1.0)),
     "mann_whitney": (cf.tests.MannWhitney("x ~ cut(w, 0)"), cf.GDP(1.0)),
+    "table_one": (cf.tables.TableOne("x + w + g ~ cut(y, 1)", medians=("x",)), cf.GDP(1.0)),
     "wilcoxon": (cf.tests.Wilcoxon("x - w"), cf.GDP(1.0)),
     "quantile": (Quantile("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "safe_release": (

@@ -9,12 +9,14 @@ from typing import Any
 
 from confide.faces.distribution import distribution
 from confide.faces.one_call import LEFT_OUT, answered, checked_call
+from confide.faces.table_one import table_one
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
 from confide.methods.tables.result import checked_reading
+from confide.methods.tables.table_one import TableOne
 from confide.protocol import Noise, Source
 
 __all__ = [
@@ -22,11 +24,13 @@ __all__ = [
     "Distribution",
     "Means",
     "Shares",
+    "TableOne",
     "Totals",
     "counts",
     "distribution",
     "means",
     "shares",
+    "table_one",
     "totals",
 ]
 

@@ -34,6 +34,8 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "tables.coverage": "confide_lab.experiments.tables:COVERAGE",
     "tables.marginals": "confide_lab.experiments.tables:MARGINALS",
     "tables.tests": "confide_lab.experiments.tables:TESTS",
+    "tables.distribution": "confide_lab.experiments.tables_distribution:DISTRIBUTION",
+    "tables.ranks": "confide_lab.experiments.tables_distribution:RANKS",
 }
 
 

@@ -1,0 +1,325 @@
+"""Table One: what a study's records are like, by group: means and medians, counts and shares of levels, standardised differences.
+
+Guarantee: mu-GDP, add-remove or substitute. A tenth of mu^2 for the numbers of records by group, an equal share of the rest for each row.
+All numeric columns are one release of free moments (`confide.aggregates.cells.free_moments`): a record gives (T, S phi(u_1), ...,
+S phi(u_k)) to its group, T^2 the tenth's part, and S to a count of its own where a value is missing, so that no record is left out because
+another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). Each categorical column
+is a crossing with the groups, a record in one cell; each median is cumulative counts in 64 bins (`confide.aggregates.cells.cumulative`).
+Groups are disjoint. Noise is independent, so that mu^2 adds up (Dong, Roth, Su 2022).
+
+Intervals: of means Fieller's with the skewness, of shares Wilson's with noise, of medians whole bins, as in tables. Standardised difference
+d = (m1 - m2)/sqrt((s1^2 + s2^2)/2), with p (1 - p) for levels: the delta method with third and fourth moments (`table_one_reading`). No
+p-values: groups of a study differ by design or by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
+from confide.aggregates.cells.crossing import Attribute, Crossing
+from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, strategy
+from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
+from confide.aggregates.rows import BOUND
+from confide.errors import PlanError
+from confide.methods.tables.distribution_reading import Group
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.result import checked_reading
+from confide.methods.tables.table_one_reading import Level, Numeric, Row
+from confide.methods.tables.table_one_result import TableOneResult
+from confide.protocol import Method, Question, Release, Statistic
+from confide.schema import Categorical, Practice, Schema
+from confide.schema.formula import cut
+
+__all__ = ["TableOne", "TableOneAbout"]
+
+Array = NDArray[np.float64]
+
+_COUNTS = Fraction(1, 10)
+_BINS = 64
+_EXAMPLE = 'write TableOne("age + bmi + smoker ~ arm")'
+
+
+@dataclass(frozen=True)
+class TableOneAbout:
+    """What the rows are about. groups: the crossing right of ~, or none; order: the columns as they were named."""
+
+    schema: Schema
+    groups: Crossing
+    order: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    levels: tuple[Attribute, ...]
+    medians: tuple[Measure, ...]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(range(len(self.groups.attributes)))
+
+    @property
+    def cells(self) -> int:
+        return self.groups.cells(self.axes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the groups."""
+        titles = [own.name for own in self.groups.attributes]
+        return tuple(
+            ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
+            for labels in self.groups.labels(self.axes)
+        )
+
+    @property
+    def rows(self) -> int:
+        return len(self.measures) + len(self.levels) + len(self.medians)
+
+    def moments(self, relation: str) -> MomentRows:
+        """All numeric columns by group; T^2 : S^2 is a tenth to the share of a row, and k : 1 under substitute, where it is free."""
+        if self.apart:
+            return MomentRows(self.groups, self.axes, self.measures, count_steps(1, relation))
+        squared = len(self.measures) * BOUND if relation == "substitute" else self.rows * BOUND // 9
+        return MomentRows(self.groups, self.axes, self.measures, isqrt(squared))
+
+    @property
+    def apart(self) -> bool:
+        """Whether the groups' numbers of records are a release of their own."""
+        return not self.measures or (len(self.measures) == 1 and self.measures[0].drops)
+
+    def crossed(self, attribute: Attribute) -> CellIndex:
+        """The cells of a categorical column within the groups."""
+        crossing = Crossing((*self.groups.attributes, attribute), self.schema)
+        return CellIndex(crossing, tuple(range(len(crossing.attributes))))
+
+    def bins(self, measure: Measure) -> CumulativeRows:
+        return CumulativeRows(self.groups, self.axes, measure, Bins.of(measure, _BINS))
+
+
+@dataclass(frozen=True)
+class TableOne(Method):
+    """Means, medians, shares and standardised differences of several columns, by group and for all records, from one plan.
+
+    formula: "age + bmi + smoker + stage ~ arm", numeric columns and categorical ones left, groups right, or "~ 1"; medians: numeric columns
+    that get a row with median and quartiles, too; covers: "population" or "dataset".
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"age": cf.Numeric(0, 100), "smoker": cf.Categorical(["no", "yes"]), "arm": cf.Categorical(["A", "B"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(TableOne("age + smoker ~ arm"), data, cf.GDP(1.0), ledger=None)
+    >>> cf.infer(release).to_frame().shape
+    (9, 8)
+    """
+
+    formula: str
+    medians: tuple[str, ...] = ()
+    covers: str = "population"
+
+    name: ClassVar[str] = "table_one"
+    family: ClassVar[str] = "tables"
+    source: ClassVar[str] = "free moments, crossings and cumulative counts in one plan; Dong, Roth, Su 2022"
+    intervals: ClassVar[str] = "means and medians of clipped columns and shares, by group; sampling and privacy noise"
+    asks: ClassVar[tuple[str, ...]] = ("covers",)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.formula, str) or not self.formula.strip():
+            raise PlanError(f"Table One takes a formula, got {self.formula!r}; {_EXAMPLE}")
+        named = (self.medians,) if isinstance(self.medians, str) else tuple(self.medians)
+        object.__setattr__(self, "medians", named)
+        checked_reading(self.covers, "table_one")
+
+    # plan -------------------------------------------------------------------------------------------------------------
+
+    def about(self, schema: Any) -> TableOneAbout:
+        """The rows and the groups; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        left, _, right = self.formula.partition("~")
+        layout = Layout.of(right.strip() or "1", whole)
+        if len(layout.maximal) != 1 or layout.measures:
+            raise PlanError(
+                f'the groups of {cut(self.formula)!r} must partition the records; write "~ arm" or "~ arm:sex"'
+            )
+        names = tuple(dict.fromkeys(part.strip().strip("`") for part in left.split("+") if part.strip()))
+        if not names:
+            raise PlanError(f"{cut(self.formula)!r} names no column for a row; {_EXAMPLE}")
+        categorical = {name for name in names if name in whole and isinstance(whole[name], Categorical)}
+        twice = categorical & set(layout.crossing.columns)
+        if twice:
+            raise PlanError(f"{min(twice)!r} is a row and a group of {cut(self.formula)!r}; name it once")
+        strange = [name for name in self.medians if name not in names or name in categorical]
+        if strange:
+            numeric = ", ".join(name for name in names if name not in categorical) or "none"
+            raise PlanError(
+                f"medians names {strange[0]!r}, which is no numeric row of this table; those are: {numeric}"
+            )
+        return TableOneAbout(
+            whole,
+            layout.crossing,
+            names,
+            tuple(Measure.of(name, whole) for name in names if name not in categorical),
+            tuple(Attribute.of(name, whole) for name in names if name in categorical),
+            tuple(Measure.of(name, whole) for name in self.medians),
+        )
+
+    def statistics(self, about: TableOneAbout, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
+        """A tenth for the groups' sizes, the rest in equal parts for the rows."""
+        row = (1 - _COUNTS) / about.rows
+        found: dict[str, tuple[Statistic, Fraction]] = {}
+        if about.apart:
+            found["groups"] = (CellCounts(CellIndex(about.groups, about.axes)), _COUNTS)
+        if about.measures:
+            own = row * len(about.measures) + (0 if about.apart else _COUNTS)
+            found["moments"] = (CellTotals(about.moments(relation)), own)
+        for attribute in about.levels:
+            found[f"levels of {attribute.name}"] = (CellCounts(about.crossed(attribute)), row)
+        for measure in about.medians:
+            found[f"quartiles of {measure.name}"] = (BinTotals(about.bins(measure)), row)
+        return found
+
+    def facts(self, about: TableOneAbout) -> Mapping[str, Any]:
+        """Target and covers."""
+        by = about.groups.title(about.axes)
+        return {
+            "target": f"Table One of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}"),
+            "covers": f"{self.intervals}, or privacy noise alone where these very records are asked about",
+        }
+
+    # infer ------------------------------------------------------------------------------------------------------------
+
+    def table(self, release: Release, about: TableOneAbout, question: Question) -> TableOneResult:
+        """All rows. question: `covers`."""
+        reading = checked_reading(question.covers or self.covers, "table_one")
+        rows, sizes, sd = _Reader(release, about, 1.0 if reading == "population" else 0.0).read()
+        return TableOneResult.read(release, rows, about.names, sizes, sd, reading)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Means, medians and shares of practice records, by the names of the table."""
+        practice = Practice.checked(frame)
+        about = self.about(practice.schema)
+        codes = {name: practice.codes[name] for name in practice.codes}
+        group = _stacked(about.groups.columns, codes, len(practice))
+        place = about.groups.places(group, about.axes) if about.groups.columns else np.zeros(len(practice), dtype=int)
+        found: dict[str, float] = {}
+        for row, values, keep in _values(about, codes):
+            groups = [("", place < about.cells), *((n, place == k) for k, n in enumerate(about.names) if n)]
+            for name, own in groups:
+                number = values[own & keep]
+                value = (
+                    float(np.quantile(number, 0.5, method="inverted_cdf"))
+                    if row.endswith("median")
+                    else float(number.mean())
+                )
+                found[f"{row} | {name}" if name else row] = value
+        return found
+
+    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Two records that differ in everything."""
+        if not isinstance(schema, Schema):
+            return ()
+        about = self.about(schema)
+        names = dict.fromkeys((*about.groups.columns, *about.order))
+        ends = []
+        for last in (0, -1):
+            columns = {name: schema[name] for name in names}
+            ends.append(
+                {
+                    name: own.levels[last] if isinstance(own, Categorical) else (own.high if last else own.low)
+                    for name, own in columns.items()
+                }
+            )
+        return (tuple(ends),)
+
+
+def _stacked(names: tuple[str, ...], codes: Mapping[str, Array], rows: int) -> Array:
+    return np.stack([codes[name] for name in names]) if names else np.zeros((0, rows))
+
+
+def _values(about: TableOneAbout, codes: Mapping[str, Array]) -> Iterator[tuple[str, Array, NDArray[np.bool_]]]:
+    """The name of each row, the value of each practice record, and whether it has one."""
+    for name in about.order:
+        for measure in (own for own in about.measures if own.name == name):
+            coded, keep = measure.design.codes(np.stack([codes[column] for column in measure.columns]))
+            known = np.ones(coded.shape[1], dtype=np.bool_) if keep is None else keep
+            values = np.asarray(measure.term.grid.decode(np.maximum(coded[-1], 0.0)), dtype=np.float64)
+            yield f"{name}: mean", values, known
+            if any(own.name == name for own in about.medians):
+                yield f"{name}: median", values, known
+        for own in (own for own in about.levels if own.name == name):
+            level = codes[own.column]
+            for k, label in enumerate(own.labels):
+                yield f"{name}={label}", (level == k).astype(np.float64), level >= 0
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """The rows of a release. All records are the sum of the groups, with the sum of their noise."""
+
+    release: Release
+    about: TableOneAbout
+    part: float
+
+    def read(self) -> tuple[tuple[Row, ...], Array, float]:
+        """(rows, numbers of records: all, then each group; the noise sd of a group's)."""
+        rows: list[Row] = []
+        for name in self.about.order:
+            rows += [self._numeric(k) for k, own in enumerate(self.about.measures) if own.name == name]
+            rows += [row for own in self.about.levels if own.name == name for row in self._levels(own)]
+        sizes, variance = self._sizes
+        return tuple(rows), np.append(sizes.sum(), sizes), float(np.sqrt(variance))
+
+    @cached_property
+    def _moments(self) -> tuple[Array, MomentRows, float]:
+        rows = self.about.moments(self.release.plan.relation)
+        noisy = self.release["moments"]
+        return noisy.decode().reshape(rows.block, -1), rows, noisy.variance
+
+    @cached_property
+    def _sizes(self) -> tuple[Array, float]:
+        if self.about.apart:
+            return self.release["groups"].decode(), self.release["groups"].variance
+        table, rows, variance = self._moments
+        return table[0] / rows.count, variance / rows.count**2
+
+    def _numeric(self, column: int) -> Row:
+        table, rows, variance = self._moments
+        start, measure = rows.starts[column], self.about.measures[column]
+        n, v0 = table[0] / rows.count, variance / rows.count**2
+        if rows.counts_missing(column):
+            n, v0 = n - table[start + 4] / 2.0**20, v0 + variance / 4.0**20
+        s, q, c, d = table[start : start + 4] / rows.steps
+        v1 = variance / rows.steps**2
+        whole = [np.append(one.sum(), one) for one in (n, s, q, c, d)]
+        cells = np.append(float(len(n)), np.ones(len(n)))
+        sums = MeanSums(whole[0], whole[1], whole[2], whole[3], whole[4], cells * v0, cells * v1)
+        quartiles = self._quartiles(measure) if any(own.name == measure.name for own in self.about.medians) else ()
+        return Numeric(measure.name, sums, measure.middle, measure.half, self.part, quartiles)
+
+    def _quartiles(self, measure: Measure) -> tuple[Group, ...]:
+        rows, noisy = self.about.bins(measure), self.release[f"quartiles of {measure.name}"]
+        own = strategy(rows.bins.size)
+        counts = own.counts(noisy.decode().reshape(rows.block, rows.cells).T)
+        unit = noisy.variance / 4.0**20
+        whole = Group("", counts.sum(axis=0), unit * rows.cells, rows.bins, own, self.part)
+        return (
+            whole,
+            *(
+                Group(name, one, unit, rows.bins, own, self.part)
+                for name, one in zip(self.about.names, counts, strict=True)
+            ),
+        )
+
+    def _levels(self, own: Attribute) -> list[Row]:
+        noisy = self.release[f"levels of {own.name}"]
+        table = noisy.decode().reshape(self.about.cells, own.size)
+        table = np.concatenate([table.sum(axis=0, keepdims=True), table])
+        cells = np.append(float(self.about.cells), np.ones(self.about.cells))
+        return [
+            Level(f"{own.name}={label}", table[:, k], table.sum(axis=1), cells * noisy.variance, own.size, self.part)
+            for k, label in enumerate(own.labels)
+        ]

@@ -1,0 +1,140 @@
+"""Table One: zero noise gives pandas' numbers, missing values leave no other column out, intervals cover, bad input, the contract."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import confide as cf
+from confide import gate
+from confide.methods.tables.table_one import TableOne
+from confide.methods.tables.table_one_result import TableOneResult
+from confide.noise import SimulatedNoise
+from confide.schema import Practice
+from confide.testing.practice import ZeroNoise
+
+SCHEMA = cf.Schema(
+    {
+        "age": cf.Numeric(0, 100),
+        "bmi": cf.Numeric(10, 60),
+        "smoker": cf.Categorical(["no", "yes"]),
+        "stage": cf.Categorical(["I", "II", "III"]),
+        "arm": cf.Categorical(["A", "B"]),
+    }
+)
+
+
+def _frame(n: int = 2_000, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    arm = rng.choice(["A", "B"], n)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 14, n) + 4 * (arm == "A"),
+            "bmi": rng.lognormal(3.2, 0.2, n),
+            "smoker": np.where(rng.random(n) < np.where(arm == "A", 0.3, 0.2), "yes", "no"),
+            "stage": rng.choice(["I", "II", "III"], n),
+            "arm": arm,
+        }
+    ).astype({"smoker": object})
+    frame.loc[::7, "bmi"] = np.nan
+    frame.loc[::11, "smoker"] = None
+    return frame
+
+
+def _result(
+    method: TableOne, frame: pd.DataFrame, mu: float = 1.0, *, zero: bool = False, seed: int = 3
+) -> TableOneResult:
+    noise = ZeroNoise() if zero else SimulatedNoise(seed)
+    release = gate.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
+    found: TableOneResult = method.infer(release)
+    return found
+
+
+@pytest.mark.parametrize(
+    "formula", ["age + bmi + smoker + stage ~ arm", "bmi + smoker ~ arm", "smoker ~ arm", "age + stage ~ 1"]
+)
+def test_without_noise_it_is_pandas(formula: str) -> None:
+    frame = _frame()
+    method = TableOne(formula, medians=("bmi",) if "bmi" in formula else ())
+    result = _result(method, frame, zero=True)
+    reference = pd.Series(method.reference(Practice.of(frame, SCHEMA)))
+    assert set(reference.index) == set(result.params.index)
+    for name, value in result.params.items():
+        assert value == pytest.approx(reference[name], abs=50 / 64 if "median" in str(name) else 1e-3), name
+    if "bmi" in formula and "arm" in formula:
+        assert reference["bmi: mean | arm=A"] == pytest.approx(frame.loc[frame["arm"] == "A", "bmi"].mean(), abs=1e-3)
+    rows = result.to_frame()
+    assert result.sizes[0] == pytest.approx(2_000, abs=0.1)
+    if "smoker" in formula:
+        assert rows.loc["smoker=yes", "records"] == pytest.approx(frame["smoker"].notna().sum(), abs=0.1)
+
+
+def test_without_noise_standardised_differences_are_the_usual_ones() -> None:
+    frame = _frame()
+    found = _result(TableOne("age + smoker ~ arm"), frame, zero=True).differences()
+    by = frame.groupby("arm")["age"]
+    usual = (by.mean()["A"] - by.mean()["B"]) / np.sqrt((by.var(ddof=0)["A"] + by.var(ddof=0)["B"]) / 2)
+    assert found.loc["age: mean", "estimate"] == pytest.approx(usual, abs=1e-4)
+    p = (frame.dropna(subset=["smoker"])["smoker"] == "yes").groupby(frame["arm"]).mean()
+    usual = (p["A"] - p["B"]) / np.sqrt((p * (1 - p)).mean())
+    assert found.loc["smoker=yes", "estimate"] == pytest.approx(usual, abs=1e-4)
+
+
+@pytest.mark.parametrize("mu", [1.0, 0.3])
+def test_intervals_of_standardised_differences_cover(mu: float) -> None:
+    """Of 4 years at an sd of 14, and of shares .3 and .2; fails when the 99.9 % upper limit of the coverage is below 95 %."""
+    truth = {"age: mean": 4 / 14, "smoker=yes": 0.1 / np.sqrt((0.21 + 0.16) / 2)}
+    hits = dict.fromkeys(truth, 0)
+    for seed in range(60):
+        found = _result(TableOne("age + smoker ~ arm"), _frame(600, seed), mu, seed=seed).differences()
+        for name, value in truth.items():
+            hits[name] += found.loc[name, "low"] <= value <= found.loc[name, "high"]
+    for name, hit in hits.items():
+        assert stats.beta.ppf(0.999, hit + 1, max(60 - hit, 1e-9)) >= 0.95, name
+
+
+def test_what_is_printed_and_written(tmp_path: Path) -> None:
+    result = _result(TableOne("age + bmi + smoker ~ arm", medians=("bmi",)), _frame())
+    text = result.summary()
+    assert "std. diff" in text and "bmi: median" in text and "%)" in text
+    body = json.loads(result.to_json())
+    assert len(body["cells"]["estimate"]) == 3 * 5
+    assert "arm=B" in result.report(tmp_path / "one.html").read_text(encoding="utf-8")
+    dataset = _result(TableOne("age ~ arm", covers="dataset"), _frame())
+    population = _result(TableOne("age ~ arm"), _frame())
+    assert dataset.to_frame().loc["age: mean", "std_err"] < population.to_frame().loc["age: mean", "std_err"]
+    assert _result(TableOne("age ~ arm"), _frame(8), 0.1).status == "weak"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"formula": "~ arm"}, "names no column"),
+        ({"formula": "age + arm ~ arm"}, "a row and a group"),
+        ({"formula": "age ~ arm + stage"}, "partition"),
+        ({"formula": "agee ~ arm"}, "agee"),
+        ({"formula": "age + smoker ~ arm", "medians": ("smoker",)}, "no numeric row"),
+        ({"formula": "age ~ arm", "covers": "all"}, "population"),
+    ],
+)
+def test_what_cannot_be_planned_says_what_can(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises((cf.PlanError, cf.SchemaError), match=words):
+        TableOne(**arguments).plan(SCHEMA, cf.GDP(1.0))  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+def test_the_contract() -> None:
+    schema = cf.Schema(
+        {
+            "y": cf.Numeric(0.5, 2.5),
+            "z": cf.Numeric(0, 1),
+            "k": cf.Categorical(["a", "b"]),
+            "g": cf.Categorical(["u", "v"]),
+        }
+    )
+    assert cf.testing.check_method(TableOne("y + z + k ~ g"), schema, replications=20).ok
