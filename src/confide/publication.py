@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide import gate, registry
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit
 
 from confide import registry
+from confide._special import expit
 from confide.errors import PlanError
 from confide.methods.regression.practice import frame
 from confide.schema import Categorical, Schema

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from confide._lazy import later
+from confide._special import ndtr, ndtri
 from confide.audit.outcomes import FloatArray
 from confide.audit.verdict import Finding, curve_of
 from confide.errors import PrivacyError

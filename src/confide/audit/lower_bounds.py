@@ -21,8 +21,8 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, ndtr, ndtri
 
+from confide._special import betaincinv, ndtr, ndtri
 from confide.audit.attacks import Attack, learn
 from confide.audit.outcomes import BLOCK, FloatArray, Mechanism, Outcomes, draw, encode, join, only_exceptions
 from confide.audit.verdict import Curve, Finding, below_curve, curve_of

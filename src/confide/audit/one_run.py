@@ -43,9 +43,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import bdtrc, ndtr, ndtri
 from scipy.stats import chi2
 
+from confide._special import bdtrc, ndtr, ndtri
 from confide.audit.outcomes import FloatArray
 from confide.audit.verdict import Audit, Finding, curve_of
 from confide.errors import PrivacyError

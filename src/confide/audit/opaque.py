@@ -30,8 +30,8 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
+from confide._special import ndtr, ndtri
 from confide.audit.lower_bounds import mu_lower_bound, upper_rate
 from confide.audit.pairs import Domain, Record
 from confide.audit.recording import ReplayNoise, steered

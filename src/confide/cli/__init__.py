@@ -89,6 +89,9 @@ class Front(TyperGroup):
         session = Session(json="--json" in given and given[:2] != ["lab", "run"])
 
         def work() -> None:
+            if given == ["--help"]:  # parsing it as an option would first load all that checks options
+                typer.echo(self.get_help(typer.Context(self, info_name="confide", obj=session)))
+                return
             with self.make_context("confide", given, obj=session) as ctx:
                 self.invoke(ctx)
 

@@ -23,8 +23,8 @@ from math import exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx
 
+from confide._special import erfcx
 from confide.errors import PrivacyError
 from confide.guarantees.validation import level, real, share
 

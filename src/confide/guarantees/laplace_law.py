@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from math import erf, exp, expm1, log, log1p, sqrt
 
-from scipy.special import erfinv, log_ndtr, ndtr, ndtri_exp
-
+from confide._special import erfinv, log_ndtr, ndtr, ndtri_exp
 from confide.guarantees.gaussian import bracket
 from confide.guarantees.validation import level, share
 

@@ -7,8 +7,8 @@ from math import ceil, inf, log, nextafter
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from confide._special import ndtri
 from confide.guarantees.convolution import TAIL
 
 __all__ = ["HIGHEST", "RESOLUTION", "convex_slopes", "default_step", "default_window", "gaussian_scale"]

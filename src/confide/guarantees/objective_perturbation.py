@@ -30,8 +30,8 @@ from math import ceil, exp, expm1, inf, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide.errors import PrivacyError
 from confide.guarantees.gaussian import gaussian_delta, gaussian_mu
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from math import atanh, erf, exp, expm1, log1p, sqrt, tanh
 
-from scipy.special import erfinv, log_ndtr, ndtri_exp
-
+from confide._special import erfinv, log_ndtr, ndtri_exp
 from confide.guarantees.rounding import SLACK
 from confide.guarantees.validation import level
 

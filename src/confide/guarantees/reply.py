@@ -32,8 +32,8 @@ from math import ceil, erfc, exp, expm1, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri
 
+from confide._special import log_ndtr, ndtr, ndtri
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees.calibration import calibrate_gaussian
 from confide.guarantees.gaussian import gaussian_delta

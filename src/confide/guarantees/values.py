@@ -13,8 +13,7 @@ from itertools import accumulate
 from math import exp, expm1, log, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from scipy.special import ndtr, ndtri
-
+from confide._special import ndtr, ndtri
 from confide.errors import PrivacyError
 from confide.guarantees.statement import Statement, from_hex
 from confide.guarantees.validation import level, orders_tuple, real, share

@@ -13,8 +13,7 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, inf, nextafter, sqrt
 
-from scipy import special
-
+from confide import _special as special
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, compose
 from confide.guarantees.rounding import float_up

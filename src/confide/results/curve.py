@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads

@@ -23,8 +23,8 @@ from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide.noise import keyed_generator
 
 __all__ = ["JointLaw", "NoisyMeat"]

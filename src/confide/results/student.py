@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+
+from confide import _special as special
 
 __all__ = ["fewest", "quantile", "spread", "two_sided", "weighted"]
 

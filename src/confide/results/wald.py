@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results.joint_law import JointLaw

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide import gate
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP

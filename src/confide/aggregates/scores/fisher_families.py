@@ -40,7 +40,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtr, ndtri
+
+from confide._special import erfcx, expit, log_expit, log_ndtr, ndtr, ndtri
 
 __all__ = ["LOGIT", "PROBIT", "Counts", "Family", "Logit", "Probit"]
 

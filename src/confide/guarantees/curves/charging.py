@@ -13,8 +13,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import exp, expm1, inf, log, nextafter
 
-from scipy.special import log_ndtr
-
+from confide._special import log_ndtr
 from confide.errors import NoConversion
 from confide.guarantees.gaussian import gaussian_mu, log_gaussian_delta
 from confide.guarantees.rounding import SLACK

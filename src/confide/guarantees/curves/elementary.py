@@ -8,8 +8,8 @@ from math import exp, expm1, inf, isinf, log1p, nextafter
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
+from confide._special import ndtr, ndtri
 from confide.guarantees.concentrated import zcdp_log_delta
 from confide.guarantees.curves.charging import least_mu
 from confide.guarantees.curves.curve import Curve, Floats

@@ -14,9 +14,9 @@ from functools import lru_cache
 from math import exp, lgamma, log, pi, sqrt
 
 import numpy as np
-from scipy.special import betainc, kve
 
 from confide._lazy import later
+from confide._special import betainc, kve
 from confide.guarantees.curves.curve import Floats
 
 __all__ = ["Radial", "radial"]

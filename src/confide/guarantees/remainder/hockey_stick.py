@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr
+
+from confide._special import erfcx, ndtr
 
 __all__ = ["ACCURACY", "divergence"]
 

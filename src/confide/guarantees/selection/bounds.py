@@ -26,8 +26,8 @@ from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide.errors import PrivacyError
 from confide.guarantees.gaussian import gaussian_delta, gaussian_epsilon
 from confide.guarantees.selection.laws import Poisson, RunLaw, TruncatedNegativeBinomial

@@ -28,8 +28,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from confide import _special as special
 from confide.errors import PrivacyError
 from confide.guarantees.validation import is_finite, is_whole
 

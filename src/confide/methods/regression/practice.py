@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
+from confide._special import ndtr
 from confide.methods.regression.normal_equations import Line
 from confide.methods.regression.scaling import line_of
 from confide.schema import Categorical, Design, Integer, Numeric, Schema

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from scipy import special
-
+from confide import _special as special
 from confide.aggregates.linear_rows import ClippedRows
 from confide.protocol import Noisy, Release
 

@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, strategy
 from confide.errors import PlanError
 from confide.guarantees import Guarantee

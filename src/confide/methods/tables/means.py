@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.cumulative import (
     BinRows,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.methods.tests.rank_reading import Scored, Shape

@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_ndtr
 
+from confide._special import expit, log_ndtr
 from confide.aggregates.safety_formulas import minimiser_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole

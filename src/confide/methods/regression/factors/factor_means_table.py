@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import LevelRows, LevelScores, SquaredRows

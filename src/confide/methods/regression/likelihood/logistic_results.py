@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
 
 from confide._lazy import later
+from confide._special import expit, ndtr
 from confide.aggregates.scores.fisher_families import PROBIT
 from confide.errors import NoResult, PlanError
 from confide.guarantees.validation import is_number

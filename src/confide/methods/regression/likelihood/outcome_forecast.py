@@ -15,8 +15,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit
 
+from confide._special import expit
 from confide.methods.regression.forecast import Expected
 from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRounds

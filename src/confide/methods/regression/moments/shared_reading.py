@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.rows import Box

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from confide._special import expit
 from confide.aggregates.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.level_counts import base_levels

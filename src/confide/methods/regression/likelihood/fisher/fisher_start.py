@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from confide._special import ndtri
 from confide.aggregates.ranges import ranged
 from confide.aggregates.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Family
