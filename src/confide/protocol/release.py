@@ -62,9 +62,15 @@ class Noisy:
         # the step is a power of two, so scaling after the one rounding to a double is exact
         return np.array(list(map(float, self.values.ravel().tolist()))).reshape(self.shape) * float(self.step)
 
+    @cached_property
+    def _written(self) -> dict[str, Any]:
+        return array_to_dict(self.values)
+
     def to_dict(self) -> dict[str, Any]:
+        # lists of its own: what a caller writes into it changes no later one
+        values = {name: own if isinstance(own, str) else list(own) for name, own in self._written.items()}
         return {
-            "values": array_to_dict(self.values),
+            "values": values,
             "step": fraction_to_text(self.step),
             "law": self.law,
             "scale": fraction_to_text(self.scale),
