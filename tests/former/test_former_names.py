@@ -68,5 +68,7 @@ def test_a_class_of_before_says_what_to_write() -> None:
 def test_the_command_line_says_the_name_of_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("schema.toml").write_text(SCHEMA.to_toml())
-    done = CliRunner().invoke(app, ["plan", "y ~ x", "--mu", "1", "--method", "ssp2", "--set", "target=robust"])
+    done = CliRunner().invoke(
+        app, ["plan", "y ~ x", "--schema", "schema.toml", "--mu", "1", "--method", "ssp2", "--set", "target=robust"]
+    )
     assert done.exit_code == 0 and "ssp2 is called huber_line now" in done.stderr and "huber_line 3" in done.stdout
