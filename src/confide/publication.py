@@ -238,7 +238,8 @@ def _stored(name: Any, question: Any) -> dict[str, Any]:
     if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
         raise PlanError(f"a question's name is printable text without '/', got {name!r}; {_EXAMPLE}")
     if isinstance(question, Mapping):
-        own = {"question": name, "method": question.get("method"), "parameters": dict(question.get("parameters", {}))}
+        method, parameters = registry.current(str(question.get("method")), question.get("parameters", {}))
+        own = {"question": name, "method": method, "parameters": parameters}
     elif isinstance(question, Method):
         own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
     else:
