@@ -7,7 +7,8 @@ import pytest
 
 import confide as cf
 from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, ScoreRows, strategy
+from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, ScoreRows
+from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure
 from confide.protocol import Total
 from confide.testing.practice import codes_of, edge_frame

@@ -198,7 +198,7 @@ RANKS = Experiment(
     "Two groups by ranks: the share of tests that reject",
     (
         Block(
-            "two groups",
+            "groups",
             {"setting": _ROWS},
             ("scipy", "mann_whitney", "h_abs"),
             measure_ranks,

@@ -12,7 +12,8 @@ from scipy import stats
 
 import confide as cf
 from confide import gate
-from confide.aggregates.cells.cumulative import Bins, strategy
+from confide.aggregates.cells.cumulative import Bins
+from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.distribution_result import DistributionResult

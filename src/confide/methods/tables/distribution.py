@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, strategy
+from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows
+from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.distribution_reading import Group

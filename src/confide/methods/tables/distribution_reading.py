@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative import Bins, Strategy
+from confide.aggregates.cells.cumulative import Bins
+from confide.aggregates.cells.cumulative_strategy import Strategy
 from confide.methods.tables.intervals import count_interval, difference, share_interval
 
 __all__ = ["BAND_DRAWS", "Group", "Quantiles", "kolmogorov", "monotone"]

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Attribute, Crossing
-from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, strategy
+from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows
+from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.rows import BOUND
 from confide.errors import PlanError

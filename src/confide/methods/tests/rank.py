@@ -33,8 +33,8 @@ from confide.aggregates.cells.cumulative import (
     Histograms,
     ScoreRows,
     SignedRows,
-    strategy,
 )
+from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.rows import BOUND
 from confide.errors import PlanError

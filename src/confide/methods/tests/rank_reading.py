@@ -27,7 +27,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cumulative import Strategy
+from confide.aggregates.cells.cumulative_strategy import Strategy
 
 __all__ = ["Scored", "Shape", "mid", "monotone_cdf", "scores_of"]
 
