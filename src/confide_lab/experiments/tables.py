@@ -108,7 +108,8 @@ def risks(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, fl
         with np.errstate(all="ignore"):
             var = sum((1 - s) / (s * at["n"]) + sd**2 * (1 + s * s) / (s * at["n"]) ** 2 for s in (p, q))
             gap = np.abs(np.log(p / q) - np.log(truth))
-            return {"covered": float((gap <= _Z * np.sqrt(var))[0]), "open": 0.0}
+            # a share of 0 has no logarithm, and no interval
+            return {"covered": float((np.isfinite(gap) & (gap <= _Z * np.sqrt(var)))[0]), "open": 0.0}
     return {"covered": float(low[0] <= truth <= high[0]), "open": float(low[0] == 0 or not np.isfinite(high[0]))}
 
 
