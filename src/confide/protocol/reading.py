@@ -20,6 +20,7 @@ from confide.protocol.shapes import (
     Shape,
     double,
     each,
+    finite_doubles,
     fraction,
     fraction_text,
     kinds,
@@ -30,6 +31,7 @@ from confide.protocol.shapes import (
     refuse,
     whole,
     whole_text,
+    whole_texts,
 )
 
 __all__ = ["FILE_CHARACTERS", "check_body"]
@@ -80,7 +82,9 @@ def array(value: Any, where: str) -> None:
         raise refuse(where, "an array with as many numbers as its shape says")
     if value["type"] == "integer" and _all_whole(value["data"]):
         return
-    check = _FINITE if value["type"] == "float" else whole_text
+    check, fit = (_FINITE, finite_doubles) if value["type"] == "float" else (whole_text, whole_texts)
+    if fit(value["data"]):
+        return
     for number in value["data"]:
         check(number, where)
 

@@ -23,6 +23,7 @@ __all__ = [
     "Shape",
     "double",
     "each",
+    "finite_doubles",
     "fraction",
     "fraction_text",
     "kinds",
@@ -34,6 +35,7 @@ __all__ = [
     "shown",
     "whole",
     "whole_text",
+    "whole_texts",
 ]
 
 #: A check: a value, and where in the file it stands.
@@ -112,6 +114,23 @@ def whole_text(value: Any, where: str) -> None:
     """An integer of any size as its decimals, as Python writes it."""
     if not isinstance(value, str) or not _WHOLE.fullmatch(value):
         raise refuse(where, f"an integer of at most {INTEGER_DIGITS} digits")
+
+
+def whole_texts(values: list[Any]) -> bool:
+    """Whether `whole_text` takes all of them."""
+    match = _WHOLE.fullmatch
+    return all(type(value) is str and match(value) for value in values)
+
+
+def finite_doubles(values: list[Any]) -> bool:
+    """Whether all are `float.hex` texts of finite numbers."""
+    try:
+        return all(
+            type(value) is str and len(value) <= _DOUBLE_LENGTH and float.fromhex(value).hex() == value
+            for value in values
+        ) and not any("n" in value for value in values)
+    except (ValueError, OverflowError):
+        return False
 
 
 def double(low: float = -inf, high: float = inf, *, finite: bool = True, above: bool = False) -> Shape:

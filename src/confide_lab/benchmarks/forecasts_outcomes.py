@@ -1,10 +1,10 @@
-"""What plans of logistic regressions forecast against what happens: `confide lab bench forecasts_outcomes`.
+"""What plans of logistic, probit and Poisson regressions forecast against what happens: `confide lab bench forecasts_outcomes`.
 
 For each table, n and mu: the chance of status "ok" and the share of coefficients that are answered, as the plan says without anything
 stated, and what three releases of records drawn again from the table gave. Tables: two-valued outcomes of the real sets of CONFIDE_DATA and
-synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built, and apart from them the outside tables that
-judge (`confide_lab.benchmarks.outside_outcomes`). Printed: what was said, in words, against what came; and how often realised standard
-errors lie within the forecast's interval.
+synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built; counts and probits, made and real; and apart
+from them the outside tables that judge (`confide_lab.benchmarks.outside_outcomes`). Printed: what was said, in words, against what came;
+and how often realised standard errors lie within the forecast's interval.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import Logistic
 from confide_lab.benchmarks import log_odds
-from confide_lab.benchmarks.outcome_sets import OutcomeSet, outcome_sets
+from confide_lab.benchmarks.outcome_sets import OutcomeSet, family_sets, outcome_sets
 from confide_lab.benchmarks.outside_tables import OUTCOMES, frame_of, missing
 
 OUT = Path("out/bench")
@@ -38,7 +38,7 @@ def outside() -> Iterator[OutcomeSet]:
 
 def cell(one: OutcomeSet, n: int, mu: float) -> list[dict[str, Any]]:
     """One row for each coefficient."""
-    method = Logistic(one.formula)
+    method = one.method or Logistic(one.formula)
     plan = cf.plan(method, one.schema, cf.GDP(mu), n=n)
     said, key = plan.forecast, f"{n:,}"
     errors, status = [], []
@@ -91,9 +91,9 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def run() -> list[dict[str, Any]]:
-    """Both kinds of tables."""
+    """All kinds of tables."""
     checks = []
-    for kind, tables in (("sets", outcome_sets()), ("outside", outside())):
+    for kind, tables in (("sets", outcome_sets()), ("families", family_sets()), ("outside", outside())):
         found = measured(tables)
         if not len(found):
             continue

@@ -1,8 +1,9 @@
-"""Two-valued outcomes of the real sets of CONFIDE_DATA, on which forecasts of logistic regression are built and measured.
+"""Two-valued outcomes of the real sets of CONFIDE_DATA, on which forecasts of logistic regression are built and measured; and counts.
 
 Five sets have one of their own. Of the others the outcome is whether the response lies above a number that is kept here: near the middle
 of its records, or above three quarters or nine tenths of them, by turns. Bounds are the public ones of the set's manifest, or of
-`confide_lab.benchmarks.log_odds`. None of these tables judges anything: those of `confide_lab.benchmarks.outside_outcomes` do.
+`confide_lab.benchmarks.log_odds`. None of these tables judges anything: those of `confide_lab.benchmarks.outside_outcomes` do. Counts and
+probits are those of the table of truth (`confide_lab.benchmarks.truth_models`), made and real.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from confide.protocol import Method
 from confide.schema import Categorical, Integer, Schema
 from confide.schema.expression import quoted
 from confide_lab.benchmarks import log_odds
+from confide_lab.benchmarks.truth_cases import missing, population
+from confide_lab.benchmarks.truth_models import MODELS, OUTSIDE
 from confide_lab.datasets import SETS, available
 from confide_lab.datasets import table as table_of
 
-__all__ = ["OutcomeSet", "outcome_sets"]
+__all__ = ["OutcomeSet", "family_sets", "outcome_sets"]
 
 #: What share of the records lies above, by turns; and how many features a formula has at most.
 _ABOVE, _MOST = (0.5, 0.25, 0.1), 8
@@ -29,12 +33,13 @@ _LEFT = ("D9",)
 
 @dataclass(frozen=True)
 class OutcomeSet:
-    """One table."""
+    """One table. method: what is asked, logistic regression when left out."""
 
     name: str
     frame: pd.DataFrame
     schema: Schema
     formula: str
+    method: Method | None = None
 
 
 def outcome_sets() -> Iterator[OutcomeSet]:
@@ -49,6 +54,15 @@ def outcome_sets() -> Iterator[OutcomeSet]:
             yield _above(name, _ABOVE[j % len(_ABOVE)])
 
 
+def family_sets() -> Iterator[OutcomeSet]:
+    """Counts and probits: made populations, and real tables of counts with their public bounds."""
+    asked = {case: own for case, (_, own, _, _) in MODELS.items()} | {case: own for (case, _), own in OUTSIDE.items()}
+    for case, method in asked.items():
+        if missing(case) is None:
+            own = population(case)
+            yield OutcomeSet(case, own.records.to_pandas(), own.schema, own.formula, method)
+
+
 def _above(name: str, share: float) -> OutcomeSet:
     found = table_of(name)
     values = found.frame[found.target].to_numpy(dtype=float)
@@ -56,7 +70,7 @@ def _above(name: str, share: float) -> OutcomeSet:
     high = values > (values.min() if two else np.quantile(values, 1 - share))
     features = [column for column in found.schema.columns if column != found.target]
     # factors of many levels take the place of many features
-    kept, terms = [], 0
+    kept, terms = list[str](), 0
     for column in features:
         own = found.schema[column]
         terms += len(own.levels) - 1 if isinstance(own, Categorical) else 1

@@ -92,6 +92,21 @@ def _forecast(formula: str, schema: cf.Schema, n: int | None = 4_000, **settings
     return cf.plan(cf.regression.LeastSquares(formula, **settings), schema, cf.GDP(1.0), n=n).forecast
 
 
+def test_levels_next_to_empty_occur_until_shares_are_stated() -> None:
+    def least(typical: list[float] | None) -> list[float]:
+        schema = cf.Schema({"g": cf.Categorical(list("abcdef"), typical=typical), "y": cf.Numeric(0, 1)})
+        found = []
+        for shape in shapes(Design.of("y ~ 0 + g", schema), schema, 48):
+            own = shape.weights @ (shape.scaled[:, 1:] > 0) / shape.weights.sum()
+            assert own.sum() == pytest.approx(1.0)
+            found.append(float(own.min()))
+        return found
+
+    # four levels, each with a chance of .1: .34 of the shapes; 99.9 % of 48 draws of it
+    assert 5 <= sum(one <= 0.0105 for one in least(None)) <= 29
+    assert min(least([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])) > 0.08
+
+
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_a_number_where_all_is_stated_else_an_interval_that_is_wider_than_it(formula: str) -> None:
     design = Design.of(formula, TOLD)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +22,7 @@ from confide.methods.regression.likelihood.simulated_draw import Plain, Simulate
 from confide.methods.regression.practice import shapes
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Total, seal
-from confide.regression import Logistic
+from confide.regression import Logistic, Poisson
 
 BOX = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(3)}, "y": cf.Integer(0, 1)})
 FORMULA = "y ~ x0 + x1 + x2"
@@ -106,3 +109,35 @@ def test_shapes_keep_the_codes_that_they_were_made_from() -> None:
         terms, _ = design.codes(shape.codes)
         steps = np.array([term.steps - 1.0 for term in design.terms])
         np.testing.assert_allclose(2 * terms[:-1].T / steps - 1, shape.scaled[:, 1:])
+
+
+def test_an_outcome_between_0_and_1_is_foreseen_as_one_of_0_and_1() -> None:
+    wide = cf.Schema({**BOX.columns, "y": cf.Numeric(0, 1)})
+    one, other = (cf.plan(Logistic(FORMULA), schema, cf.GDP(1.0), n=10_000).forecast["ok"] for schema in (BOX, wide))
+    assert abs(one["10,000"] - other["10,000"]) <= 0.2
+
+
+def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
+    columns = {f"x{j}": cf.Numeric(-1, 1, typical=cf.Typical(-0.8, 0.8, own=1.0)) for j in range(2)}
+
+    def said(high: int, typical: tuple[float, float]) -> Mapping[str, Any]:
+        schema = cf.Schema({**columns, "y": cf.Integer(0, high, typical=typical)})
+        return cf.plan(Poisson("y ~ x0 + x1"), schema, cf.GDP(1.0), n=5_000).forecast
+
+    near, wide, far = said(20, (0, 8)), said(60, (0, 8)), said(2_000, (0, 8))
+    assert near["ok"]["5,000"] >= 0.8 > 0.5 >= far["ok"]["5,000"]
+    assert near["price"]["5,000"] < 2 < wide["price"]["5,000"]
+
+
+def test_a_release_of_counts_has_standard_errors_within_what_was_said() -> None:
+    g = np.random.default_rng(3)
+    frame = pd.DataFrame({name: g.uniform(-0.9, 0.9, 5_000) for name in ("x0", "x1")})
+    frame["y"] = g.poisson(np.exp(0.8 + 0.5 * frame.x0 - 0.4 * frame.x1)).clip(0, 20)
+    schema = cf.Schema({"x0": cf.Numeric(-1, 1), "x1": cf.Numeric(-1, 1), "y": cf.Integer(0, 20)})
+    method = Poisson("y ~ x0 + x1")
+    plan = cf.plan(method, schema, cf.GDP(1.0), n=5_000)
+    found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(2)))
+    assert found.status == "ok"
+    for name in ("x0", "x1"):
+        low, high = plan.forecast["5,000"][name]
+        assert low <= found.bse[name] <= high, name

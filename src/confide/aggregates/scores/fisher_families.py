@@ -131,12 +131,14 @@ class Logit:
     span: ClassVar[float] = 1.0
 
     def parts(self, eta: Array, codes: Array, steps: float) -> tuple[Array, Array, Array]:
-        yes = codes * 2.0 >= steps
+        side = codes * 2.0
+        side -= steps
         likely, unlikely = _probabilities(np.abs(eta))
-        # an outcome on the side that the line says leaves the smaller residual
-        r = np.where(yes == (eta >= 0.0), unlikely, likely)
-        np.negative(r, out=r, where=~yes)
-        return likely * unlikely, r, likely
+        # an outcome on the side that the line says leaves the smaller residual, below 0 where it did not come
+        r = np.where((side >= 0.0) == (eta >= 0.0), unlikely, likely)
+        np.copysign(r, side, out=r)
+        unlikely *= likely
+        return unlikely, r, likely
 
     def missed(self, r: Array, m: Array) -> Array:
         r *= r

@@ -75,13 +75,13 @@ def counted_levels(
     values, noise = totals
     return [
         LevelCount(column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace)
-        for column, level, weights in _levels(design, Schema.from_dict(schema), middle, half, keep)
+        for column, level, weights in _levels(design, schema, middle, half, keep)
     ]
 
 
 def level_weights(design: Design, schema: Mapping[str, Any], box: Box) -> list[tuple[str, str, Array]]:
     """(column, level, c) with c'z = 1 at the level and 0 elsewhere, z = (1, x~) from `box`, where the features tell it."""
-    return list(_levels(design, Schema.from_dict(schema), *box.arrays, None))
+    return list(_levels(design, schema, *box.arrays, None))
 
 
 def base_levels(design: Design, schema: Mapping[str, Any]) -> dict[str, str]:
@@ -90,7 +90,8 @@ def base_levels(design: Design, schema: Mapping[str, Any]) -> dict[str, str]:
     for term in design.terms:
         if len(term.parts) == 1 and isinstance(part := term.parts[0], Indicator):
             found.setdefault(part.column, set()).add(part.position)
-    columns = {name: column for name in found if isinstance(column := Schema.from_dict(schema)[name], Categorical)}
+    known = Schema.from_dict(schema).columns if found else {}
+    columns = {name: column for name in found if isinstance(column := known[name], Categorical)}
     left = {
         name: [place for place in range(column.steps) if place not in found[name]] for name, column in columns.items()
     }
@@ -98,7 +99,7 @@ def base_levels(design: Design, schema: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _levels(
-    design: Design, schema: Schema, middle: Array, half: Array, keep: Sequence[int] | None
+    design: Design, schema: Mapping[str, Any], middle: Array, half: Array, keep: Sequence[int] | None
 ) -> Iterator[tuple[str, str, Array]]:
     """(column, level, c) with c'z = 1 at the level and 0 elsewhere, for every level whose count follows from the features."""
     found: dict[str, dict[int, int]] = {}
@@ -106,8 +107,9 @@ def _levels(
         if len(term.parts) == 1 and isinstance(part := term.parts[0], Indicator):
             found.setdefault(part.column, {})[part.position] = j
     whole = np.eye(len(design.terms) + 1)[0]
+    known = Schema.from_dict(schema).columns if found else {}
     for name, places in found.items():
-        column = schema[name]
+        column = known[name]
         if not isinstance(column, Categorical) or not (keep is None or set(keep) & set(places.values())):
             continue
         own = {place: middle[j] * whole + half[j] * np.eye(len(whole))[1 + j] for place, j in places.items()}

@@ -192,14 +192,16 @@ class Logistic(Method):
         """What is spent, from public facts. Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for a request
         or a ridge that the mechanism has no guarantee for.
         """
-        design, levels = self._design(schema)
-        notes = parse_formula(design.formula, design.schema).notes
         if self.mechanism == "glm":
+            line = self._fisher(schema)
+            notes = parse_formula(line.design.formula, line.design.schema).notes
             allowance = Allowance.of(privacy, self, schema)
-            planned = self._fisher(schema).plan(allowance, n)
+            planned = line.plan(allowance, n)
             return Plan.of(
                 self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
             )
+        design, levels = self._design(schema)
+        notes = parse_formula(design.formula, design.schema).notes
         labelled, cut = LabelledRows(design), self._cut(design)
         facts: dict[str, Any] = {
             "n": n,

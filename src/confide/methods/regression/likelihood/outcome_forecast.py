@@ -1,22 +1,25 @@
-"""What a logistic regression by Fisher scoring can expect of practice records, before anything is spent.
+"""What a line of Fisher scoring can expect of practice records, before anything is spent: of an outcome of two values, and of counts.
 
-For each shape of practice records (`practice`) the release's own rounds run on weighted records with seeded noise, and the
-reading of a release decides what is answered: a forecast has no rules of its own. The outcomes of practice records follow a logistic line
-that comes near the shape's least-squares line; the outcome's share is what the schema states, and else lies between 5 % and 95 %, evenly.
+For each shape of practice records (`methods.regression.practice`) the release's own rounds run on weighted records with seeded noise, and the
+reading of a release decides what is answered: a forecast has no rules of its own. The outcomes of practice records follow a line of the
+family that comes near the shape's least-squares line. The share of an outcome of two values is what the schema states, and else lies
+between 5 % and 95 %, evenly. The mean of counts is that of the shape where the schema states what is typical, else from a hundredth
+to half of the declared bound; they vary as Poisson counts do, and in other shapes more, up to mean + 2 mean^2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import nan
+from math import exp, log, nan
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from confide._special import expit
+from confide._lazy import later
+from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.forecast import Expected
 from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRounds
@@ -30,80 +33,115 @@ from confide.schema import Design, Schema
 
 __all__ = ["OutcomeForecast"]
 
+stats = later("scipy.stats")
+
 Array = NDArray[np.float64]
 
 _SEED = 20261122
 # Between which the outcome's share lies where the schema does not state it, and which shares are taken for a start.
 _SHARES, _RAREST = (0.05, 0.95), 0.005
-# Points, of equal weight, that a line is fitted to; and beyond which log-odds no intercept is looked for.
+# Points, of equal weight, that a line is fitted to; and beyond which predictors no intercept is looked for.
 _POINTS, _FAR = 1_000, 50.0
+# Between which mean counts over their declared bound lie, evenly in their logarithms, where the schema states no typical range: a bound is
+# made for the largest.
+_MEAN_COUNTS = (0.01, 0.5)
+# The variance of counts is mean + a mean^2, a from shape to shape. Each record stands for the counts in the middle of these cells of
+# probability, of which the last ones are narrow: a few large counts are what noise is in proportion to.
+_DISPERSIONS = (0.0, 0.5, 2.0)
+_CELLS = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96, 0.99, 0.999, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomeForecast:
-    """Expectations of one plan. plan: its statistics and the sds of their noise; share: of the outcome, where the schema states it."""
+    """Expectations of one plan. plan: its statistics and the sds of their noise; share: of an outcome of two values, where it is stated;
+    told: whether the schema says where counts lie; weighted: whether the target is the line of records as they count.
+    """
 
     design: Design
     plan: Plain
+    family: Family = LOGIT
     share: float | None = None
+    told: bool = False
+    weighted: bool = False
 
     @classmethod
     def of(
-        cls,
-        design: Design,
-        schema: Schema,
-        event: Event,
-        statistics: Mapping[str, Statistic],
-        share: float | None = None,
+        cls, design: Design, schema: Schema, event: Event, statistics: Mapping[str, Statistic], **more: Any
     ) -> OutcomeForecast:
-        """From the plan's events."""
+        """From the plan's events; more: the fields that are not."""
         noise = {leaf.name: float(leaf.noise_sd or nan) for leaf in leaves(event) if isinstance(leaf, Spend)}
-        return cls(design, Plain(statistics, noise, schema.to_dict()), share)
+        return cls(design, Plain(statistics, noise, schema.to_dict()), **more)
 
     def expect(self, shape: Shape, count: int) -> Expected:
         """What is expected of `count` records of one shape."""
         generator = np.random.Generator(np.random.PCG64([_SEED, shape.number, count]))
         meter = SimulatedMeter(self.plan, generator, f"{shape.number} {count}")
-        source = self._source(shape, count)
-        public = FisherRounds(self.design).draw(cast(Source, source), cast(Plan, self.plan), cast(Meter, meter))
-        release = SimulatedRelease(self.plan, meter.statistics, public)
-        found: Any = _Foreseen(cast(Release, release), Question(), self.design, ("0", "1")).table()
+        rounds, source = FisherRounds(self.design, self.family), self._source(shape, count)
+        public = rounds.draw(cast(Source, source), cast(Plan, self.plan), cast(Meter, meter))
+        release = cast(Release, SimulatedRelease(self.plan, meter.statistics, public))
+        levels = None if isinstance(self.family, Counts) else ("0", "1")
+        found: Any = _Foreseen(release, Question(), self.design, levels, self.family, self.weighted).table()
         return cast(Expected, found)
 
     def bare(self, shape: Shape, count: int) -> Array:
-        """Standard errors without privacy where the model holds, in the data's units."""
-        p = self._probabilities(shape)
-        information = (shape.weighted * (p * (1 - p))[:, None]).T @ shape.scaled * (count / len(p))
-        matrix = log_odds(self.design)
-        variances = np.einsum("ij,jk,ik->i", matrix, np.linalg.pinv(information), matrix)
-        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+        """Standard errors without privacy, robust, in the data's units."""
+        eta = self._predictor(shape)
+        slope = self.family.scale * self.family.information(eta)
+        variance = slope
+        if isinstance(self.family, Counts):
+            values, chances = self._outcomes(shape, eta)
+            variance = (chances * values**2).sum(axis=0) - (chances * values).sum(axis=0) ** 2
+        information, scores = (
+            (shape.weighted * own[:, None]).T @ shape.scaled * (count / len(eta)) for own in (slope, variance)
+        )
+        matrix = log_odds(self.design) @ np.linalg.pinv(information)
+        return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, scores, matrix), 0.0)))
 
     def _source(self, shape: Shape, count: int) -> WeightedSource:
-        """Each practice record with either outcome, as often as its probability says."""
+        """Each practice record with every outcome, as often as its chance says."""
         assert shape.codes is not None
-        place = self.design.columns.index(self.design.response.columns[0])
-        p, each = self._probabilities(shape), shape.weights * (count / len(shape.weights))
-        both = []
-        for outcome in (0.0, 1.0):
-            codes = np.array(shape.codes, dtype=np.float64)
-            codes[place] = outcome
-            both.append(codes)
-        return WeightedSource(np.concatenate(both, axis=1), np.concatenate([each * (1 - p), each * p]))
+        values, chances = self._outcomes(shape, self._predictor(shape))
+        response = self.design.response
+        codes = np.repeat(shape.codes[:, None].astype(np.float64), len(values), axis=1)
+        codes[self.design.columns.index(response.columns[0])] = values * ((response.steps - 1) / float(response.high))
+        each = chances * (shape.weights * (count / len(shape.weights)))
+        return WeightedSource(codes.reshape(len(codes), -1), each.ravel())
 
-    def _probabilities(self, shape: Shape) -> Array:
-        """Of the outcome, (rows,)."""
-        own = float(np.clip(shape.weights @ (shape.response > 0) / len(shape.response), _RAREST, 1 - _RAREST))
+    def _outcomes(self, shape: Shape, eta: Array) -> tuple[Array, Array]:
+        """Outcomes (kinds, rows) of each record, and the chance of each (kinds, rows)."""
+        mean = self.family.mean(eta)
+        if not isinstance(self.family, Counts):
+            return np.array([np.zeros_like(mean), np.ones_like(mean)]), np.array([1 - mean, mean])
+        more = _DISPERSIONS[shape.number % len(_DISPERSIONS)]
+        middles = (_CELLS[1:] + _CELLS[:-1])[:, None] / 2
+        drawn = stats.nbinom.ppf(middles, 1 / more, 1 / (1 + more * mean)) if more else stats.poisson.ppf(middles, mean)
+        chances = np.repeat(np.diff(_CELLS)[:, None], len(mean), axis=1)
+        return np.clip(drawn, 0.0, self.family.high), chances
+
+    def _predictor(self, shape: Shape) -> Array:
+        """eta of the practice records, (rows,)."""
+        own = float(np.clip((1 + shape.weights @ shape.response / len(shape.response)) / 2, _RAREST, 1 - _RAREST))
+        if not isinstance(self.family, Counts):
+            own = float(np.clip(shape.weights @ (shape.response > 0) / len(shape.response), _RAREST, 1 - _RAREST))
         places = np.searchsorted(np.cumsum(shape.weights), (np.arange(_POINTS) + 0.5) / _POINTS * shape.weights.sum())
-        theta = started(shape.scaled[np.minimum(places, len(shape.scaled) - 1)], shape.theta, own)
+        theta = started(shape.scaled[np.minimum(places, len(shape.scaled) - 1)], shape.theta, own, self.family)
         slopes = shape.scaled[:, 1:] @ theta[1:]
-        drawn = np.random.Generator(np.random.PCG64([_SEED, shape.number])).uniform(*_SHARES)
-        share = drawn if self.share is None else float(np.clip(self.share, _RAREST, 1 - _RAREST))
+        mean = self._mean(shape, own)
 
         def too_many(intercept: float) -> float:
-            return float(shape.weights @ expit(intercept + slopes)) / len(slopes) - share
+            return float(shape.weights @ self.family.mean(intercept + slopes)) / len(slopes) - mean
 
         middle = float(slopes @ shape.weights) / len(slopes)
-        return np.asarray(expit(brentq(too_many, -_FAR - middle, _FAR - middle) + slopes))
+        return np.asarray(brentq(too_many, -_FAR - middle, _FAR - middle) + slopes)
+
+    def _mean(self, shape: Shape, own: float) -> float:
+        """Of the outcome. own: that of the shape, the largest outcome being 1."""
+        generator = np.random.Generator(np.random.PCG64([_SEED, shape.number]))
+        if isinstance(self.family, Counts):
+            share = own if self.told else exp(generator.uniform(log(_MEAN_COUNTS[0]), log(_MEAN_COUNTS[1])))
+            return share * self.family.high
+        drawn = float(generator.uniform(*_SHARES))
+        return drawn if self.share is None else float(np.clip(self.share, _RAREST, 1 - _RAREST))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from typing import Any
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
-from confide.methods.regression.likelihood.fisher.fisher_forecast import FisherForecast
 from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES, FisherRounds
 from confide.methods.regression.likelihood.model_results import ModelEstimates
@@ -90,12 +89,12 @@ class FisherLine:
         }
 
     def _forecast(self, event: Event, statistics: Mapping[str, Statistic], n: int | None) -> Forecast:
-        """Of the logit from simulated rounds, of the others by a formula."""
-        if self.family != LOGIT:
-            told = self.schema[self.design.response.columns[0]].typical is not None
-            rule = FisherForecast.of(self.design, event, self.family, told=told)
-            return Forecast(self.design, self.schema, n, rule.expect, bare=rule.bare)
-        own = OutcomeForecast.of(self.design, self.schema, event, statistics, self.share)
+        """From simulated rounds."""
+        told = self.schema[self.design.response.columns[0]].typical is not None
+        own = OutcomeForecast.of(
+            self.design, self.schema, event, statistics,
+            family=self.family, share=self.share, told=told, weighted=self.weighted,
+        )  # fmt: skip
         most = _SHAPES if n else _SHAPES_OF_THREE
         return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most)
 
