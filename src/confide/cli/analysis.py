@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli import options
+from confide.cli.beyond import Beyond, Effects, Predict, Ratios
 from confide.cli.door import (
     book_facts,
     check_relation,
@@ -235,6 +236,9 @@ def infer(
             "line's smaller models have no intervals; those of --method ssp have.",
         ),
     ] = None,
+    predict: Predict = None,
+    effects: Effects = False,
+    ratios: Ratios = False,
     alpha: Alpha = None,
     report: Report = None,
     plot: Plot = None,
@@ -247,13 +251,17 @@ def infer(
     Needs the published file alone, as often as you like: the same numbers each
     time, nothing is spent, and all that is printed is public.
 
-    Example:
+    Examples:
 
     confide infer release.json --subset age --report report.html
+
+    confide infer visits.json --ratios --effects --predict persons.csv
     """
     session: Session = ctx.obj
+    beyond = Beyond(predict, effects, ratios)
+    beyond.check()
     drawings = Drawings(report, plot, csv)
-    check_places(drawings.places, {"the release": release})
+    check_places(drawings.places, {"the release": release, "--predict": predict})
     drawings.check(force=force)
     from confide import gate
 
@@ -262,7 +270,8 @@ def infer(
     with session.doing("infer"):
         result = gate.infer(loaded, question(subset))
     show_result(session, result, alpha, drawings)
-    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
+    more = beyond.show(session, result, alpha)
+    session.answer({"result": result_facts(result, alpha), **more, **vars(drawings)} if session.json else {})
 
 
 def regress(

@@ -280,7 +280,7 @@ def _codes(
 def _thinned(shares: Array, generator: np.random.Generator) -> Array:
     """Falling shares of levels, some of the last ones next to empty. generator: of its own, so that no other column is another one."""
     empty = int((generator.random(max(len(shares) - 2, 0)) < _EMPTY).sum())
-    drawn = np.exp(generator.uniform(*np.log(_SPARSE), size=empty))
+    drawn = np.exp(generator.uniform(log(_SPARSE[0]), log(_SPARSE[1]), size=empty))
     kept = shares[: len(shares) - empty]
     thin = np.minimum(np.sort(drawn)[::-1], shares[len(shares) - empty :])
     return np.concatenate([kept * (1 - thin.sum()) / kept.sum(), thin])

@@ -1,8 +1,8 @@
 """What a line of Fisher scoring can expect of practice records, before anything is spent: of an outcome of two values, and of counts.
 
-For each shape of practice records (`methods.regression.practice`) the release's own rounds run on weighted records with seeded noise, and the
-reading of a release decides what is answered: a forecast has no rules of its own. The outcomes of practice records follow a line of the
-family that comes near the shape's least-squares line. The share of an outcome of two values is what the schema states, and else lies
+For each shape of practice records (`methods.regression.practice`) the release's own rounds run on weighted records with seeded noise, and
+the reading of a release decides what is answered: a forecast has no rules of its own. The outcomes of practice records follow a line of
+the family that comes near the shape's least-squares line. The share of an outcome of two values is what the schema states, and else lies
 between 5 % and 95 %, evenly. The mean of counts is that of the shape where the schema states what is typical, else from a hundredth
 to half of the declared bound; they vary as Poisson counts do, and in other shapes more, up to mean + 2 mean^2.
 """

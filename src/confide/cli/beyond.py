@@ -1,0 +1,112 @@
+"""What `confide infer` shows beyond the table: predictions at public rows, average marginal effects, odds or rate ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli.session import Refused, Session
+from confide.errors import PlanError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Beyond", "Effects", "Predict", "Ratios"]
+
+Predict = Annotated[
+    Path | None,
+    typer.Option(
+        "--predict",
+        metavar="ROWS.csv",
+        help="Predict at the rows of a PUBLIC file, with intervals: a column for each of the formula. No private records: "
+        "what is printed beside them is read as public.",
+    ),
+]
+Effects = Annotated[
+    bool, typer.Option("--effects", help="Average marginal effects, of logistic and Poisson regressions.")
+]
+Ratios = Annotated[
+    bool,
+    typer.Option("--ratios", help="Odds ratios of a logistic, rate ratios of a Poisson regression, with intervals."),
+]
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What is asked for beside the table."""
+
+    predict: Path | None = None
+    effects: bool = False
+    ratios: bool = False
+
+    def check(self) -> None:
+        """What can be known before the release is read."""
+        if self.predict is not None and not self.predict.is_file():
+            raise Refused(f"--predict {self.predict} is no file; give a CSV file of public rows")
+
+    def frames(self, result: Any, alpha: float | None) -> dict[str, pd.DataFrame]:
+        """The tables by name. `PlanError` where a result has none of the kind, `NoResult` where this one has not."""
+        level = {} if alpha is None else {"alpha": alpha}
+        found = {}
+        if self.ratios:
+            name = "odds_ratios" if hasattr(result, "odds_ratios") else "rate_ratios"
+            found[name] = _method(result, name, "--ratios", "logistic or Poisson")(**level)
+        if self.effects:
+            own = _method(result, "average_marginal_effects", "--effects", "logistic or Poisson")
+            found["average_marginal_effects"] = own(**level)
+        if self.predict is not None:
+            own = _method(result, "get_prediction", "--predict", "linear, logistic or Poisson")
+            found["predictions"] = own(_rows(self.predict, result), **level)
+        return found
+
+    def show(self, session: Session, result: Any, alpha: float | None) -> dict[str, Any]:
+        """Print the tables; the same as strict JSON."""
+        with session.doing("computing what is beyond the table"):
+            frames = self.frames(result, alpha)
+        for name, frame in frames.items():
+            session.say("")
+            session.say(_title(name, result))
+            session.say(frame.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
+        return {name: _facts(frame) for name, frame in frames.items()}
+
+
+def _method(result: Any, name: str, option: str, kinds: str) -> Callable[..., Any]:
+    found = getattr(result, name, None)
+    if found is None:
+        raise PlanError(f"{option} is about {kinds} regressions, and this release is none; leave it out")
+    return found  # type: ignore[no-any-return]
+
+
+def _title(name: str, result: Any) -> str:
+    levels = getattr(result, "levels", None)
+    if name != "predictions":
+        return name.replace("_", " ").capitalize()
+    return "Predictions" if levels is None else f"Predictions: the probability of {levels[1]}"
+
+
+def _rows(path: Path, result: Any) -> pd.DataFrame:
+    """The rows of a file, labels as text, however they look."""
+    import pandas as pd
+
+    from confide.schema import Categorical
+
+    design = result.design
+    labels = {name: str for name in design.columns if isinstance(design.schema[name], Categorical)} if design else {}
+    try:
+        return pd.read_csv(path, dtype=labels)
+    except (OSError, ValueError) as error:  # pandas' parser errors are value errors
+        raise PlanError(
+            f"--predict {path} cannot be read as CSV: {error}; give a header and a row for each prediction"
+        ) from None
+
+
+def _facts(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One mapping for each row, its name first where it has one; None where there is no number."""
+    rows = [{str(c): None if v != v else float(v) for c, v in row.items()} for row in frame.to_dict("records")]
+    # predictions are numbered, ratios and effects are named
+    numbered = frame.index.dtype.kind == "i"
+    return rows if numbered else [{"name": str(key), **row} for key, row in zip(frame.index, rows, strict=True)]

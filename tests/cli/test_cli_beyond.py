@@ -1,0 +1,66 @@
+"""`confide infer --predict --effects --ratios`: the numbers of the result's own methods, as text and as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.cli.cli_runner import good, run
+
+import confide as cf
+from confide.noise import SimulatedNoise
+
+SCHEMA = cf.Schema(
+    {"a": cf.Numeric(-1, 1), "g": cf.Categorical(["1", "2"]), "y": cf.Integer(0, 9), "z": cf.Categorical(["no", "yes"])}
+)
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory) -> Path:
+    g = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": g.uniform(-1, 1, 4_000), "g": g.choice(["1", "2"], 4_000)})
+    frame["y"] = g.poisson(np.exp(0.5 + 0.3 * frame.a)).clip(0, 9)
+    frame["z"] = np.where(g.random(4_000) < 0.4 + 0.2 * frame.a, "yes", "no")
+    folder = tmp_path_factory.mktemp("beyond")
+    source = cf.read(frame, SCHEMA)
+    asked = {
+        "counts": cf.regression.Poisson("y ~ a + g"),
+        "shares": cf.regression.Logistic("z ~ a + g"),
+        "line": cf.regression.SSP("y ~ a"),
+    }
+    for name, method in asked.items():
+        cf.release(method, source, cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1)).save(folder / f"{name}.json")
+    # labels that look like numbers stay labels; a missing value has no prediction
+    (folder / "rows.csv").write_text("g,a\n1,0.5\n2,-0.5\n2,\n")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "ratios"), [("counts", "rate_ratios"), ("shares", "odds_ratios")])
+def test_what_is_printed_is_what_the_methods_give(releases: Path, name: str, ratios: str) -> None:
+    path = str(releases / f"{name}.json")
+    call = ("infer", path, "--predict", str(releases / "rows.csv"), "--effects", "--ratios", "--alpha", "0.1")
+    facts = good(*call, "--json").json
+    result = cf.infer(cf.Release.load(path))
+    rows = pd.DataFrame({"g": ["1", "2", "2"], "a": [0.5, -0.5, np.nan]})
+    own = result.get_prediction(rows, alpha=0.1)
+    assert facts["predictions"][1] == own.iloc[1].to_dict()
+    assert set(facts["predictions"][2].values()) == {None}
+    assert facts[ratios][1] == {"name": "a", **getattr(result, ratios)(alpha=0.1).loc["a"].to_dict()}
+    assert facts["average_marginal_effects"][0]["dy/dx"] == result.average_marginal_effects(alpha=0.1)["dy/dx"].iloc[0]
+    out = good(*call).out
+    assert f"{own['mean'].iloc[0]:.4g}" in out and "Average marginal effects" in out
+    assert ("the probability of yes" in out) == (name == "shares")
+
+
+def test_what_a_release_has_not_is_refused(releases: Path) -> None:
+    line = str(releases / "line.json")
+    assert len(good("infer", line, "--predict", str(releases / "rows.csv"), "--json").json["predictions"]) == 3
+    for option in ("--effects", "--ratios"):
+        done = run("infer", line, option)
+        assert done.code == 3 and "leave it out" in done.err
+    assert run("infer", line, "--predict", "nothing.csv").code == 2
+    lacking = releases / "lacking.csv"
+    lacking.write_text("b\n1\n")
+    assert run("infer", line, "--predict", str(lacking)).code == 3
