@@ -3,7 +3,7 @@
 Five sets have one of their own. Of the others the outcome is whether the response lies above a number that is kept here: near the middle
 of its records, or above three quarters or nine tenths of them, by turns. Bounds are the public ones of the set's manifest, or of
 `confide_lab.benchmarks.log_odds`. None of these tables judges anything: those of `confide_lab.benchmarks.outside_outcomes` do. Counts and
-probits are those of the table of truth (`confide_lab.benchmarks.truth_models`), made and real.
+probits are those of the table of truth (`confide_lab.benchmarks.truth.models`), made and real.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from confide.protocol import Method
 from confide.schema import Categorical, Integer, Schema
 from confide.schema.expression import quoted
 from confide_lab.benchmarks import log_odds
-from confide_lab.benchmarks.truth_cases import missing, population
-from confide_lab.benchmarks.truth_models import MODELS, OUTSIDE
+from confide_lab.benchmarks.truth.cases import missing, population
+from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
 from confide_lab.datasets import SETS, available
 from confide_lab.datasets import table as table_of
 
