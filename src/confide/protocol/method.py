@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol.allowance import Allowance
+from confide.protocol.contributions import shown
 from confide.protocol.events import Together
 from confide.protocol.plan import Plan
 from confide.protocol.question import Question
@@ -139,3 +140,4 @@ class FormulaMethod(Method):
         """The terms of the formula; a private score among several methods asks for it too."""
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        return shown(self.table(release, self.about(Schema.from_dict(release.plan.schema)), question), release)
