@@ -124,7 +124,7 @@ class Method:
         """`table`, of a question that the method answers; `PlanError` for any other."""
         question = question or Question()
         question.only(*self.asks)
-        return self.table(release, self.about(Schema.from_dict(release.plan.schema)), question)
+        return shown(self.table(release, self.about(Schema.from_dict(release.plan.schema)), question), release)
 
 
 class FormulaMethod(Method):
@@ -140,4 +140,3 @@ class FormulaMethod(Method):
         """The terms of the formula; a private score among several methods asks for it too."""
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)
-        return shown(self.table(release, self.about(Schema.from_dict(release.plan.schema)), question), release)
