@@ -26,7 +26,7 @@ from confide.ledger.names import same_name
 from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
-from confide.protocol.contributions import with_contributions
+from confide.protocol.contributions import shown, with_contributions
 from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
 from confide.protocol.where import check_read, subgroup_size
@@ -215,7 +215,7 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
         )
     with _reading(release, asked=question is not None):
         if _consistent(release):
-            return _titled(method.infer(release, question), release.plan)
+            return shown(_titled(method.infer(release, question), release.plan), release)
     raise ReleaseError(
         "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
         "and check it with confide.verify against the ledger"

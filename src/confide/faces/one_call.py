@@ -11,6 +11,7 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Noise, Question, Source
 from confide.protocol.allowance import checked_privacy
+from confide.protocol.contributions import shown
 from confide.schema.schema import near_match
 
 __all__ = ["LEFT_OUT", "answered", "checked_call"]
@@ -29,7 +30,8 @@ def answered(
     question: Question | None = None,
 ) -> Any:
     """The result of one release."""
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n), question)
+    release = gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
+    return shown(method.infer(release, question), release)
 
 
 def checked_call(

@@ -11,6 +11,7 @@ from confide.ledger import Ledger
 from confide.methods.selection.candidates import register_loss
 from confide.methods.selection.method import Select
 from confide.protocol import Noise, Source
+from confide.protocol.contributions import shown
 from confide.results import Estimates
 
 __all__ = ["Select", "register_loss", "select"]
@@ -51,4 +52,5 @@ def select(
             'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
     method = Select(candidates, score, runs, clip, holdout)
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, n=n, noise=noise))
+    release = gate.release(method, data, privacy, ledger=ledger, n=n, noise=noise)
+    return shown(method.infer(release), release)

@@ -8,10 +8,10 @@ guarantee that may fail, or is proved as a whole, leave nothing over, and their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,11 @@ from confide.protocol.exact import digest
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.statistic import Codes, RecordMap, Total
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.whose import UNIT_ROW, unit_flags
 
 __all__ = ["CELLS", "NAME", "Contributions", "Counted", "counted", "noise_ratio", "shown", "with_contributions"]
+
+_Result = TypeVar("_Result")
 
 #: The spend's name.
 NAME = "contributions"
@@ -134,11 +136,19 @@ def counted(release: Release) -> Counted | None:
     return Counted.of(noisy.decode(), sd, int(release.plan.schema["rows_per_unit"]))
 
 
-def shown(release: Release) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
-    """Flags and facts of a result."""
-    found = counted(release)
-    if found is None:
-        return (), ()
-    unit, k = release.plan.schema["unit"], int(release.plan.schema["rows_per_unit"])
-    flags = ("rows_truncated",) if k > 1 and found.truncated else ()
-    return flags, ((f"Units ({unit['column']}, noisy)", found.words(k)),)
+def shown(result: _Result, release: Release) -> _Result:
+    """The result with what its unit adds to its flags and facts, once."""
+    schema, found = release.plan.schema, counted(release)
+    flags: tuple[str, ...] = unit_flags(schema)
+    facts: tuple[tuple[str, str], ...] = ()
+    if found is not None:
+        k = int(schema["rows_per_unit"])
+        flags = (*flags, "rows_truncated") if k > 1 and found.truncated else flags
+        facts = ((f"Units ({schema['unit']['column']}, noisy)", found.words(k)),)
+    added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
+    more = {
+        name: (*known, *new)
+        for name, given in added.items()
+        if (known := getattr(result, name, None)) is not None and (new := [one for one in given if one not in known])
+    }
+    return cast(_Result, replace(cast(Any, result), **more)) if more and is_dataclass(result) else result

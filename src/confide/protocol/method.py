@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol.allowance import Allowance
+from confide.protocol.contributions import shown
 from confide.protocol.events import Together
 from confide.protocol.plan import Plan
 from confide.protocol.question import Question
@@ -123,7 +124,7 @@ class Method:
         """`table`, of a question that the method answers; `PlanError` for any other."""
         question = question or Question()
         question.only(*self.asks)
-        return self.table(release, self.about(Schema.from_dict(release.plan.schema)), question)
+        return shown(self.table(release, self.about(Schema.from_dict(release.plan.schema)), question), release)
 
 
 class FormulaMethod(Method):

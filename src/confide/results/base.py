@@ -61,8 +61,6 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import STATUSES, Release
 from confide.protocol.codec import plain
-from confide.protocol.contributions import shown
-from confide.protocol.whose import unit_flags
 from confide.results import table
 from confide.results.spreadsheet import csv_text
 from confide.results.words import WITHOUT_NUMBERS, status_words
@@ -165,9 +163,6 @@ class BaseResult:
         }
         given = own | others
         given["target"] = plan.titled(given["target"])
-        flags, facts = shown(release)
-        given["flags"] = (*given.get("flags", ()), *unit_flags(plan.schema), *flags)
-        given["facts"] = (*given.get("facts", ()), *facts)
         if plan.where is not None:
             given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
         return cls(**given)

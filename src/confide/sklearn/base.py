@@ -15,6 +15,7 @@ from confide.errors import PlanError, SchemaError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Method, Noise
+from confide.protocol.contributions import shown
 from confide.schema import Schema
 from confide.sklearn.columns import (
     CLASS_WORDS,
@@ -74,7 +75,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         # a simulated stream is copied: fit must not change a parameter, and one seed is one fit
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
         release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
-        return release, method.infer(release), roles, labels
+        return release, shown(method.infer(release), release), roles, labels
 
     def _keep_release(self, release: Any, result: Any, roles: Roles, labels: tuple[str, ...] | None) -> None:
         """What every fitted estimator has."""
