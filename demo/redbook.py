@@ -29,7 +29,7 @@ def main() -> None:
         (OUT / name).unlink(missing_ok=True)
     schema = cf.Schema.from_toml(SCHEMA)
     data = cf.read(records(), schema)
-    book = cf.Ledger.create(OUT / "book.db", dataset="redbook-1974", unit=schema.unit, budget=cf.GDP(1.2))
+    book = cf.Ledger.create(OUT / "book.db", dataset="redbook-1974", budget=cf.GDP(1.2))
 
     title("1. The plan, from public facts alone; nothing is read and nothing is spent")
     method = cf.regression.LeastSquares(FORMULA)

@@ -306,9 +306,9 @@ def test_what_linear_regression_lacks_or_does_not_know_is_a_typed_error() -> Non
     with pytest.raises(cf.PlanError, match=r"ledger=cf.Ledger.open\(.*ledger=None"):
         cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0))
     with pytest.raises(
-        cf.PlanError, match=r"no option 'targett' \(did you mean 'target'\?\); its options are privacy, ledger"
+        cf.PlanError, match=r"no option 'limitt' \(did you mean 'limit'\?\); its options are privacy, ledger"
     ):
-        cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, targett="ols")
+        cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, limitt="none")
 
 
 def test_infer_takes_a_question_and_says_how() -> None:

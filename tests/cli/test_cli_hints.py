@@ -29,7 +29,7 @@ LOW_ABOVE_HIGH = '[columns.age]\nkind = "numeric"\nlow = 60\nhigh = 10\n'
         ((*PLAN, "--ledger", "book.db", "--dataset", "census"), "confide ledger init book.db --dataset census --mu"),
         (("plan", "happy ~ log(children)", *PLAN[2:]), '--set \'term_bounds={"log(children)": ['),
         ((*PLAN, "--method", "ssp", "--set", "cov=strong"), "--set cov=robust"),
-        ((*REGRESS, "--set", "objective=guess"), "--set objective=inference"),
+        ((*REGRESS, "--method", "huber_line", "--set", "objective=guess"), "--set objective=inference"),
         ((*PLAN[:3], "none.toml", *PLAN[4:]), "confide schema draft DATA -o schema.toml"),
         (("infer", "release.json", "--alpha", "95"), "--alpha 0.05"),
         ((*PLAN[:3], "wrong.toml", *PLAN[4:]), "[columns.age] the lines low = 10 and high = 60"),

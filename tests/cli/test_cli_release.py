@@ -49,7 +49,7 @@ def test_plan_takes_an_open_relation_from_the_book(survey):
 def test_a_plan_that_does_not_fit_is_shown_and_refused(book):
     done = run(*PLAN[:-1], "2.5", "--ledger", "book.db", "-o", "plan.json")
     assert done.code == 4
-    assert "Plan of ssp" in done.out
+    assert "Plan of least_squares" in done.out
     assert "confide ledger amend" in done.err
     assert not Path("plan.json").exists()
     refused = run(*PLAN[:-1], "2.5", "--ledger", "book.db", "--json").json

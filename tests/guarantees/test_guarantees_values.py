@@ -109,7 +109,10 @@ def test_describe_in_plain_words():
     substitute = GDP(0.5, relation="substitute", assumptions=("float64 sampling",)).describe()
     assert "which of two possible contents one record has (the number of records is public)" in substitute
     assert substitute.endswith("at most 12.7 %, provided that the following holds: float64 sampling.")
-    assert "whether one household was included" in GDP(1.0, relation="add-remove", unit="household").describe()
+    assert (
+        "whether one household with all its rows was included"
+        in GDP(1.0, relation="add-remove", unit="household").describe()
+    )
     assert "one attribute of one record" in GDP(1.0, relation="substitute", unit="attribute").describe()
     assert "the collector included" in PureDP(1.0, relation="substitute", trust="local").describe()
     assert "still open" in GDP(1.0).describe()

@@ -168,7 +168,7 @@ def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None
     poor = cf.plan(cf.regression.LeastSquares("y ~ a + b"), BARE, cf.GDP(0.05), n=200).forecast
     assert poor["ok"]["200"] <= 0.2
     said = " ".join(cf.plan(cf.regression.LeastSquares("y ~ a + b"), BARE, cf.GDP(0.05), n=200).summary().split())
-    assert "weak likely" in said and "target='robust' covers another line" in said
+    assert "weak likely" in said and "huber_line covers another line" in said
     assert "ok likely" in cf.plan(cf.regression.LeastSquares("y ~ a + b"), TOLD, cf.GDP(1.0), n=20_000).summary()
 
 

@@ -472,7 +472,7 @@ def test_requests_that_have_no_guarantee_are_refused() -> None:
         with pytest.raises(PrivacyError, match="rows_per_unit"):
             cf.plan(Logistic(FORMULA, mechanism=mechanism), twice, REQUESTS[mechanism])
     assert cf.plan(Logistic(FORMULA, mechanism="output"), twice, cf.GDP(1.0)).guarantee == cf.GDP(
-        1.0, relation="add-remove", assumptions=("at most 2 rows per unit", "float64 solver")
+        1.0, relation="add-remove", assumptions=("at most 2 rows per unit (declared, not enforced)", "float64 solver")
     )
 
 

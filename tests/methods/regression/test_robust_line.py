@@ -31,12 +31,12 @@ SSP2_SCHEMA = cf.Schema(
 FORMULA = "y ~ a + b + k"
 
 
-def robust(formula: str, **settings: Any) -> LeastSquares:
-    return LeastSquares(formula, **{"target": "robust", **settings})
+def robust(formula: str, **settings: Any) -> HuberLine:
+    return HuberLine(formula, **settings)
 
 
-def line_for(formula: str, objective: str) -> LeastSquares:
-    return robust(formula) if objective == "inference" else LeastSquares(formula, objective=objective)
+def line_for(formula: str, objective: str) -> HuberLine:
+    return HuberLine(formula, objective=objective)
 
 
 def table(n: int, seed: int = 1, noise: float = 1.0) -> pd.DataFrame:
@@ -312,8 +312,7 @@ def test_clipped_responses_are_flagged() -> None:
     "settings",
     [
         {"objective": "both"},
-        {"target": "median"},
-        {"objective": "prediction"},
+        {"objective": "prediction", "slope_bound": 2.0},
         {"slope_bound": 0},
         {"slope_bound": float("inf")},
         {"slope_bound": True},
@@ -325,10 +324,11 @@ def test_settings_that_cannot_work(settings: dict[str, Any]) -> None:
         robust(FORMULA, **settings)
 
 
-@pytest.mark.parametrize("settings", [{}, {"objective": "prediction"}])
-def test_a_slope_bound_is_about_the_robust_line_alone(settings: dict[str, Any]) -> None:
-    with pytest.raises(cf.PlanError, match=r'no effect.*target="robust", slope_bound=2.0'):
-        LeastSquares(FORMULA, slope_bound=2.0, **settings)
+def test_a_slope_bound_is_about_the_intervals_of_the_robust_line_alone() -> None:
+    with pytest.raises(cf.PlanError, match=r'objective="prediction" has none'):
+        HuberLine(FORMULA, slope_bound=2.0, objective="prediction")
+    with pytest.raises(TypeError, match="slope_bound"):
+        LeastSquares(FORMULA, slope_bound=2.0)  # type: ignore[call-arg]
 
 
 def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:

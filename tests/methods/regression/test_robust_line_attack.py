@@ -27,19 +27,19 @@ from confide.audit.replay import replay
 from confide.methods.regression.huber.round_reading import RoundReading
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, Noisy, Question, Total, seal
-from confide.regression import LeastSquares
+from confide.regression import HuberLine
 from confide.schema import Design
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-5, 5, on_missing="drop"), "b": cf.Numeric(0, 1), "y": cf.Numeric(-10, 10)})
 FORMULA = "y ~ a + b"
 
 
-def robust(formula: str, **settings: Any) -> LeastSquares:
-    return LeastSquares(formula, **{"target": "robust", **settings})
+def robust(formula: str, **settings: Any) -> HuberLine:
+    return HuberLine(formula, **settings)
 
 
-def line_for(formula: str, objective: str) -> LeastSquares:
-    return robust(formula) if objective == "inference" else LeastSquares(formula, objective=objective)
+def line_for(formula: str, objective: str) -> HuberLine:
+    return HuberLine(formula, objective=objective)
 
 
 def table(n: int, seed: int = 1) -> pd.DataFrame:

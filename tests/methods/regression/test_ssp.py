@@ -203,7 +203,7 @@ def test_rows_per_unit_scale_the_noise(recenter: str | bool) -> None:
         # in units of the statistic, as the steps of small counts may differ; the root of 3 features is rounded up
         own = one.spend(leaf.name)
         assert float(leaf.sensitivity * leaf.step) == pytest.approx(float(3 * own.sensitivity * own.step), rel=1e-12)
-    assert "at most 3 rows per unit" in plan.guarantee.assumptions
+    assert "at most 3 rows per unit (declared, not enforced)" in plan.guarantee.assumptions
 
 
 def test_an_attacker_gains_what_mu_allows_and_no_more() -> None:

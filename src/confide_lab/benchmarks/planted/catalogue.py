@@ -74,7 +74,7 @@ _TESTS = {
     "classifiers": "tests/methods/classification/test_naive_bayes.py",
     "certified lines": "tests/methods/regression/test_efficient_ptr.py",
     "posterior sampling": "tests/methods/regression/test_posterior_sampling.py",
-    "kernel regression": "tests/methods/regression/test_kernel_curve.py",
+    "kernel regression": "tests/methods/regression/test_kernel.py",
     "selection": "tests/methods/selection/test_select.py",
     "logistic regression": "tests/methods/regression/test_logistic.py",
     "lattices": "tests/attacks/test_attack_lattice.py",
