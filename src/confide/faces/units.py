@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from confide import registry
 from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.guarantees import Guarantee
@@ -13,8 +12,6 @@ from confide.methods.tables.contributions import Contributions, ContributionTabl
 from confide.protocol import Noise, Source
 
 __all__ = ["Contributions", "contributions"]
-
-registry.register(Contributions)
 
 
 def contributions(
