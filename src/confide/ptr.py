@@ -11,6 +11,7 @@ from typing import Any
 from confide import gate
 from confide.aggregates.safety_formulas import rounded_safety
 from confide.errors import PlanError
+from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.ptr.classic_ptr import DistanceTest, FirstPassing, PrivateLocalBound, StableRelease
@@ -51,15 +52,13 @@ __all__ = [
     "scale",
 ]
 
-_LEFT_OUT: Any = object()  # None means: charge no ledger
-
 
 def safe_release(
     bound: SafetyBound,
     data: Source,
     *,
     privacy: Guarantee,
-    ledger: Ledger | None = _LEFT_OUT,
+    ledger: Ledger | None = LEFT_OUT,
     mode: str = "gdp",
     gamma_plan: float | None = None,
     beta: float = 1e-3,
@@ -81,11 +80,7 @@ def safe_release(
     >>> safe_release(median, data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None, gamma_plan=40, n=1_000).names
     ('x_(500)',)
     """
-    if ledger is _LEFT_OUT:
-        raise PlanError(
-            "ledger was left out: say which ledger is charged, or that none is; write "
-            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
-        )
+    checked_ledger(ledger)
     tried = 0
     if report is not None:
         if getattr(report, "verdict", "") != "holds":

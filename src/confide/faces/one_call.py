@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from confide import gate
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
@@ -14,7 +13,7 @@ from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown
 from confide.schema.schema import near_match
 
-__all__ = ["LEFT_OUT", "answered", "checked_call"]
+__all__ = ["LEFT_OUT", "answered", "checked_call", "checked_ledger"]
 
 _OWN = ("privacy", "ledger", "noise", "n")
 LEFT_OUT: Any = object()  # None means: charge no ledger
@@ -30,8 +29,19 @@ def answered(
     question: Question | None = None,
 ) -> Any:
     """The result of one release."""
+    from confide import gate  # here, because the gate is slow to load and a plan does without it
+
     release = gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
     return shown(method.infer(release, question), release)
+
+
+def checked_ledger(ledger: Ledger | None) -> None:
+    """Refuse a call that says nothing of the ledger."""
+    if ledger is LEFT_OUT:
+        raise PlanError(
+            "ledger was left out: say which ledger is charged, or that none is; write "
+            'ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge'
+        )
 
 
 def checked_call(
@@ -45,11 +55,7 @@ def checked_call(
 ) -> None:
     """Refuse a call without privacy or ledger, and options that the method does not have."""
     checked_privacy(privacy)
-    if ledger is LEFT_OUT:
-        raise PlanError(
-            "ledger was left out: say which ledger is charged, or that none is; write "
-            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
-        )
+    checked_ledger(ledger)
     known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")
     for name in settings:
         if name not in known:

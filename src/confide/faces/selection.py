@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from confide.errors import PlanError
+from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.selection.candidates import register_loss
@@ -16,8 +16,6 @@ from confide.results import Estimates
 
 __all__ = ["Select", "register_loss", "select"]
 
-_LEFT_OUT: Any = object()  # None means: charge no ledger
-
 
 def select(
     candidates: Sequence[Any],
@@ -25,7 +23,7 @@ def select(
     data: Source,
     *,
     privacy: Guarantee,
-    ledger: Ledger | None = _LEFT_OUT,
+    ledger: Ledger | None = LEFT_OUT,
     runs: Any = None,
     clip: float | None = None,
     holdout: float = 0.25,
@@ -46,11 +44,7 @@ def select(
     """
     from confide import gate  # here, because the gate is slow to load and a plan does without it
 
-    if ledger is _LEFT_OUT:
-        raise PlanError(
-            "ledger was left out: say which ledger is charged, or that none is; write "
-            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
-        )
+    checked_ledger(ledger)
     method = Select(candidates, score, runs, clip, holdout)
     release = gate.release(method, data, privacy, ledger=ledger, n=n, noise=noise)
     return shown(method.infer(release), release)

@@ -12,6 +12,7 @@ import numpy as np
 
 from confide import gate
 from confide.errors import NoResult, PlanError, ReleaseError
+from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.regression.huber.line import HuberLine
@@ -29,7 +30,6 @@ from confide.synthesis import SyntheticData, SyntheticTable
 
 __all__ = ["build_files", "combine", "refit", "synthesize"]
 
-_LEFT_OUT: Any = object()  # None means: charge no ledger
 _SETTINGS = tuple(
     field.name for field in fields(SyntheticTable) if field.init and field.name not in ("formula", "generator")
 )
@@ -41,7 +41,7 @@ def synthesize(
     *,
     schema: Schema | str | os.PathLike[str] | None = None,
     privacy: Guarantee | None = None,
-    ledger: Ledger | None = _LEFT_OUT,
+    ledger: Ledger | None = LEFT_OUT,
     path: str | os.PathLike[str] | None = None,
     rows: int | None = None,
     files: int = 1,
@@ -68,11 +68,7 @@ def synthesize(
     (['x', 'y'], 'ok')
     """
     request = checked_privacy(privacy)
-    if ledger is _LEFT_OUT:
-        raise PlanError(
-            "ledger was left out: say which ledger is charged, or that none is; write "
-            'ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
-        )
+    checked_ledger(ledger)
     for name in settings:
         if name not in _SETTINGS:
             known = (
