@@ -12,7 +12,9 @@ from scipy import stats
 
 import confide as cf
 from confide import gate
+from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.table_one import TableOne
+from confide.methods.tables.table_one_reading import Numeric
 from confide.methods.tables.table_one_result import TableOneResult
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
@@ -96,6 +98,32 @@ def test_intervals_of_standardised_differences_cover(mu: float) -> None:
             hits[name] += found.loc[name, "low"] <= value <= found.loc[name, "high"]
     for name, hit in hits.items():
         assert stats.beta.ppf(0.999, hit + 1, max(60 - hit, 1e-9)) >= 0.95, name
+
+
+def test_standardised_differences_cover_where_the_variance_is_noise() -> None:
+    """Groups of 300 and 1,200 of one law, far narrower than its bounds; fails when the coverage's 99.9 % upper limit is below 94 %."""
+    rng, runs = np.random.default_rng(4), 600
+    places = np.clip(rng.normal(-0.8, 0.08, (runs, 1_500)), -1, 1)
+    hits = 0
+    for own in places:
+        v, n = own**2, np.array([1_500.0, 300.0, 1_200.0])
+        parts = [own, 1 - v, own * (1 - v), v * (1 - v)]
+        exact = np.array([[part.sum(), part[:300].sum(), part[300:].sum()] for part in parts])
+        v0, v1 = np.full(3, 3 / 9.0), np.full(3, 1.5 / 9.0)
+        sums = exact + np.sqrt(v1) * rng.standard_normal((4, 3))
+        row = Numeric("x", MeanSums(n + np.sqrt(v0) * rng.standard_normal(3), *sums, v0, v1), 0.0, 1.0, 1.0)
+        _, low, high = row.difference(1, 2, 0.05)
+        hits += low <= 0 <= high
+    assert stats.beta.ppf(0.9995, hits + 1, max(runs - hits, 1e-9)) >= 0.94, hits
+
+
+def test_a_mean_of_too_few_records_for_its_skewness_is_flagged() -> None:
+    frame = _frame(400)
+    frame["age"] = np.where(np.arange(400) < 2, 100.0, 0.0)
+    flags = _result(TableOne("age ~ arm"), frame, 10.0).to_frame()["flag"]
+    assert "weak" in flags["age: mean"]
+    exact = _result(TableOne("age ~ arm", covers="dataset"), frame, 10.0).to_frame()["flag"]
+    assert "weak" not in exact["age: mean"]
 
 
 def test_what_is_printed_and_written(tmp_path: Path) -> None:

@@ -152,6 +152,16 @@ class MeanSums:
         seen = np.maximum(np.abs(self.third) - np.sqrt(self.third_noise), 0.0)
         return np.asarray(np.sign(self.third) * seen / self.variance**1.5)
 
+    @cached_property
+    def skewed(self) -> NDArray[np.bool_]:
+        """Fewer records than three squared skewnesses: the interval of so skewed a mean may be short on one side."""
+        return np.asarray(self.n < 3 * self.skewness**2)
+
+    @cached_property
+    def clear(self) -> NDArray[np.bool_]:
+        """Whether s^2 stands above three standard deviations of its noise."""
+        return np.asarray(self.plain_variance > 3 * np.sqrt(self.variance_noise))
+
     def noise(self, mean: Array) -> Array:
         """Noise variance of S - mean N."""
         return np.asarray(self.v1 + mean**2 * self.v0)

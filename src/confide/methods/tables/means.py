@@ -169,7 +169,7 @@ class MeanTable(_Measured):
         sums = self.sums(axes, column)
         if not self.part:
             return np.zeros(len(sums.n), dtype=np.bool_)
-        return np.asarray(sums.n < 3 * sums.skewness**2)
+        return sums.skewed
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two means of a marginal: the noise that least squares makes them share."""

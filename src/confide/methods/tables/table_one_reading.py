@@ -27,7 +27,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Numbers of one row: of all records, then of each group; (g + 1,) each. texts: as they are printed."""
+    """Numbers of one row: of all records, then of each group; (g + 1,) each. texts: as they are printed; weak: cells of means of too few
+    records for so skewed a column, none where it is left out.
+    """
 
     name: str
     estimates: Array
@@ -36,6 +38,7 @@ class Cells:
     high: Array
     open: NDArray[np.bool_]
     texts: tuple[str, ...]
+    weak: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,7 @@ class Numeric(Row):
             self.middle + self.half * high,
             (low <= -1) & (high >= 1),
             texts,
+            self.sums.skewed if self.part else None,
         )
         return [own, self._median(alpha)] if self.quartiles else [own]
 
@@ -103,7 +107,7 @@ class Numeric(Row):
         of_mean = sampled * sums.variance[pair] + v1 + m * m * v0
         of_square = sampled * (fourth - square**2) + sums.variance_noise[pair]
         together = sampled * sums.third[pair] - 2 * m * v1 - m * (q + 2 * m * m) * v0
-        return standardised(m, square, of_mean, of_square, together, alpha)
+        return standardised(m, square, of_mean, of_square, together, alpha, clear=bool(sums.clear[pair].all()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,16 +159,25 @@ class Level(Row):
 
 
 def standardised(
-    means: Array, squares: Array, of_mean: Array, of_square: Array, together: Array, alpha: float
+    means: Array,
+    squares: Array,
+    of_mean: Array,
+    of_square: Array,
+    together: Array,
+    alpha: float,
+    *,
+    clear: bool = True,
 ) -> tuple[float, float, float]:
-    """d with its interval, from two means, variances, and the variances and covariances of their estimates."""
+    """d with its interval, from two means, variances, and the variances and covariances of their estimates.
+
+    clear: whether the variances stand above their noise. Where they do not, the covariances are noise that errs with d itself (a mean that
+    is too large goes with a third moment that is): they may lengthen the interval, never shorten it.
+    """
     scale = float(np.sqrt(squares.mean()))
     d = float(means[0] - means[1]) / scale
-    variance = (
-        float(of_mean.sum()) / scale**2
-        + d * d * float(of_square.sum()) / 16 / scale**4
-        - d * float(together[0] - together[1]) / 2 / scale**3
-    )
+    cross = -d * float(together[0] - together[1]) / 2 / scale**3
+    variance = float(of_mean.sum()) / scale**2 + d * d * float(of_square.sum()) / 16 / scale**4
+    variance += cross if clear else max(cross, 0.0)
     half = float(-special.ndtri(alpha / 2)) * float(np.sqrt(max(variance, 0.0)))
     return d, d - half, d + half
 

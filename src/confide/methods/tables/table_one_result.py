@@ -133,15 +133,18 @@ class TableOneResult(BaseResult):
         """The long table: one row for each number. Columns row, group, records, estimate, std_err, low, high, flag.
 
         estimate: of means and medians in the column's units, of levels the share. flag: "below_noise" for a group that does not stand
-        above the noise of its number of records, "whole_range" where the noise leaves every value possible.
+        above the noise of its number of records, "weak" for a mean of too few records for so skewed a column, "whole_range" where the noise
+        leaves every value possible.
         """
         level = self._alpha(alpha)
         parts: list[dict[str, Any]] = []
         for row, cells in self._cells(level):
             assert isinstance(row, (Numeric, Level))
             few = row.sizes < _FEW * np.sqrt(row.size_variance)
+            weak = np.zeros_like(few) if cells.weak is None else cells.weak
             for k, group in enumerate(self._shown):
-                flags = [name for name, on in (("below_noise", few[k]), ("whole_range", cells.open[k])) if on]
+                own = (("below_noise", few[k]), ("weak", weak[k]), ("whole_range", cells.open[k]))
+                flags = [name for name, on in own if on]
                 parts.append(
                     {
                         "row": cells.name,
