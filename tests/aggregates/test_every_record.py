@@ -16,7 +16,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.cumulative import ScoreRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.rows import BOUND
-from confide.protocol import Statistic, Subset
+from confide.protocol import Statistic, Subset, leaves
 
 SCHEMA = cf.Schema(
     {
@@ -76,7 +76,7 @@ def variants(statistic: Statistic) -> list[Statistic]:
 def test_no_record_and_no_pair_moves_more_than_is_paid(name: str, where: str | None) -> None:
     for relation in ("add-remove", "substitute"):
         plan = cf.plan(replace(METHODS[name], where=where), SCHEMA, cf.GDP(1.0, relation=relation), n=50)
-        paid = {leaf.name: (leaf.sensitivity * leaf.step) ** 2 for leaf in cf.protocol.leaves(plan.event)}
+        paid = {leaf.name: (leaf.sensitivity * leaf.step) ** 2 for leaf in leaves(plan.event)}
         for spend, squared in paid.items():
             own = plan.statistics[spend]
             stated = own.sensitivity_squared(relation)

@@ -62,8 +62,8 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "shares": lambda body: asked(body).update(shares={"counts": 1000}),
     "another subgroup": lambda body: part(body, 1)["method"]["parameters"].update(where="h == 'v'"),
     "another method": lambda body: part(body, 1).update(method=part(body, 0)["method"]),
-    "what a part asked for": lambda body: part(body, 0)["requested"].update(mu=0.01),
-    "what a part gives": lambda body: part(body, 0)["guarantees"][0].update(mu=0.01),
+    "what a part asked for": lambda body: part(body, 0)["requested"].update(mu=(0.01).hex()),
+    "what a part gives": lambda body: part(body, 0)["guarantees"][0].update(mu=(0.01).hex()),
 }
 
 
