@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide import gate, registry
-from confide.errors import ConfideError, PlanError
+from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
 from confide.protocol.plan import method_parameters
 from confide.protocol.rounds import in_rounds
+from confide.protocol.whose import protected
 from confide.results.publication import Report
 from confide.schema import Practice
 from confide.schema.predicate import overlap, parse_predicate
@@ -113,8 +114,7 @@ class Publication(Method):
         allowance = _Whole.of(privacy, self, schema)
         level = allowance.level
         assert isinstance(level, GDP)
-        pure = any(one.native != "GDP" for one in self._made.values())
-        whole = Fraction(level.mu * _LEFT if pure else level.mu) ** 2
+        whole = self._level(level.mu)
         children, problems, warnings = {}, [], []
         for name, method in self._made.items():
             request = _request(method, _root(self.fractions[name] * whole), allowance.relation)
@@ -180,10 +180,30 @@ class Publication(Method):
     def infer(self, release: Release, question: Question | None = None) -> Report:
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
         (question or Question()).only()
+        self._check_children(release.plan)
         results: dict[str, Result] = {
             name: gate.infer(release.child(name)) for name in self._made if release.statuses[name] != "failed"
         }
         return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()})
+
+    def _check_children(self, plan: Plan) -> None:
+        """Raise `ReleaseError` unless the parts of a plan are these questions, each at its share of the level."""
+        level, whose = plan.guarantee, protected(plan.schema)
+        asked = {name: (method.name, method_parameters(method)) for name, method in self._made.items()}
+        found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
+        whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
+        for name, method in self._made.items():
+            request = _request(method, _root(self.fractions[name] * whole), plan.relation)
+            if asked != found or plan.children[name].requested != replace(request, unit=whose):
+                raise ReleaseError(
+                    "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "
+                    "for the original, and check it with confide.verify against the ledger"
+                )
+
+    def _level(self, mu: float) -> Fraction:
+        """What all questions may spend, as mu^2."""
+        pure = any(one.native != "GDP" for one in self._made.values())
+        return Fraction(mu * _LEFT if pure else mu) ** 2
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The questions without privacy, named "model: age"."""

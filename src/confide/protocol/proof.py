@@ -134,11 +134,15 @@ def drawn_as_planned(event: Event, statistics: Mapping[str, Noisy]) -> bool:
 
 
 def parts_agree(release: Release) -> bool:
-    """Whether a release is one of its plan: its numbers drawn as planned, and where it is a publication, those of each question.
+    """Whether a release is one of its plan: its numbers drawn as planned, and where it is a publication, those of each question; its
+    statements are about the unit that its schema enforces.
 
     A question that failed has no numbers; its status is the one that no guarantee covers.
     """
     children, statuses = release.plan.children, release.statuses
+    whose, whole = protected(release.plan.schema), (release.plan, *children.values())
+    if any(one.unit != whose for plan in whole for one in (plan.requested, *plan.guarantees)):
+        return False
     if not children:
         return not statuses and drawn_as_planned(release.plan.event, release.statistics)
     own = sum(len(names_of(part, release.statistics)) for part in children)

@@ -90,6 +90,12 @@ class Layout:
                 f"{cut(self.formula)!r} asks for more than {_MOST_MARGINALS} marginals; cross fewer columns at once, as in "
                 '"a:b + a:c" for two of three'
             )
+        titles = [self.crossing.title(axes) if axes else "(total)" for axes in self.closure]
+        if len(set(titles)) < len(titles):
+            twice = next(title for title in titles if titles.count(title) > 1)
+            raise PlanError(
+                f"{twice!r} in {cut(self.formula)!r} names a column and a crossing of others, or the total; rename the column"
+            )
 
     @cached_property
     def closure(self) -> tuple[Axes, ...]:
