@@ -140,7 +140,7 @@ DISTRIBUTION = Experiment(
                 Quantity("squared error of rank", "mean", of="square"),
                 Quantity("band", "mean"),
             ),
-            replications=60,
+            replications=100,
             full=600,
             printed=_printed_quartiles(),
             drawing=Drawing("dots", "setting", "length", log="x", x_label="mean length of intervals, in probability"),
@@ -283,7 +283,7 @@ RANKS = Experiment(
             ("scipy", "mann_whitney", "h_abs"),
             measure_ranks,
             tuple(Quantity(name, "mean") for name in ("size", "power", "covered, equal", "covered, shifted")),
-            replications=100,
+            replications=200,
             full=1000,
             printed={
                 **{
@@ -308,7 +308,7 @@ RANKS = Experiment(
             ("scipy", "kruskal"),
             measure_several,
             (Quantity("size", "mean"),),
-            replications=100,
+            replications=200,
             full=1000,
             titles={"scipy": "Kruskal and Wallis without privacy", "kruskal": "ranks in two rounds"},
         ),
