@@ -1,4 +1,4 @@
-"""`confide table` and `confide test`."""
+"""`confide table`, `confide describe` and `confide test`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,23 @@ def test_kinds_follow_the_formula_or_the_option(survey):
     assert json.loads(json.dumps(shares))["ledger"] is None
 
 
+DESCRIBE = ("describe", "happy + age ~ region", *TABLE[2:])
+
+
+def test_table_one_in_one_go_and_again_from_its_file(survey):
+    shown = good(*DESCRIBE, "--covers", "population", "--medians", "age", "-o", "one.json", "--csv", "one.csv").out
+    again = good("infer", "one.json").out
+    for row in ("happy", "age"):
+        lines = [line for line in shown.splitlines() if line.startswith(row)]
+        assert lines and lines == [line for line in again.splitlines() if line.startswith(row)]
+    rows = Path("one.csv").read_text()
+    assert "age: median" in rows
+    found = good(*DESCRIBE, "--covers", "dataset", "--json").json
+    assert found["result"]["family"] == "Table One"
+    assert "these very records" in json.dumps(found["result"])
+    assert "age: median" not in json.dumps(found["result"])
+
+
 def test_tests_by_their_names_in_scipy(survey):
     rest = TABLE[2:]
     for name, formula, more in (
@@ -49,6 +66,8 @@ def test_tests_by_their_names_in_scipy(survey):
     ("words", "said"),
     [
         (TABLE, "--covers population"),
+        (DESCRIBE, "--covers population"),
+        ((*DESCRIBE, "--covers", "dataset", "--medians", "region"), "no numeric row"),
         ((*TABLE, "--covers", "dataset", "--kind", "medians"), "--kind must be one of"),
         (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'"),
         (("test", "chisquare", "region", *TABLE[2:], "--expected", "half"), "takes numbers"),
