@@ -41,11 +41,30 @@ from confide.cli.session import Refused, Session
 if TYPE_CHECKING:
     from confide.protocol import Release
 
-__all__ = ["table", "test"]
+__all__ = ["Covers", "Keep", "needs_covers", "table", "test"]
 
-_KINDS = ("counts", "shares", "means", "totals")
+_KINDS = ("counts", "shares", "means", "totals", "distribution")
+
+Covers = Annotated[
+    str | None,
+    typer.Option(
+        "--covers",
+        metavar="population|dataset",
+        help="population: the records are a sample, and intervals are about those they were drawn from; dataset: these records alone.",
+    ),
+]
 
 Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")]
+
+
+def needs_covers(settings: dict[str, Any], covers: str | None) -> None:
+    """Put `covers` among the settings, or refuse where nobody said what intervals are about."""
+    if covers is None and "covers" not in settings:
+        raise Refused(
+            "say what intervals are about: --covers population where the records are a sample of those that the question is about, "
+            "--covers dataset for these very records"
+        )
+    settings |= {} if covers is None else {"covers": covers}
 
 
 def table(
@@ -60,20 +79,13 @@ def table(
     ],
     data: Data,
     schema: SchemaFile,
-    covers: Annotated[
-        str | None,
-        typer.Option(
-            "--covers",
-            metavar="population|dataset",
-            help="population: the records are a sample, and intervals are about those they were drawn from; dataset: these records alone.",
-        ),
-    ] = None,
+    covers: Covers = None,
     kind: Annotated[
         str | None,
         typer.Option(
             "--kind",
-            metavar="counts|shares|means|totals",
-            help="Left out: counts, or means where the formula has a left side.",
+            metavar="|".join(_KINDS),
+            help="Left out: counts, or means where the formula has a left side. distribution: medians and other quantiles by group.",
         ),
     ] = None,
     within: Annotated[
@@ -115,17 +127,14 @@ def table(
 
     confide table "happy ~ region" survey.csv --schema schema.toml --mu .3 \\
       --covers dataset --no-ledger
+
+    confide table "income ~ region" survey.csv --kind distribution ...    (medians)
     """
     name = kind or ("means" if "~" in formula else "counts")
     if name not in _KINDS:
         raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
     settings = options.settings(setting, where)
-    if covers is None and "covers" not in settings:
-        raise Refused(
-            "say what intervals are about: --covers population where the records are a sample of those that the question is about, "
-            "--covers dataset for these very records"
-        )
-    settings |= {} if covers is None else {"covers": covers}
+    needs_covers(settings, covers)
     if within is not None:
         settings["within"] = tuple(part.strip() for part in within.split(","))
     once = Once(
@@ -158,6 +167,9 @@ _TESTS = {
     "binomtest": "counts",
     "trend": "counts",
     "pearsonr": "correlation",
+    "mannwhitneyu": "mann_whitney",
+    "kruskal": "kruskal",
+    "wilcoxon": "wilcoxon",
 }
 
 
@@ -218,7 +230,7 @@ def test(
         raise Refused(f"there is no test {name!r}; there are: {', '.join(_TESTS)}")
     settings = options.settings(setting, where)
     method = _TESTS[name]
-    if method != "correlation":
+    if method in ("means", "counts"):
         settings["covers"] = "population"
     asked, ask = _question(name, formula, p, level, expected)
     once = Once(
