@@ -76,3 +76,8 @@ def test_what_cannot_be_read_costs_nothing(survey, words, said):
     found = run(*words)
     assert found.code in (2, 3)
     assert said in found.err
+
+
+def test_the_help_of_a_publication_shows_its_file_whole(survey):
+    shown = good("publish", "--help").out
+    assert "[questions.model]" in shown
