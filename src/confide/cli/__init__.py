@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import advise, analysis, audit, curve, ledger, methods, publish, schema, synthesize, table
+from confide.cli import advise, analysis, audit, curve, describe, ledger, methods, publish, schema, synthesize, table
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -132,8 +132,8 @@ app.command()(analysis.plan)
 app.command()(analysis.release)
 app.command()(analysis.infer)
 app.command()(table.table)
-app.command()(table.describe)
 app.command()(table.test)
+app.command()(describe.describe)
 app.command()(analysis.regress)
 app.command()(publish.publish)
 app.command()(synthesize.synthesize)

@@ -123,16 +123,12 @@ def publish(
     The file has a table for each question, with its method and parameters, and may
     name the schema and the privacy:
 
+    \b
     schema = "schema.toml"
-
     privacy = { mu = 0.5 }
-
-    [questions.model]
-
+    \\[questions.model]
     method = "least_squares"
-
     formula = "happy ~ age"
-
     share = 2
 
     Example:

@@ -1,4 +1,4 @@
-"""`confide table | describe | test`: what an office asks first, each in one go."""
+"""`confide table | test`: what an office asks first, each in one go."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from confide.cli.session import Refused, Session
 if TYPE_CHECKING:
     from confide.protocol import Release
 
-__all__ = ["describe", "table", "test"]
+__all__ = ["Covers", "Keep", "needs_covers", "table", "test"]
 
-_KINDS = ("counts", "shares", "means", "totals")
+_KINDS = ("counts", "shares", "means", "totals", "distribution")
 
 Covers = Annotated[
     str | None,
@@ -53,7 +53,18 @@ Covers = Annotated[
         help="population: the records are a sample, and intervals are about those they were drawn from; dataset: these records alone.",
     ),
 ]
+
 Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")]
+
+
+def needs_covers(settings: dict[str, Any], covers: str | None) -> None:
+    """Put `covers` among the settings, or refuse where nobody said what intervals are about."""
+    if covers is None and "covers" not in settings:
+        raise Refused(
+            "say what intervals are about: --covers population where the records are a sample of those that the question is about, "
+            "--covers dataset for these very records"
+        )
+    settings |= {} if covers is None else {"covers": covers}
 
 
 def table(
@@ -73,8 +84,8 @@ def table(
         str | None,
         typer.Option(
             "--kind",
-            metavar="counts|shares|means|totals",
-            help="Left out: counts, or means where the formula has a left side.",
+            metavar="|".join(_KINDS),
+            help="Left out: counts, or means where the formula has a left side. distribution: medians and other quantiles by group.",
         ),
     ] = None,
     within: Annotated[
@@ -116,11 +127,14 @@ def table(
 
     confide table "happy ~ region" survey.csv --schema schema.toml --mu .3 \\
       --covers dataset --no-ledger
+
+    confide table "income ~ region" survey.csv --kind distribution ...    (medians)
     """
     name = kind or ("means" if "~" in formula else "counts")
     if name not in _KINDS:
         raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
-    settings = _covering(options.settings(setting, where), covers)
+    settings = options.settings(setting, where)
+    needs_covers(settings, covers)
     if within is not None:
         settings["within"] = tuple(part.strip() for part in within.split(","))
     once = Once(
@@ -143,90 +157,6 @@ def table(
     at_once(ctx.obj, once, name, formula, settings)
 
 
-def describe(
-    ctx: typer.Context,
-    formula: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMULA",
-            help='Columns ~ groups, for instance "age + bmi + smoker ~ arm"; "~ 1" for all records alone.',
-            show_default=False,
-        ),
-    ],
-    data: Data,
-    schema: SchemaFile,
-    covers: Covers = None,
-    medians: Annotated[
-        str | None,
-        typer.Option("--medians", metavar="A,B", help="Numeric columns that get a row with median and quartiles, too."),
-    ] = None,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    charge_delta: ChargeDelta = None,
-    convert: Convert = False,
-    dataset: Dataset = None,
-    n: Nominal = None,
-    setting: Settings = None,
-    where: Where = None,
-    alpha: Alpha = None,
-    output: Keep = None,
-    report: Report = None,
-    plot: Plot = None,
-    csv: Csv = None,
-    delimiter: Delimiter = ",",
-    simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Plan, release and infer Table One in one go: what the records are like, by group.
-
-    Mean (sd) of numeric columns, number (share) of each level, standardised
-    differences between groups, with intervals. The table may be published; without
-    -o the release is not kept, and another table costs again.
-
-    Example:
-
-    confide describe "age + happy ~ region" survey.csv --schema schema.toml \\
-      --mu .5 --covers population --medians age --ledger book.db
-    """
-    settings = _covering(options.settings(setting, where), covers)
-    if medians is not None:
-        settings["medians"] = tuple(part.strip() for part in medians.split(","))
-    once = Once(
-        data=data,
-        schema=schema,
-        requested=privacy(mu, rho, epsilon, delta, relation),
-        ledger=ledger,
-        no_ledger=no_ledger,
-        charge_delta=charge_delta,
-        convert=convert,
-        dataset=dataset,
-        n=n,
-        output=output,
-        drawings=Drawings(report, plot, csv),
-        delimiter=delimiter,
-        simulate=simulate,
-        force=force,
-        alpha=alpha,
-    )
-    at_once(ctx.obj, once, "table_one", formula, settings)
-
-
-def _covering(settings: dict[str, Any], covers: str | None) -> dict[str, Any]:
-    """The settings with `covers`, which has no default at the command line."""
-    if covers is None and "covers" not in settings:
-        raise Refused(
-            "say what intervals are about: --covers population where the records are a sample of those that the question is about, "
-            "--covers dataset for these very records"
-        )
-    return settings | ({} if covers is None else {"covers": covers})
-
-
 # verb -> (method, what the formula must have)
 _TESTS = {
     "ttest_ind": "means",
@@ -237,6 +167,9 @@ _TESTS = {
     "binomtest": "counts",
     "trend": "counts",
     "pearsonr": "correlation",
+    "mannwhitneyu": "mann_whitney",
+    "kruskal": "kruskal",
+    "wilcoxon": "wilcoxon",
 }
 
 
@@ -297,7 +230,7 @@ def test(
         raise Refused(f"there is no test {name!r}; there are: {', '.join(_TESTS)}")
     settings = options.settings(setting, where)
     method = _TESTS[name]
-    if method != "correlation":
+    if method in ("means", "counts"):
         settings["covers"] = "population"
     asked, ask = _question(name, formula, p, level, expected)
     once = Once(

@@ -35,8 +35,9 @@ NAME = "contributions"
 CELLS = 17
 # The rows of a unit in each cell, where its units are spread evenly.
 _ROWS = np.array([1.0, 2.0, *(0.75 * 2.0**cell + 0.5 for cell in range(2, CELLS))])
-# What is above chance, and a share of lost rows worth a flag.
-_ABOVE, _NOTICEABLE, _ONE_SIDED = 2.0, 0.05, 1.645
+# What is above chance in all cells together (one of 4,000 lies above it by noise alone: a cell of 2^16 rows that noise fills outweighs all
+# others), and a share of lost rows worth a flag.
+_ABOVE, _NOTICEABLE, _ONE_SIDED = 3.5, 0.05, 1.645
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ class Counted:
         rows = f"{k} row" if k == 1 else f"{k} rows"
         return (
             f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}; "
-            f"{self.lost:.0%} ± {self.lost_sd:.0%} of the rows do not count"
+            f"about {self.lost:.0%} of the rows do not count (noise ± {self.lost_sd:.1%}; units with many rows are seen from some "
+            f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f} on)"
         )
 
 

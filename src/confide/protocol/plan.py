@@ -141,7 +141,7 @@ class Plan:
     def titled(self, target: str) -> str:
         """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
         counted = counted_words(self.schema)
-        bare = target.removesuffix(counted)
+        bare = target.replace(counted, "")
         return (bare if self.where is None else _of_subgroup(bare, self.where)) + counted
 
     @property

@@ -56,6 +56,11 @@ class HypothesisTests(BaseResult):
         return self.heading or f"Private test of {self.response}"
 
     @property
+    def unit(self) -> str:
+        """Nothing: what is estimated stands in the name of the test, and a formula is no unit."""
+        return ""
+
+    @property
     def pvalue(self) -> float:
         """The p-value of the first test."""
         return float(self.pvalues[0])

@@ -49,12 +49,12 @@ def drawn(
 ) -> Axes:
     """Draw on `ax`, or on a new figure that nothing else holds; `width` in inches, of a picture of rows."""
     picture = result._own_picture and names is None
-    rows = None if picture else _rows(result, alpha, names)
+    why = nothing(result, alpha)
+    rows = None if picture or not _estimates(result, alpha) else _rows(result, alpha, names)
     own = ax is None
     if ax is None:
         size = result.picture_size if rows is None else (width, min(1.9 + 0.36 * len(rows.names), _HIGHEST))
         ax = Figure(figsize=size, layout="constrained").add_subplot()
-    why = nothing(result, alpha)
     if why is not None:
         ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color="#555555", fontsize="small")
         ax.set_xticks([])
@@ -73,10 +73,16 @@ def drawn(
 def nothing(result: BaseResult, alpha: float) -> str | None:
     """Why there is nothing to draw; None where there is something."""
     if result.status not in WITHOUT_NUMBERS:
-        found = [column.values for column in result.columns(alpha) if column.kind == "estimate"]
+        found = _estimates(result, alpha)
+        if not found and not result._own_picture:
+            return f"a {result.family} without an estimate:\nthe table has all of it"
         if not found or not np.isnan(np.asarray(found[0], dtype=np.float64)).all():
             return None
     return f"no estimates: status {result.status}\n{fill(STATUS_WORDS[result.status], 44)}"
+
+
+def _estimates(result: BaseResult, alpha: float) -> list[Any]:
+    return [column.values for column in result.columns(alpha) if column.kind == "estimate"]
 
 
 def chosen(names: Sequence[str]) -> list[int]:

@@ -1,0 +1,23 @@
+"""What a noisy histogram of units says: noise in the cell of 2^16 rows must not pass for units, nor a title say a thing twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import confide as cf
+from confide.protocol.contributions import CELLS, Counted
+
+
+def test_noise_in_empty_cells_is_not_taken_for_rows() -> None:
+    counts, sd = np.zeros(CELLS), 24.5
+    counts[:4] = 100, 180, 620, 570
+    generator = np.random.default_rng(1)
+    lost = [Counted.of(counts + generator.normal(0, sd, CELLS), sd, 1).lost for _ in range(2_000)]
+    assert np.mean(np.abs(np.array(lost) - 0.77) > 0.1) < 0.01  # 16 of 100 at a threshold of two standard deviations
+
+
+def test_a_table_says_once_how_units_count() -> None:
+    schema = cf.Schema({"k": cf.Categorical(["a", "b"])}, dataset="people", unit=cf.Unit("person"))
+    data = cf.read(schema.sample(600, seed=1), schema)
+    table = cf.tables.counts("k", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    assert table.target == "numbers of records by k, of the population; each person counts once"
