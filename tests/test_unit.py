@@ -247,3 +247,8 @@ def test_one_call_says_that_a_unit_is_declared() -> None:
     declared = cf.Schema(SCHEMA.columns, unit="household", rows_per_unit=2)
     result = cf.linear_regression("y ~ x", cf.read(people(), declared), privacy=cf.GDP(1.0), ledger=None)
     assert "unit_declared" in result.flags
+
+
+def test_a_unit_that_nobody_has_decided_is_no_record() -> None:
+    with pytest.raises(cf.SchemaError, match=r"still to be decided.*unit='record'"):
+        cf.Schema({"x": cf.Numeric(0, 1)}, unit="?")

@@ -75,12 +75,16 @@ def describe(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Plan, release and infer a Table One in one go: means or medians, shares, standardised differences by group.
+    """Plan, release and infer Table One in one go: what the records are like, by group.
+
+    Mean (sd) or quartiles of numeric columns, number (share) of each level,
+    standardised differences between groups, with intervals. The table may be
+    published; without -o the release is not kept, and another table costs again.
 
     Example:
 
-    confide describe "age + bmi + smoker ~ arm" study.csv --schema schema.toml --mu .5 \\
-      --covers population --medians bmi --ledger book.db
+    confide describe "age + happy ~ region" survey.csv --schema schema.toml \\
+      --mu .5 --covers population --medians age --ledger book.db
     """
     settings = options.settings(setting, where)
     needs_covers(settings, covers)

@@ -61,6 +61,11 @@ class Schema:
             raise SchemaError(f"columns must be a mapping of at least one name to a column, got {given}; {_EXAMPLE}")
         whose = unit_from_settings(unit) if isinstance(unit, Mapping) else unit
         rows = _checked_rows(rows_per_unit, whose)
+        if whose == "?":
+            raise SchemaError(
+                'unit="?" is still to be decided: write unit=Unit("person_id") where a person may have several rows, or '
+                "unit='record' where each row is another's"
+            )
         if not isinstance(whose, Unit) and (not isinstance(whose, str) or not whose or not is_unicode(whose)):
             raise SchemaError(
                 f'unit must be a name or a Unit, got {unit!r}; leave it out, or write unit=Unit("person_id")'
