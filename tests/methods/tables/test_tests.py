@@ -190,3 +190,19 @@ def test_one_calls_refuse_what_they_cannot_read() -> None:
     ):
         with pytest.raises(PlanError, match=words):
             call()
+
+
+def test_a_mean_with_too_few_records_for_its_skewness_makes_its_test_weak() -> None:
+    g = np.random.default_rng(5)
+    schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "y": cf.Numeric(0, 100)})
+    frame = pd.DataFrame({"sex": np.repeat(["f", "m"], 60), "y": np.where(g.random(120) < 0.03, 90.0, 1.0)})
+    for column, status in (("y", "weak"), ("even", "ok")):
+        shown = frame if column == "y" else frame.assign(y=g.uniform(0, 100, 120))
+        release = cf.release(
+            cf.tables.Means("y ~ sex", covers="population"),
+            cf.read(shown, schema),
+            cf.GDP(10.0),
+            ledger=None,
+            noise=SimulatedNoise(3),
+        )
+        assert cf.infer(release).test("t").status == status

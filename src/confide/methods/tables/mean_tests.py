@@ -47,6 +47,7 @@ def groups(table: MeanTable, attribute: str | None, column: int, *, names: str) 
         )
     sums, noise_n, noise_s = table.sums(axes, column), *_noises(table, axes, column)
     title = f"{table.measured[column]} by {own.name}"
+    skewed = bool(table.weak(axes, column).any())
     if (sums.n < _LOST * np.sqrt(sums.v0)).any():
         return tested(table, (title,), [nan], [nan], [nan], "none", weak=True, statistic=names)
     observed = _wald(_stacked(sums), noise_n, noise_s)
@@ -58,7 +59,7 @@ def groups(table: MeanTable, attribute: str | None, column: int, *, names: str) 
     null = f"simulated, {_RUNS:,} draws at the pooled mean"
     if names != "t":
         df = own.size - 1
-        return tested(table, (title,), [observed[0] / df], [df], [pvalue], null, statistic="F")
+        return tested(table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F")
     sign = np.sign(sums.mean[0] - sums.mean[1])
 
     def limits(alpha: float) -> tuple[Array, Array]:
@@ -76,6 +77,7 @@ def groups(table: MeanTable, attribute: str | None, column: int, *, names: str) 
         [nan],
         [pvalue],
         null,
+        skewed=skewed,
         statistic="t",
         estimates=estimate,
         limits=limits,
@@ -105,7 +107,18 @@ def one_mean(table: MeanTable, value: float, column: int) -> HypothesisTests:
 
     null = f"simulated, {_RUNS:,} draws at {value:g}"
     estimates = table.points((), column)[0]
-    return tested(table, (title,), [observed], [nan], [pvalue], null, statistic="t", estimates=estimates, limits=limits)
+    return tested(
+        table,
+        (title,),
+        [observed],
+        [nan],
+        [pvalue],
+        null,
+        skewed=bool(table.weak((), column).any()),
+        statistic="t",
+        estimates=estimates,
+        limits=limits,
+    )
 
 
 def _one_attribute(table: MeanTable, attribute: str | None) -> Axes:
