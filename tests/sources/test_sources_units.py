@@ -269,3 +269,13 @@ def test_planted_faults_are_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
 
 def _shuffled(data: pd.DataFrame) -> None:
     assert moments(data.sample(frac=1, random_state=3)) == moments(data)
+
+
+def test_decimals_and_uuids_in_columns_of_objects_are_ids() -> None:
+    from decimal import Decimal
+    from uuid import UUID
+
+    own = UUID("12345678-1234-5678-1234-567812345678")
+    cells = [Decimal("7"), Decimal("7.00"), 7, own, str(own), Decimal("7.5"), Decimal("NaN"), Decimal("1E+999999")]
+    found = canonical(np.array(cells, dtype=object)).to_pylist()
+    assert found == [b"7", b"7", b"7", str(own).encode(), str(own).encode(), None, None, None]

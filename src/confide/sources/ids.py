@@ -3,7 +3,8 @@
 The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or batches: whole numbers
 are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded; text of the form -?(0|[1-9][0-9]*)(.0+)? is
 that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of files. A null, an empty text, a fractional, infinite or
-boolean cell and a float of 2^53 or more, which no longer tells neighbouring integers apart, are no id.
+boolean cell and a float of 2^53 or more, which no longer tells neighbouring integers apart, are no id. In columns of Python objects whole
+Decimals are whole numbers and UUIDs their text.
 
 Nothing here raises on a value, and no id leaves this room.
 """
@@ -13,7 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +28,7 @@ from confide.sources.physical import Cells, Coded
 __all__ = ["canonical", "is_id"]
 
 _EXACT = 2.0**53
+_DIGITS = 400
 _WHOLE = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 
 
@@ -134,9 +138,18 @@ def _cell(cell: object) -> bytes | None:
     if isinstance(cell, (float, np.floating)):
         value = float(cell)
         return _digits(int(value)) if abs(value) < _EXACT and value == int(value) else None
+    if isinstance(cell, Decimal):
+        return _digits(int(cell)) if _is_whole(cell) else None
+    if isinstance(cell, UUID):
+        return str(cell).encode()
     if isinstance(cell, date) and not isinstance(cell, datetime):
         return cell.isoformat().encode()
     return None
+
+
+def _is_whole(cell: Decimal) -> bool:
+    # a number of a million digits is no id, and must not take the time to write it out
+    return cell.is_finite() and cell.adjusted() <= _DIGITS and cell == cell.to_integral_value()
 
 
 def _digits(number: int) -> bytes | None:
