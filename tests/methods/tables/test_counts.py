@@ -302,4 +302,4 @@ def test_a_bad_cell_is_named() -> None:
     ):
         with pytest.raises(PlanError, match=words):
             found.diff(first, second)
-    assert found.diff({"region": "S"}, {"region": "N"}).shape == (1, 3)
+    assert found.diff({"region": "S"}, {"region": "N"}).shape == (1, 4)

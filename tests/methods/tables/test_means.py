@@ -150,7 +150,7 @@ def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
     found = simulated(Means("income ~ region", covers="population"), cf.read(records(4_000), SCHEMA), cf.GDP(1.0), 1)
     own = found.diff({"region": "S"}, {"region": "N"})
     assert own.low.iloc[0] < 10 < own.high.iloc[0]
-    assert found.ratio("region").shape == (2, 3)
+    assert found.ratio("region").shape == (2, 4) and set(own.flag) == {""}
     schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "gain": cf.Numeric(-5, 5)})
     gains = simulated(
         Means("gain ~ region", covers="population"), cf.read(schema.sample(500, 1), schema), cf.GDP(1.0), 1

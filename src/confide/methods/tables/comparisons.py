@@ -32,7 +32,8 @@ _LOST, _THIN = 3.0, 10.0
 
 
 def compared(table: CellTable, how: str, first: Any, second: Any, column: int, alpha: float) -> pd.DataFrame:
-    """Columns estimate, low, high; one row for each comparison. how: "diff", "ratio" or "odds"."""
+    """Columns estimate, low, high, flag (what either cell's numbers are flagged with); one row for each comparison. how: "diff", "ratio" or
+    "odds"."""
     pairs = _pairs(table, first, second)
     z = table.quantile(alpha)
     rows = {}
@@ -47,8 +48,19 @@ def compared(table: CellTable, how: str, first: Any, second: Any, column: int, a
             _check_positive(table, column)
             found = ratio(parts[0], parts[1], rho, odds=how == "odds")
         sign = {"diff": "-", "ratio": "/", "odds": "/"}[how]
-        rows[f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})"] = [float(v) for v in found]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high"])
+        rows[f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})"] = [
+            *(float(v) for v in found),
+            _flag(table, axes, column, (one, other)),
+        ]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high", "flag"])
+
+
+def _flag(table: CellTable, axes: Axes, column: int, cells: tuple[int, int]) -> str:
+    """The flags of a table's rows that also speak of what is compared."""
+    chosen = list(cells)
+    few = table.counts(axes)[chosen] < 3 * np.sqrt(table.count_variance(axes))
+    found = {"below_noise": few.any(), "weak": table.weak(axes, column)[chosen].any()}
+    return " ".join(name for name, there in found.items() if there)
 
 
 def correlation(table: CellTable, axes: Axes, column: int, one: int, other: int) -> float:

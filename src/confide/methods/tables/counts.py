@@ -334,7 +334,7 @@ class Shares(_CountMethod):
     >>> method = Shares("region * smoker", within="region", covers="population")
     >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
     >>> table.crosstab().shape, table.diff({"region": "N", "smoker": "yes"}, {"region": "S", "smoker": "yes"}).shape
-    ((3, 2), (1, 3))
+    ((3, 2), (1, 4))
     """
 
     formula: str
