@@ -85,7 +85,7 @@ def _check_enforced(account: Account, unit: str, enforced: bool) -> None:
         how = f"one {unit}" if enforced else f"one {unit}, which its schema declares and nothing enforces"
         raise PrivacyError(
             f"dataset {account.dataset!r} counts what one {account.unit} with all its rows may lose, enforced, and the release protects "
-            f"{how}; write unit=cf.Unit({account.unit!r}) in the schema, with the id column of the data; or, where the records have no ids, "
+            f"{how}; write unit=cf.Unit({account.unit!r}) in the schema, with the id column of the data; or, where there are no ids, "
             f"open a ledger of declared units: Ledger.create(path, dataset=..., budget=..., unit={account.unit!r}, rows_per_unit=1)"
         )
     raise PrivacyError(
