@@ -279,10 +279,10 @@ def test_what_is_no_book_is_refused(url: str) -> None:
         Ledger.create(url, dataset="survey", budget=GDP(1.0))
     sql(url, "DROP TABLE entry")
     Ledger.create(url, dataset="survey", budget=GDP(1.0))
-    sql(url, "UPDATE confide_ledger SET format = 3")
+    sql(url, "UPDATE confide_ledger SET format = 4")
     with pytest.raises(PlanError, match="newer version of confide"):
         Ledger.open(url)
-    sql(url, "UPDATE confide_ledger SET format = 2, application = 'other'")
+    sql(url, "UPDATE confide_ledger SET format = 3, application = 'other'")
     with pytest.raises(PlanError, match="holds no ledger"):
         Ledger.open(url)
 
