@@ -126,13 +126,15 @@ def release(
     n: int | None = None,
     charge_delta: float | None = None,
     convert: bool = False,
+    keep_others: bool = False,
 ) -> Release:
     """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
 
     method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
     ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
     `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
-    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`).
+    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). keep_others: hand over a publication in
+    which a question failed; that it failed may depend on the records, and no guarantee covers it.
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
     facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
@@ -159,7 +161,21 @@ def release(
         ledger.preview(planned.guarantees, charge_delta=charge_delta, convert=convert)
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
     with _bounded(source, ledger) as records:
-        return _released(made, records, planned, ledger, noise, charge_delta, convert)
+        done = _released(made, records, planned, ledger, noise, charge_delta, convert)
+    if not keep_others:
+        _check_failed(done)
+    return done
+
+
+def _check_failed(done: Release) -> None:
+    """Raise `ReleaseError` for a publication in which a question failed: a bit that no guarantee covers is not handed over unasked."""
+    failed = [name for name, status in done.statuses.items() if status == "failed"]
+    if failed:
+        raise ReleaseError(
+            f"{len(failed)} of {len(done.statuses)} questions failed after the charge ({', '.join(failed)}), and nothing is released: that "
+            "they failed may depend on the records, and no guarantee covers it. keep_others=True releases the others, and says so; it is a "
+            "new release, and is charged again"
+        )
 
 
 def _released(

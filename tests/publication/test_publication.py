@@ -41,7 +41,7 @@ PUB = cf.Publication(QUESTIONS, shares={"line": 2, "classes": 0.1})
 
 def released(publication: Any = PUB, seed: int = 3, privacy: Any = cf.GDP(1.0)) -> Release:  # noqa: B008
     source = cf.read(FRAME, SCHEMA)
-    return cf.release(publication, source, privacy, ledger=None, noise=SimulatedNoise(seed))
+    return cf.release(publication, source, privacy, ledger=None, noise=SimulatedNoise(seed), keep_others=True)
 
 
 # the plan -----------------------------------------------------------------------------------------------------------
@@ -238,6 +238,8 @@ def test_a_question_that_fails_after_the_charge_leaves_the_bits_of_the_others(
         raise ValueError("a record with income 123456")
 
     monkeypatch.setattr(kind, "draw", draw)
+    with pytest.raises(cf.ReleaseError, match=r"1 of \d+ questions failed after the charge.*keep_others=True"):
+        cf.release(PUB, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=None)
     done = released()
     assert done.statuses == {name: "failed" if name == killed else "released" for name in QUESTIONS}
     assert "123456" not in done.to_json() and not [name for name in done.statistics if name.startswith(f"{killed}/")]

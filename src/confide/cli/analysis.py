@@ -68,7 +68,7 @@ from confide.cli.options import (
     delimiter_of,
     privacy,
 )
-from confide.cli.publish import KeepOthers, asked_in, check_failed, is_publication, plan_in
+from confide.cli.publish import KeepOthers, asked_in, is_publication, plan_in
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
@@ -216,8 +216,16 @@ def release(
             source = source_of(data, schema, delimiter_of(delimiter))
         remember(session, planned, None, ledger, dataset)
         earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
-        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
-        check_failed(done, keep_others=keep_others)
+        done = draw(
+            session,
+            planned,
+            source,
+            book,
+            simulate,
+            charge_delta=charge_delta,
+            convert=convert,
+            keep_others=keep_others,
+        )
         keep(session, place, done)
     after(session, done, book, output)
     session.say(f"infer with: confide infer {output}")

@@ -106,6 +106,7 @@ def draw(
     *,
     charge_delta: float | None = None,
     convert: bool = False,
+    keep_others: bool = False,
 ) -> Release:
     """Through the gate: charge, draw, receipt. From here on the session knows that a charge may have been made."""
     from confide import gate
@@ -118,7 +119,15 @@ def draw(
         with session.doing("release", private=True):
             if book is not None:
                 session.charge = "possible"
-            done = gate.release(plan, source, ledger=book, noise=noise, charge_delta=charge_delta, convert=convert)
+            done = gate.release(
+                plan,
+                source,
+                ledger=book,
+                noise=noise,
+                charge_delta=charge_delta,
+                convert=convert,
+                keep_others=keep_others,
+            )
     except ConfideError:
         # its class says whether a charge was made, and its words say what became of it
         session.charge = "none"

@@ -162,6 +162,7 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
         lambda call, book, *_: f"--convert, or confide ledger convert {book}",
     ),
     (r"\bconvert=True", "--convert"),
+    (r"\bkeep_others=True", "--keep-others"),
     (r"write it in their schema: dataset=(\S+)", r"write it in their schema: dataset = \1"),
     (r"declare unit=(\S+) in the schema", r"declare unit = \1 in the schema"),
     (r"declare rows_per_unit=(\d+) in the schema", r"declare rows_per_unit = \1 in the schema"),

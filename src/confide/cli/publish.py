@@ -31,12 +31,11 @@ from confide.cli.options import (
     privacy,
 )
 from confide.cli.session import Refused, Session
-from confide.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from confide.protocol import Plan, Release
+    from confide.protocol import Plan
 
-__all__ = ["KeepOthers", "asked_in", "check_failed", "is_publication", "plan_in", "publish"]
+__all__ = ["KeepOthers", "asked_in", "is_publication", "plan_in", "publish"]
 
 KeepOthers = Annotated[
     bool,
@@ -72,17 +71,6 @@ def plan_in(path: Path) -> Plan:
             '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...'
         )
     return gate.plan(asked.publication, load_schema(asked.schema), asked.privacy, n=asked.n)
-
-
-def check_failed(done: Release, *, keep_others: bool) -> None:
-    """Raise `ReleaseError` for a publication in which a question failed, unless the others are to be kept all the same."""
-    failed = [name for name, status in done.statuses.items() if status == "failed"]
-    if failed and not keep_others:
-        raise ReleaseError(
-            f"{len(failed)} of {len(done.statuses)} questions failed after the charge ({', '.join(failed)}), and nothing is written: that "
-            "they failed may depend on the records, and no guarantee covers it. --keep-others writes the release of the others, which "
-            "says so; it is a new release, and is charged again"
-        )
 
 
 def publish(
@@ -164,8 +152,16 @@ def publish(
             source = source_of(data, found, delimiter_of(delimiter))
         analysis.remember(session, planned, where, ledger, dataset)
         earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
-        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
-        check_failed(done, keep_others=keep_others)
+        done = draw(
+            session,
+            planned,
+            source,
+            book,
+            simulate,
+            charge_delta=charge_delta,
+            convert=convert,
+            keep_others=keep_others,
+        )
         analysis.show_once(session, place, done, None, drawings)
     analysis.after(session, done, book, output)
     if session.json:
