@@ -9,7 +9,7 @@ import pytest
 from tests.cli.cli_runner import entries, good, run
 
 from confide import Release, gate
-from confide.cli import door
+from confide.cli import facts
 from confide.errors import PlanError
 from confide.ledger import Ledger
 from confide.regression import LeastSquares
@@ -54,7 +54,7 @@ def test_ctrl_c_is_130_and_says_that_a_charge_stays(book):
     assert run(*plan_of_again("stranger_interrupted"), "--json").json["error"] == "Interrupted"
 
 
-def test_ctrl_c_before_the_door_says_nothing_of_a_charge(survey, monkeypatch):
+def test_ctrl_c_before_the_gate_says_nothing_of_a_charge(survey, monkeypatch):
     def press(*_, **__):
         raise KeyboardInterrupt
 
@@ -64,7 +64,7 @@ def test_ctrl_c_before_the_door_says_nothing_of_a_charge(survey, monkeypatch):
     assert "charge" not in done.err
 
 
-def test_an_exit_behind_the_door_does_not_come_out(book):
+def test_an_exit_behind_the_gate_does_not_come_out(book):
     done = run(*plan_of("stranger_exiting"))
     assert done.code == 6
     assert "unexpected error in release" in done.err
@@ -72,7 +72,7 @@ def test_an_exit_behind_the_door_does_not_come_out(book):
     assert "charge already made stays" in done.err
 
 
-def test_an_unexpected_error_behind_the_door_withholds_even_its_class(planned, monkeypatch):
+def test_an_unexpected_error_behind_the_gate_withholds_even_its_class(planned, monkeypatch):
     def fail(*_, **__):
         raise OverflowError("SENTINEL")
 
@@ -131,7 +131,7 @@ def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book
     def fail(drawn, path):
         raise PlanError("the plot cannot be written: " + "No space left on device")
 
-    monkeypatch.setattr(door, "_save_plot", fail)
+    monkeypatch.setattr(facts, "_save_plot", fail)
     with_file = run(*REGRESS, "-o", "release.json", "--plot", "plot.png")
     assert with_file.code == 6
     assert "the release is in release.json" in with_file.err

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.cli_runner import good, run
 
-from confide.cli.options import privacy, settings, value_of
+from confide.cli.options import Parameters, Privacy, value_of
 from confide.cli.session import Refused
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
 
@@ -27,7 +27,7 @@ PLAN = ("plan", "happy ~ age", "--schema", "schema.toml")
     ],
 )
 def test_each_way_to_ask(given_, expected):
-    assert privacy(*given_) == expected
+    assert Privacy(*given_).guarantee() == expected
 
 
 def test_numbers_as_people_write_them():
@@ -45,7 +45,7 @@ def test_numbers_as_people_write_them():
     for text in ("log(.5)", "a.5", "1.5.2", "y ~ a + .5", "007", "v1.", '".5"x', "."):
         assert value_of(text) == text
     assert value_of('{"a": ".5"}') == {"a": ".5"}
-    assert settings(["c0=.05"]) == {"c0": 0.05}
+    assert Parameters(["c0=.05"]).settings() == {"c0": 0.05}
 
 
 @given(st.lists(st.booleans(), min_size=4, max_size=4))
@@ -55,10 +55,10 @@ def test_exactly_one_way(present):
     )
     allowed = sum(present[:3]) == 1 and (delta is None or rho is None)
     if allowed:
-        privacy(mu, rho, epsilon, delta, None)
+        Privacy(mu, rho, epsilon, delta).guarantee()
         return
     with pytest.raises(Refused) as refused:
-        privacy(mu, rho, epsilon, delta, None)
+        Privacy(mu, rho, epsilon, delta).guarantee()
     for way in ("--mu", "--rho", "--epsilon", "--delta"):
         assert way in str(refused.value)
 
@@ -116,10 +116,10 @@ def test_values_are_json_or_text(text, value):
 
 
 def test_settings_keep_what_follows_the_first_sign():
-    assert settings(["a=b=c", "d = 1"]) == {"a": "b=c", "d": 1}
+    assert Parameters(["a=b=c", "d = 1"]).settings() == {"a": "b=c", "d": 1}
     for wrong in (["a"], ["=1"], ["a b=1"], ["a=1", "a=2"]):
         with pytest.raises(Refused, match="--set"):
-            settings(wrong)
+            Parameters(wrong).settings()
 
 
 def test_set_reaches_the_method_and_names_what_it_does_not_have(survey):
@@ -166,3 +166,22 @@ def test_release_and_regress_want_one_way_to_account(planned, words):
         done = run(*command, "survey.csv", "-o", "new.json", *more, *words)
         assert done.code == 2
         assert not Path("new.json").exists()
+
+
+def test_an_option_of_several_commands_is_written_once():
+    # what a ledger, a file or a rate is to a command may differ; what may be spent, on which records and how it is counted may not
+    from typer.main import get_command
+
+    from confide.cli import app
+
+    commands = get_command(app).commands
+    shared = {"table", "test", "describe", "regress", "publish", "synthesize", "release", "plan", "advise"}
+    helps: dict[str, set[str]] = {}
+    for name in shared:
+        for option in commands[name].params:
+            helps.setdefault(option.opts[0], set()).add(option.help or "")
+    several = {option for option, texts in helps.items() if len(texts) > 1}
+    assert several <= {"-o", "--ledger", "--schema", "--method", "--n", "formula"}
+    for name in ("table", "test", "describe", "regress"):
+        own = {option.opts[0] for option in commands[name].params}
+        assert {"--mu", "--ledger", "--set", "--where", "--report", "--alpha", "--simulate"} <= own

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from confide.cli import options
 from confide.cli.files import check_places, load_schema
-from confide.cli.options import Delta, Epsilon, Json, Mu, Relation, Rho, SchemaFile
+from confide.cli.options import Json, Privacy, SchemaFile
 from confide.cli.progress import progress_bar
 from confide.cli.session import Session
+from confide.cli.spread import spread
 
 __all__ = ["advise"]
 
@@ -21,6 +21,7 @@ _READ = (
 )
 
 
+@spread
 def advise(
     ctx: typer.Context,
     formula: Annotated[str, typer.Argument(metavar="FORMULA", help="As the methods take it.", show_default=False)],
@@ -33,11 +34,8 @@ def advise(
             help="linear_regression, logistic_regression, poisson_regression, classification or kernel_regression.",
         ),
     ] = "linear_regression",
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
+    *,
+    privacy: Privacy,
     like: Annotated[
         Path | None,
         typer.Option("--like", metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
@@ -56,7 +54,7 @@ def advise(
     confide advise "happy ~ age" --schema schema.toml --n 1000 --mu 1 --delta 1e-6
     """
     session: Session = ctx.obj
-    requested = options.privacy(mu, rho, epsilon, delta, relation)
+    requested = privacy.guarantee()
     check_places({}, {"the schema": schema})
     with session.doing("loading the methods"):
         from confide import advise as verb

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli import options
 from confide.cli.files import check_places, load_schema, put, reserve
-from confide.cli.options import Delta, Epsilon, Force, Json, Mu, Relation, Rho, Settings
+from confide.cli.options import Parameters, Privacy, Settings, Written
 from confide.cli.progress import progress_bar
 from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
 from confide.cli.tables import table
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 
+@spread
 def audit(
     ctx: typer.Context,
     method: Annotated[
@@ -42,11 +44,8 @@ def audit(
         typer.Option("--schema", metavar="FILE", help="Columns to practise on; made from MODEL when left out."),
     ] = None,
     setting: Settings = None,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
+    *,
+    privacy: Privacy,
     runs: Annotated[
         int, typer.Option("--runs", help="Draws of each sampled row on each neighbour; 0 for exact rows alone.")
     ] = 100_000,
@@ -59,8 +58,7 @@ def audit(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the table as JSON.")
     ] = None,
-    force: Force = False,
-    json: Json = False,
+    written: Written,
 ) -> None:
     """Try to break a method: neighbours from the schema, exact differences, record and replay, the sampler.
 
@@ -82,15 +80,15 @@ def audit(
         raise Refused(f"--runs is 0 or at least 40, got {runs}")
     if not 0 < confidence < 1:
         raise Refused(f"--confidence lies between 0 and 1, got {confidence}")
-    asked = any(value is not None for value in (mu, rho, epsilon, delta))
-    privacy = options.privacy(mu, rho, epsilon, delta, None) if asked else None
+    relation = privacy.relation
+    requested = replace(privacy, relation=None).guarantee() if privacy.given else None
     check_places({"-o": output}, {"the schema": schema})
-    with reserve(output, force=force) as place:
+    with reserve(output, force=written.force) as place:
         with session.doing("loading the method"):
-            target = _target(method, model, options.settings(setting))
+            target = _target(method, model, Parameters(setting).settings())
             known = None if schema is None else load_schema(schema)
         found = _run(
-            session, target, known, privacy=privacy, relation=relation, runs=runs, confidence=confidence, seed=seed
+            session, target, known, privacy=requested, relation=relation, runs=runs, confidence=confidence, seed=seed
         )
         _show(session, found)
         if place is not None:
@@ -104,7 +102,7 @@ def audit(
 def _target(name: str, model: str | None, settings: dict[str, Any]) -> Any:
     """A registered method, or whatever module:attribute leads to."""
     from confide import registry
-    from confide.cli.door import make
+    from confide.cli.gate import make
     from confide.errors import PlanError
 
     if ":" not in name:

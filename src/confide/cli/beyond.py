@@ -15,7 +15,7 @@ from confide.errors import PlanError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Beyond", "Effects", "Predict", "Ratios"]
+__all__ = ["Beyond"]
 
 Predict = Annotated[
     Path | None,
@@ -39,9 +39,9 @@ Ratios = Annotated[
 class Beyond:
     """What is asked for beside the table."""
 
-    predict: Path | None = None
-    effects: bool = False
-    ratios: bool = False
+    predict: Predict = None
+    effects: Effects = False
+    ratios: Ratios = False
 
     def check(self) -> None:
         """What can be known before the release is read."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from confide.cli.options import Csv, Plot, Report
 from confide.cli.session import Refused, Session, reading_only
 from confide.errors import PlanError, ReleaseError
 
@@ -153,9 +154,9 @@ def check_places(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path |
 class Drawings:
     """Where a result is to be written beside the table on stdout: the report, the plot, the table as CSV."""
 
-    report: Path | None = None
-    plot: Path | None = None
-    csv: Path | None = None
+    report: Report = None
+    plot: Plot = None
+    csv: Csv = None
 
     @property
     def places(self) -> dict[str, Path | None]:

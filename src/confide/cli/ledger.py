@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.door import open_book
 from confide.cli.files import load_release
-from confide.cli.options import Dataset, Delta, Epsilon, Json, Mu, Relation, Rho, privacy
+from confide.cli.gate import open_book
+from confide.cli.options import Dataset, Json, Privacy
 from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
 from confide.cli.tables import facts, table
 
 if TYPE_CHECKING:
@@ -33,15 +34,13 @@ _Named = Annotated[str, typer.Option("--dataset", metavar="NAME", help="The data
 
 
 @app.command()
+@spread
 def init(
     ctx: typer.Context,
     book: _Book,
     dataset: _Named,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
+    *,
+    privacy: Privacy,
     unit: Annotated[
         str,
         typer.Option("--unit", metavar="NAME", help="Who is protected: the id column of the schema's unit, or record."),
@@ -80,7 +79,7 @@ def init(
     confide ledger init book.db --dataset survey --mu 2
     """
     session: Session = ctx.obj
-    budget = privacy(mu, rho, epsilon, delta, relation)
+    budget = privacy.guarantee()
     from confide.guarantees.wording import weakness
     from confide.ledger import Ledger
 
@@ -90,7 +89,9 @@ def init(
             book, dataset=dataset, budget=budget, unit=unit, rows_per_unit=rows_per_unit, grants=grants, note=note
         )
     session.say(f"opened a budget for dataset {opened.dataset!r} in {opened.place}")
-    default = "" if relation is not None else " (the default: a bare budget means this; --relation says otherwise)"
+    default = (
+        "" if privacy.relation is not None else " (the default: a bare budget means this; --relation says otherwise)"
+    )
     rows = f"of at most {opened.rows_per_unit} row{'s' if opened.rows_per_unit > 1 else ''}"
     rows = rows if opened.unit_key is None else "with all its rows (enforced)"
     buys = opened.buys()
@@ -210,15 +211,13 @@ def verify(
 
 
 @app.command()
+@spread
 def amend(
     ctx: typer.Context,
     book: _Book,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the book.")],
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
+    *,
+    privacy: Privacy,
     dataset: Dataset = None,
     json: Json = False,
 ) -> None:
@@ -232,7 +231,7 @@ def amend(
     confide ledger amend book.db --dataset survey --mu 3 --reason "decision of 4 May"
     """
     session: Session = ctx.obj
-    budget = privacy(mu, rho, epsilon, delta, relation)
+    budget = privacy.guarantee()
     from confide.guarantees.wording import weakness
 
     with session.doing("amending the book"), warnings.catch_warnings():

@@ -1,10 +1,13 @@
-"""Options that several commands share, each written once: privacy, ledger, JSON, settings of a method."""
+"""Options that several commands share, each written once: privacy, ledger, JSON, settings of a method.
+
+An option is an annotated type; options that go together are a group (`confide.cli.spread`) with what is checked about them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,32 +19,31 @@ if TYPE_CHECKING:
     from confide.guarantees import Guarantee
 
 __all__ = [
+    "Account",
     "Alpha",
-    "Book",
-    "ChargeDelta",
-    "Convert",
+    "Charged",
+    "Covers",
     "Csv",
     "Data",
     "Dataset",
     "Delimiter",
-    "Delta",
-    "Epsilon",
     "Force",
     "Json",
-    "Mu",
-    "NoLedger",
+    "Keep",
+    "KeepOthers",
+    "LedgerFile",
+    "Medians",
     "Nominal",
+    "Parameters",
     "Plot",
-    "Relation",
+    "Privacy",
     "Report",
-    "Rho",
     "SchemaFile",
     "Seed",
-    "Settings",
-    "Where",
-    "check_ledger",
+    "Within",
+    "Written",
     "delimiter_of",
-    "privacy",
+    "named",
     "value_of",
 ]
 
@@ -77,7 +79,7 @@ Relation = Annotated[
     ),
 ]
 
-Book = Annotated[
+LedgerFile = Annotated[
     str | None, typer.Option("--ledger", metavar="LEDGER", help="The ledger to charge.", rich_help_panel=_LEDGER)
 ]
 Convert = Annotated[
@@ -163,52 +165,155 @@ Delimiter = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
 
+Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")]
+KeepOthers = Annotated[
+    bool,
+    typer.Option(
+        "--keep-others",
+        help="Write the release of a publication even if a question failed after the charge. That it failed may depend on the records, "
+        "and no guarantee covers it.",
+    ),
+]
+
+# parameters of methods that have an option of their own; --set gives any
+Covers = Annotated[
+    str | None,
+    typer.Option(
+        "--covers",
+        metavar="population|dataset",
+        help="population: the records are a sample, and intervals are about those they were drawn from; dataset: these records alone.",
+    ),
+]
+Within = Annotated[
+    str | None, typer.Option("--within", metavar="A,B", help="Shares within the levels of these columns.")
+]
+Medians = Annotated[
+    str | None, typer.Option("--medians", metavar="A,B", help="Columns to describe by their quartiles.")
+]
+
 _THREE_WAYS = (
     "--mu MU for GDP (with --delta DELTA for methods that may fail), --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA "
     "for ApproxDP)"
 )
 
 
-def privacy(
-    mu: float | None, rho: float | None, epsilon: float | None, delta: float | None, relation: str | None
-) -> Guarantee:
-    """The guarantee that the options ask for.
+@dataclass(frozen=True)
+class Privacy:
+    """What may be spent: exactly one of three ways to say it, under a relation or under the default one."""
 
-    Raises `Refused` unless exactly one of the three ways is given; impossible numbers raise `PrivacyError`.
+    mu: Mu = None
+    rho: Rho = None
+    epsilon: Epsilon = None
+    delta: Delta = None
+    relation: Relation = None
 
-    >>> str(privacy(1.0, None, None, None, "substitute"))
-    'GDP(mu=1, substitute)'
-    """
-    from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+    @property
+    def given(self) -> bool:
+        """Whether any number is given."""
+        return any(value is not None for value in (self.mu, self.rho, self.epsilon, self.delta))
 
-    given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
-    if not given:
-        lone = "--delta goes with --epsilon or --mu; " if delta is not None else ""
-        raise Refused(f"{lone}privacy has no default: say what may be spent, by one of {_THREE_WAYS}")
-    if len(given) > 1:
-        raise Refused(f"{' and '.join(given)} ask for different things: give one of {_THREE_WAYS}")
-    if delta is not None and rho is not None:
-        raise Refused(f"--delta goes with --epsilon or --mu, not with --rho: give one of {_THREE_WAYS}")
-    if mu is not None:
-        return GDP(mu, relation=relation) if delta is None else GDP(mu, delta, relation=relation)
-    if rho is not None:
-        return ZCDP(rho, relation=relation)
-    assert epsilon is not None
-    return PureDP(epsilon, relation=relation) if delta is None else ApproxDP(epsilon, delta, relation=relation)
+    def guarantee(self) -> Guarantee:
+        """The guarantee that the options ask for.
+
+        Raises `Refused` unless exactly one of the three ways is given; impossible numbers raise `PrivacyError`.
+
+        >>> str(Privacy(mu=1.0, relation="substitute").guarantee())
+        'GDP(mu=1, substitute)'
+        """
+        from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+
+        mu, rho, epsilon, delta, relation = self.mu, self.rho, self.epsilon, self.delta, self.relation
+        given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
+        if not given:
+            lone = "--delta goes with --epsilon or --mu; " if delta is not None else ""
+            raise Refused(f"{lone}privacy has no default: say what may be spent, by one of {_THREE_WAYS}")
+        if len(given) > 1:
+            raise Refused(f"{' and '.join(given)} ask for different things: give one of {_THREE_WAYS}")
+        if delta is not None and rho is not None:
+            raise Refused(f"--delta goes with --epsilon or --mu, not with --rho: give one of {_THREE_WAYS}")
+        if mu is not None:
+            return GDP(mu, relation=relation) if delta is None else GDP(mu, delta, relation=relation)
+        if rho is not None:
+            return ZCDP(rho, relation=relation)
+        assert epsilon is not None
+        return PureDP(epsilon, relation=relation) if delta is None else ApproxDP(epsilon, delta, relation=relation)
 
 
-def check_ledger(book: str | None, no_ledger: bool, dataset: str | None, simulate: int | None) -> None:
-    """Exactly one of --ledger and --no-ledger; what goes with one of them must not stand beside the other."""
-    if (book is None) == (not no_ledger):
-        raise Refused("say who keeps the account, one of: --ledger LEDGER charges that one, --no-ledger charges none")
-    if simulate is not None and book is not None:
-        raise Refused(
-            "simulated noise protects nobody and is never charged: --simulate goes with --no-ledger, or leave it out"
-        )
-    if simulate is not None and simulate < 0:
-        raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
-    if dataset is not None and book is None:
-        raise Refused("--dataset names an account in a ledger: it goes with --ledger")
+@dataclass(frozen=True)
+class Account:
+    """Who keeps the account: exactly one of --ledger and --no-ledger, and how a release is counted there."""
+
+    ledger: LedgerFile = None
+    no_ledger: NoLedger = False
+    charge_delta: ChargeDelta = None
+    convert: Convert = False
+    dataset: Dataset = None
+
+    def check(self, simulate: int | None) -> None:
+        """Refuse neither and both, and what goes with one of them beside the other."""
+        if (self.ledger is None) == (not self.no_ledger):
+            raise Refused(
+                "say who keeps the account, one of: --ledger LEDGER charges that one, --no-ledger charges none"
+            )
+        if simulate is not None and self.ledger is not None:
+            raise Refused(
+                "simulated noise protects nobody and is never charged: --simulate goes with --no-ledger, or leave it out"
+            )
+        if simulate is not None and simulate < 0:
+            raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
+        if self.dataset is not None and self.ledger is None:
+            raise Refused("--dataset names an account in a ledger: it goes with --ledger")
+
+    @property
+    def counted(self) -> dict[str, Any]:
+        """How the gate is to count the release."""
+        return {"charge_delta": self.charge_delta, "convert": self.convert}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a method beside its first one."""
+
+    setting: Settings = None
+    where: Where = None
+
+    def settings(self, **given: Any) -> dict[str, Any]:
+        """All of them; given: those with an option of their own, None where it was left out.
+
+        >>> Parameters(["level=.9"], "age > 65").settings(covers="dataset", within=None)
+        {'where': 'age > 65', 'covers': 'dataset', 'level': 0.9}
+        """
+        found = {key: value for key, value in {"where": self.where, **given}.items() if value is not None}
+        for text in self.setting or ():
+            key, sign, value = text.partition("=")
+            key = key.strip()
+            if not sign or not key.isidentifier():
+                raise Refused(f"--set takes KEY=VALUE, got {text!r}; write for instance --set cov=classical")
+            if key in found:
+                raise Refused(f"--set gives {key!r} twice; give it once")
+            # a condition that JSON could read, such as one in quotes, is text all the same
+            found[key] = value if key == "where" else value_of(value)
+        return found
+
+
+@dataclass(frozen=True)
+class Written:
+    """How the command ends: which files it may replace, and whether its answer is JSON (`Session` looks for that itself)."""
+
+    force: Force = False
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charged:
+    """What a command is told that plans and releases in one go."""
+
+    privacy: Privacy
+    account: Account
+    n: Nominal = None
+    delimiter: Delimiter = ","
+    simulate: Seed = None
+    written: Written
 
 
 def delimiter_of(text: str) -> str:
@@ -220,19 +325,13 @@ def delimiter_of(text: str) -> str:
     return "\t" if text in ("\\t", "tab") else text
 
 
-def settings(texts: Sequence[str] | None, where: str | None = None) -> dict[str, Any]:
-    """Parameters from `key=value` texts, and the subgroup."""
-    found: dict[str, Any] = {} if where is None else {"where": where}
-    for text in texts or ():
-        key, sign, value = text.partition("=")
-        key = key.strip()
-        if not sign or not key.isidentifier():
-            raise Refused(f"--set takes KEY=VALUE, got {text!r}; write for instance --set cov=classical")
-        if key in found:
-            raise Refused(f"--set gives {key!r} twice; give it once")
-        # a condition that JSON could read, such as one in quotes, is text all the same
-        found[key] = value if key == "where" else value_of(value)
-    return found
+def named(text: str | None) -> tuple[str, ...] | None:
+    """Names that commas separate; None stays None.
+
+    >>> named("age, income")
+    ('age', 'income')
+    """
+    return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 def value_of(text: str) -> Any:

@@ -7,44 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.options import (
-    Book,
-    ChargeDelta,
-    Convert,
-    Csv,
-    Data,
-    Dataset,
-    Delimiter,
-    Delta,
-    Epsilon,
-    Force,
-    Json,
-    Mu,
-    NoLedger,
-    Nominal,
-    Relation,
-    Report,
-    Rho,
-    Seed,
-    check_ledger,
-    delimiter_of,
-    privacy,
-)
+from confide.cli.facts import result_facts
+from confide.cli.files import Drawings, load_schema, reserve
+from confide.cli.gate import after, begin, paid_facts, plan_and_pay, show_once
+from confide.cli.options import Charged, Csv, Data, Keep, KeepOthers, Report
 from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
 
 if TYPE_CHECKING:
+    from confide.ledger import Ledger
     from confide.protocol import Plan
+    from confide.schema import Schema
 
-__all__ = ["KeepOthers", "asked_in", "is_publication", "plan_in", "publish"]
-
-KeepOthers = Annotated[
-    bool,
-    typer.Option(
-        "--keep-others",
-        help="Write the release of a publication even if a question failed after the charge. That it failed may depend on the records, "
-        "and no guarantee covers it.",
-    ),
-]
+__all__ = ["asked_in", "is_publication", "plan_in", "publish"]
 
 
 def is_publication(path: str | Path) -> bool:
@@ -62,7 +37,6 @@ def asked_in(path: str | Path) -> Any:
 def plan_in(path: Path) -> Plan:
     """The plan of a publication's file that names its schema and its privacy."""
     from confide import gate
-    from confide.cli.files import load_schema
 
     asked = asked_in(path)
     if asked.schema is None or asked.privacy is None:
@@ -73,6 +47,7 @@ def plan_in(path: Path) -> Plan:
     return gate.plan(asked.publication, load_schema(asked.schema), asked.privacy, n=asked.n)
 
 
+@spread
 def publish(
     ctx: typer.Context,
     publication: Annotated[
@@ -84,27 +59,12 @@ def publish(
         Path | None,
         typer.Option("--schema", metavar="FILE", help="The schema (TOML), where the publication's file names none."),
     ] = None,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    charge_delta: ChargeDelta = None,
-    convert: Convert = False,
-    dataset: Dataset = None,
-    n: Nominal = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
-    ] = None,
+    *,
+    charged: Charged,
+    output: Keep = None,
     report: Report = None,
     csv: Csv = None,
     keep_others: KeepOthers = False,
-    delimiter: Delimiter = ",",
-    simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
 ) -> None:
     """Ask many questions at once: one plan, one charge, one file, one report.
 
@@ -124,55 +84,33 @@ def publish(
     confide publish publication.toml survey.csv --ledger book.db -o release.json --report index.html
     """
     session: Session = ctx.obj
-    session.charging, session.book = True, ledger
-    check_ledger(ledger, no_ledger, dataset, simulate)
-    # here, because the command line shows its help without them
-    from confide import gate
-    from confide.cli import analysis
-    from confide.cli.door import book_facts, draw, open_book, release_facts, result_facts, say_cost, source_of
-    from confide.cli.files import Drawings, book_file, check_places, load_schema, reserve
-
     drawings = Drawings(report, None, csv)
     with session.doing("reading the publication"):
         asked = asked_in(publication)
     where = schema or asked.schema
+    inputs = {"the publication": publication, "the schema": where}
+    begin(session, charged.account, charged.simulate, {"-o": output, **drawings.places}, inputs, data)
     if where is None:
         raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
-    named = any(value is not None for value in (mu, rho, epsilon, delta)) or asked.privacy is None
-    requested = privacy(mu, rho, epsilon, delta, relation) if named else asked.privacy
-    inputs = {"the publication": publication, "the schema": where, "the ledger": book_file(ledger)}
-    check_places({"-o": output, **drawings.places}, inputs | {f"the data {path}": path for path in data})
-    drawings.check(force=force)
-    with reserve(output, force=force) as place:
-        with session.doing("plan"):
-            found = load_schema(where)
-            book = open_book(ledger, dataset, found.dataset)
-            planned = gate.plan(asked.publication, found, requested, n=n or asked.n, ledger=book)
-        with session.doing("opening the data", private=True):
-            source = source_of(data, found, delimiter_of(delimiter))
-        analysis.remember(session, planned, where, ledger, dataset)
-        earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
-        done = draw(
-            session,
-            planned,
-            source,
-            book,
-            simulate,
-            charge_delta=charge_delta,
-            convert=convert,
-            keep_others=keep_others,
-        )
-        analysis.show_once(session, place, done, None, drawings)
-    analysis.after(session, done, book, output)
+    own = charged.privacy.given or asked.privacy is None
+    requested = charged.privacy.guarantee() if own else asked.privacy
+    drawings.check(force=charged.written.force)
+    with reserve(output, force=charged.written.force) as place:
+        from confide import gate
+
+        def plan_of(found: Schema, book: Ledger | None) -> Plan:
+            return gate.plan(asked.publication, found, requested, n=charged.n or asked.n, ledger=book)
+
+        paid = plan_and_pay(session, charged, data, where, plan_of, keep_others=keep_others)
+        show_once(session, place, paid.release, None, drawings)
+    after(session, paid, output)
     if session.json:
         session.answer(
             {
-                "result": result_facts(gate.infer(done), None),
-                **release_facts(done),
-                "statuses": done.statuses,
+                "result": result_facts(gate.infer(paid.release), None),
+                **paid_facts(paid),
+                "statuses": paid.release.statuses,
                 "wrote": output,
-                "released_before": earlier,
                 **vars(drawings),
-                "ledger": book_facts(book),
             }
         )

@@ -8,55 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.door import (
-    book_facts,
-    draw,
-    open_book,
-    release_facts,
-    result_facts,
-    say_charged,
-    say_cost,
-    show_result,
-    source_of,
-)
-from confide.cli.files import Drawings, book_file, check_places, keep, load_schema, reserve
-from confide.cli.hints import plan_command
-from confide.cli.options import (
-    Alpha,
-    Book,
-    ChargeDelta,
-    Convert,
-    Csv,
-    Data,
-    Dataset,
-    Delimiter,
-    Delta,
-    Epsilon,
-    Force,
-    Json,
-    Mu,
-    NoLedger,
-    Nominal,
-    Plot,
-    Relation,
-    Report,
-    Rho,
-    SchemaFile,
-    Seed,
-    check_ledger,
-    delimiter_of,
-    privacy,
-)
+from confide.cli.facts import result_facts, show_result
+from confide.cli.files import Drawings, check_places, keep, reserve
+from confide.cli.gate import begin, paid_facts, plan_and_pay, say_charged
+from confide.cli.options import Alpha, Charged, Data, SchemaFile, Written
 from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
 
 if TYPE_CHECKING:
     from confide.cli.files import Output
+    from confide.ledger import Ledger
+    from confide.protocol import Plan
+    from confide.schema import Schema
 
 __all__ = ["refit", "synthesize"]
 
 _ENDINGS = (".parquet", ".csv")
 
 
+@spread
 def synthesize(
     ctx: typer.Context,
     formula: Annotated[
@@ -70,16 +40,8 @@ def synthesize(
             "-o", "--output", metavar="FILE", help="The synthetic table: .parquet or .csv; its sidecar goes beside it."
         ),
     ],
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    charge_delta: ChargeDelta = None,
-    convert: Convert = False,
-    dataset: Dataset = None,
+    *,
+    charged: Charged,
     rows: Annotated[
         int | None,
         typer.Option("--rows", help="How many rows; the noisy number of records when left out.", show_default=False),
@@ -100,11 +62,6 @@ def synthesize(
     release: Annotated[
         Path | None, typer.Option("--release", metavar="FILE", help="Keep the release in a file of its own as well.")
     ] = None,
-    n: Nominal = None,
-    delimiter: Delimiter = ",",
-    simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
 ) -> None:
     """Make a file of synthetic rows on which plain OLS returns a private line.
 
@@ -118,41 +75,37 @@ def synthesize(
       --ledger book.db -o happy.parquet
     """
     session: Session = ctx.obj
-    session.charging, session.book = True, ledger
-    requested = privacy(mu, rho, epsilon, delta, relation)
-    check_ledger(ledger, no_ledger, dataset, simulate)
+    requested = charged.privacy.guarantee()
     if output.suffix.lower() not in _ENDINGS:
         raise Refused(f"-o {output} must end in {', '.join(_ENDINGS)}")
     if not 1 <= files <= 1_000:
         raise Refused(f"--files takes a number from 1 to 1000, got {files}")
     places = _places(output, files)
-    inputs = {"the schema": schema, "the ledger": book_file(ledger), **{f"the data {path}": path for path in data}}
-    check_places({"--release": release, **{f"-o ({path.name})": path for path in places}}, inputs)
+    outputs = {"--release": release, **{f"-o ({path.name})": path for path in places}}
+    begin(session, charged.account, charged.simulate, outputs, {"the schema": schema}, data)
+    force = charged.written.force
     with ExitStack() as stack:
         kept = stack.enter_context(reserve(release, force=force))
-        outputs = [stack.enter_context(reserve(path, force=force)) for path in places]
+        reserved = [stack.enter_context(reserve(path, force=force)) for path in places]
         from confide import gate
         from confide.faces.synthesis import build_files
         from confide.methods.synthesis.build import Options
         from confide.synthesis import SyntheticTable
 
-        with session.doing("plan"):
-            found = load_schema(schema)
-            book = open_book(ledger, dataset, found.dataset)
-            method = SyntheticTable(formula, generator=generator)
+        method = SyntheticTable(formula, generator=generator)
+
+        def plan_of(found: Schema, book: Ledger | None) -> Plan:
             Options(rows, bounded).check(method.design_of(found))
-            planned = gate.plan(method, found, requested, n=n, ledger=book)
-        with session.doing("opening the data", private=True):
-            source = source_of(data, found, delimiter_of(delimiter))
-        session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)
-        earlier = say_cost(session, planned, book, charge_delta=charge_delta, convert=convert)
-        done = draw(session, planned, source, book, simulate, charge_delta=charge_delta, convert=convert)
+            return gate.plan(method, found, requested, n=charged.n, ledger=book)
+
+        paid = plan_and_pay(session, charged, data, schema, plan_of)
+        done = paid.release
         keep(session, kept, done)
         try:
             with session.doing("making the rows"):
                 made = build_files(method, done, rows=rows, files=files, bounded=bounded)
             with session.doing("writing the rows"):
-                _write(made, places, outputs)
+                _write(made, places, reserved)
         except BaseException:
             if kept is None and session.charge == "made":
                 session.last_resort(done.to_json())
@@ -161,16 +114,14 @@ def synthesize(
     session.say(made.summary())
     for path in places[::2]:
         session.say(f"wrote {path} with its sidecar {path.name}.confide.json")
-    say_charged(session, done, book)
+    say_charged(session, paid)
     session.say(f"for intervals: confide refit {places[0]}")
     session.answer(
         {
             **made.to_dict(),
-            **release_facts(done),
+            **paid_facts(paid),
             "wrote": [str(path) for path in places],
             "release_file": release,
-            "released_before": earlier,
-            "ledger": book_facts(book),
         }
         if session.json
         else {}
@@ -195,6 +146,7 @@ def _write(made: Any, places: list[Path], outputs: list[Output | None]) -> None:
             output.write(content)
 
 
+@spread
 def refit(
     ctx: typer.Context,
     words: Annotated[
@@ -206,11 +158,9 @@ def refit(
         ),
     ],
     alpha: Alpha = None,
-    report: Report = None,
-    plot: Plot = None,
-    csv: Csv = None,
-    force: Force = False,
-    json: Json = False,
+    *,
+    drawings: Drawings,
+    written: Written,
 ) -> None:
     """Print the regression table of a synthetic file from its published release, never from its rows.
 
@@ -223,9 +173,8 @@ def refit(
     """
     session: Session = ctx.obj
     table, formula = _tables_and_formula(words)
-    drawings = Drawings(report, plot, csv)
     check_places(drawings.places, {f"the table {path}": path for path in table})
-    drawings.check(force=force)
+    drawings.check(force=written.force)
     from confide.faces.synthesis import refit
 
     with session.doing("refit"):

@@ -2,71 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli import options
-from confide.cli.analysis import Once, at_once
-from confide.cli.files import Drawings
-from confide.cli.options import (
-    Alpha,
-    Book,
-    ChargeDelta,
-    Convert,
-    Csv,
-    Data,
-    Dataset,
-    Delimiter,
-    Delta,
-    Epsilon,
-    Force,
-    Json,
-    Mu,
-    NoLedger,
-    Nominal,
-    Plot,
-    Relation,
-    Report,
-    Rho,
-    SchemaFile,
-    Seed,
-    Settings,
-    Where,
-    privacy,
-)
-from confide.cli.session import Refused, Session
+from confide.cli.gate import Once, at_once
+from confide.cli.options import Covers, Data, SchemaFile, Within, named
+from confide.cli.session import Refused
+from confide.cli.spread import spread
 
 if TYPE_CHECKING:
     from confide.protocol import Release
 
-__all__ = ["Covers", "Keep", "needs_covers", "table", "test"]
+__all__ = ["needs_covers", "table", "test"]
 
 _KINDS = ("counts", "shares", "means", "totals", "distribution")
 
-Covers = Annotated[
-    str | None,
-    typer.Option(
-        "--covers",
-        metavar="population|dataset",
-        help="population: the records are a sample, and intervals are about those they were drawn from; dataset: these records alone.",
-    ),
-]
 
-Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")]
-
-
-def needs_covers(settings: dict[str, Any], covers: str | None) -> None:
-    """Put `covers` among the settings, or refuse where nobody said what intervals are about."""
-    if covers is None and "covers" not in settings:
+def needs_covers(settings: dict[str, Any]) -> None:
+    """Refuse where nobody said what intervals are about."""
+    if "covers" not in settings:
         raise Refused(
             "say what intervals are about: --covers population where the records are a sample of those that the question is about, "
             "--covers dataset for these very records"
         )
-    settings |= {} if covers is None else {"covers": covers}
 
 
+@spread
 def table(
     ctx: typer.Context,
     formula: Annotated[
@@ -88,31 +50,9 @@ def table(
             help="Left out: counts, or means where the formula has a left side. distribution: medians and other quantiles by group.",
         ),
     ] = None,
-    within: Annotated[
-        str | None, typer.Option("--within", metavar="A,B", help="Shares within the levels of these columns.")
-    ] = None,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    charge_delta: ChargeDelta = None,
-    convert: Convert = False,
-    dataset: Dataset = None,
-    n: Nominal = None,
-    setting: Settings = None,
-    where: Where = None,
-    alpha: Alpha = None,
-    output: Keep = None,
-    report: Report = None,
-    plot: Plot = None,
-    csv: Csv = None,
-    delimiter: Delimiter = ",",
-    simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
+    within: Within = None,
+    *,
+    once: Once,
 ) -> None:
     """Plan, release and infer a table in one go: counts, shares, means or totals by cell, with intervals.
 
@@ -133,28 +73,9 @@ def table(
     name = kind or ("means" if "~" in formula else "counts")
     if name not in _KINDS:
         raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
-    settings = options.settings(setting, where)
-    needs_covers(settings, covers)
-    if within is not None:
-        settings["within"] = tuple(part.strip() for part in within.split(","))
-    once = Once(
-        data=data,
-        schema=schema,
-        requested=privacy(mu, rho, epsilon, delta, relation),
-        ledger=ledger,
-        no_ledger=no_ledger,
-        charge_delta=charge_delta,
-        convert=convert,
-        dataset=dataset,
-        n=n,
-        output=output,
-        drawings=Drawings(report, plot, csv),
-        delimiter=delimiter,
-        simulate=simulate,
-        force=force,
-        alpha=alpha,
-    )
-    at_once(ctx.obj, once, name, formula, settings)
+    settings = once.parameters.settings(covers=covers, within=named(within))
+    needs_covers(settings)
+    at_once(ctx.obj, once, data, schema, name, formula, settings)
 
 
 # verb -> (method, what the formula must have)
@@ -173,6 +94,7 @@ _TESTS = {
 }
 
 
+@spread
 def test(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TEST", help=f"One of {', '.join(_TESTS)}.", show_default=False)],
@@ -193,28 +115,8 @@ def test(
         str | None,
         typer.Option("--expected", metavar="A,B,C", help="chisquare: public shares, in the order of the levels."),
     ] = None,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    charge_delta: ChargeDelta = None,
-    convert: Convert = False,
-    dataset: Dataset = None,
-    n: Nominal = None,
-    setting: Settings = None,
-    where: Where = None,
-    alpha: Alpha = None,
-    output: Keep = None,
-    report: Report = None,
-    plot: Plot = None,
-    csv: Csv = None,
-    delimiter: Delimiter = ",",
-    simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
+    *,
+    once: Once,
 ) -> None:
     """Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.
 
@@ -225,38 +127,19 @@ def test(
     confide test f_oneway "happy ~ region" survey.csv --schema schema.toml \\
       --mu .3 --ledger book.db
     """
-    session: Session = ctx.obj
     if name not in _TESTS:
         raise Refused(f"there is no test {name!r}; there are: {', '.join(_TESTS)}")
-    settings = options.settings(setting, where)
     method = _TESTS[name]
-    if method in ("means", "counts"):
-        settings["covers"] = "population"
+    covers = {"covers": "population"} if method in ("means", "counts") else {}
+    settings = once.parameters.settings() | covers
     asked, ask = _question(name, formula, p, level, expected)
-    once = Once(
-        data=data,
-        schema=schema,
-        requested=privacy(mu, rho, epsilon, delta, relation),
-        ledger=ledger,
-        no_ledger=no_ledger,
-        charge_delta=charge_delta,
-        convert=convert,
-        dataset=dataset,
-        n=n,
-        output=output,
-        drawings=Drawings(report, plot, csv),
-        delimiter=delimiter,
-        simulate=simulate,
-        force=force,
-        alpha=alpha,
-    )
 
     def read(done: Release) -> Any:
         from confide import gate
 
         return ask(gate.infer(done))
 
-    at_once(session, once, method, asked, settings, read)
+    at_once(ctx.obj, once, data, schema, method, asked, settings, read)
 
 
 def _question(name: str, formula: str, p: float | None, level: str | None, expected: str | None) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""PrivateClassifier: the same door, containers, labels, methods by name, clones, refusals."""
+"""PrivateClassifier: the same gate, containers, labels, methods by name, clones, refusals."""
 
 from __future__ import annotations
 

@@ -1,0 +1,170 @@
+"""What commands say of plans, releases, ledgers and results: as text, as files, as strict JSON."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confide.cli.files import Drawings
+from confide.cli.options import value_of
+from confide.cli.session import Session
+from confide.errors import PlanError
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+    from confide.protocol import Plan, Release, Spend
+
+__all__ = ["book_facts", "plan_facts", "question", "release_facts", "result_facts", "show_result"]
+
+
+def question(subset: str | None) -> Any:
+    """The question of a subset: names separated by commas, or a JSON list when a name has a comma in it."""
+    from confide.protocol import Question
+
+    if subset is None:
+        return None
+    names = value_of(subset)
+    if isinstance(names, tuple) and names and all(isinstance(name, str) for name in names):
+        return Question(subset=names)
+    return Question(subset=tuple(name.strip() for name in subset.split(",") if name.strip()))
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """A plan as plain numbers and text."""
+    from confide.protocol import Spend, leaves
+
+    return {
+        "method": plan.method.name,
+        "version": plan.method.version,
+        "parameters": plan.method.parameters,
+        "plan_sha256": plan.sha256,
+        "target": plan.target,
+        "covers": plan.covers,
+        "relation": plan.relation,
+        "requested": plan.requested,
+        "guarantees": plan.guarantees,
+        "spends": [
+            _spend_facts(leaf, plan.relation)
+            if isinstance(leaf, Spend)
+            else {"name": leaf.name, "guarantee": leaf.guarantee}
+            for leaf in leaves(plan.event)
+        ],
+        "passes": plan.passes,
+        "n": plan.n,
+        "planned_n": plan.planned_n,
+        "rows_per_unit": plan.schema.get("rows_per_unit", 1),
+        "forecast": dict(plan.forecast),
+        "warnings": plan.warnings,
+        "notes": plan.notes,
+    }
+
+
+def _spend_facts(spend: Spend, relation: str) -> dict[str, Any]:
+    return {
+        "name": spend.name,
+        "law": spend.law,
+        "shape": spend.shape,
+        "guarantee": spend.exact_cost.guarantee(relation),
+        "sensitivity": float(spend.sensitivity * spend.step),
+        "sd": spend.noise_sd,
+    }
+
+
+def release_facts(release: Release) -> dict[str, Any]:
+    """What a release says of itself, without its numbers."""
+    return {
+        "status": release.status,
+        "release_sha256": release.sha256,
+        "plan_sha256": release.plan.sha256,
+        "method": release.plan.method.name,
+        "version": release.plan.method.version,
+        "target": release.plan.target,
+        "requested": release.plan.requested,
+        "guarantee": release.charged,
+        "simulated": release.simulated,
+    }
+
+
+def book_facts(book: Ledger | None) -> dict[str, Any] | None:
+    """Where a ledger stands, without its entries."""
+    if book is None:
+        return None
+    state = book.show()
+    return {
+        "book": book.place,
+        "dataset": state.dataset,
+        "budget": state.budget,
+        "spent": state.spent,
+        "remaining": state.remaining,
+    }
+
+
+def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
+    """A result as strict JSON; a third party's NaN becomes null."""
+    found = json.loads(result.to_json(**_level(result.to_json, alpha)))
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def show_result(session: Session, result: Any, alpha: float | None, drawings: Drawings) -> None:
+    """The table on stdout; the report, the plot and the table as CSV in their files."""
+    with session.doing("showing the result"):
+        text = result.summary(**_level(result.summary, alpha))
+    session.say(text)
+    if drawings.report is not None:
+        with session.doing("writing the report"):
+            result.report(drawings.report, **_level(result.report, alpha))
+        session.say(f"wrote {drawings.report}")
+    if drawings.plot is not None:
+        with session.doing("drawing the plot"):
+            _save_plot(result.plot(**_level(result.plot, alpha)), drawings.plot)
+        session.say(f"wrote {drawings.plot}")
+    if drawings.csv is not None:
+        with session.doing("writing the table"):
+            _save_table(result, drawings.csv, alpha)
+        session.say(f"wrote {drawings.csv}")
+
+
+def _save_table(result: Any, path: Path, alpha: float | None) -> None:
+    """The table as CSV, with all digits; a third party's result has a frame alone."""
+    if hasattr(result, "to_csv"):
+        result.to_csv(path, **_level(result.to_csv, alpha))
+        return
+    from confide.results.spreadsheet import csv_text
+
+    frame = result.to_frame(**_level(result.to_frame, alpha))
+    try:
+        path.write_text(csv_text(frame, index_label="name"), encoding="utf-8", newline="")
+    except OSError as error:
+        raise PlanError(
+            f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        ) from None
+
+
+def _save_plot(drawn: Any, path: Path) -> None:
+    """Save what `plot` gave: axes, which know their figure, or a figure."""
+    figure = getattr(drawn, "figure", None) or drawn
+    try:
+        figure.savefig(path, bbox_inches="tight")
+    except OSError as error:
+        raise PlanError(
+            f"the plot cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        ) from None
+
+
+def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
+    """alpha for a verb that takes one. The protocol of results does not ask for it: a third party's may have none."""
+    if alpha is None:
+        return {}
+    fixed = getattr(getattr(verb, "__self__", None), "level", None)
+    if isinstance(fixed, float):
+        if abs(1 - alpha - fixed) > 1e-9:
+            raise PlanError(
+                f"the level of these intervals was fixed in the plan at {fixed:g}, got --alpha {alpha:g}; leave --alpha out, or plan "
+                f"another release with --set level={1 - alpha:g}"
+            )
+        return {}
+    if "alpha" not in inspect.signature(verb).parameters:
+        raise PlanError("the results of this method have no level to choose: leave --alpha out")
+    return {"alpha": alpha}
