@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
 from confide.protocol.whose import UNIT_ROW
-from confide.schema import Schema, Unit
+from confide.schema import Categorical, Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
 from confide.sources.coding import columns_behind
 from confide.sources.ids import is_id
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
-from confide.sources.physical import is_readable
+from confide.sources.physical import Labels, Numbers, Reader, is_readable
 from confide.sources.units import UnitSource
 
 __all__ = ["RecordSource"]
@@ -158,6 +160,29 @@ class RecordSource:
             yield source
         finally:
             source.close()
+
+    def values(self, names: Sequence[str], rows: int) -> Iterator[list[NDArray[np.float64]]]:
+        """The records as they are, at most `rows` at a time and in order: numbers, positions of levels, NaN or -1 where missing.
+
+        For a release in which every row carries its own noise (`confide.local`), which needs the rows themselves; nobody else calls it.
+        Raises as `aggregate` does.
+        """
+        self.check(names)
+        if self._used and not self.rereadable:
+            raise SourceError(
+                "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
+            )
+        self._used = True
+        columns = [self._schema[name] for name in names]
+        for part in self._parts:
+            for piece in part.pieces(names):
+                readers: list[Reader] = [
+                    Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
+                ]
+                blocks = piece.blocks(rows)
+                while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
+                    yield [reader(cells) for reader, cells in zip(readers, block.columns, strict=True)]
+            part.verify()
 
     def count(self) -> int:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is

@@ -1,0 +1,183 @@
+"""The fit of a corrected loss: its closed form where there is one, else the lowest interior minimum from several starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, nan, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from confide.local.corrected import Corrected, Rows
+from confide.local.losses import Loss, Squared
+
+__all__ = ["Fitted", "fitted", "residual_sd"]
+
+Array = NDArray[np.float64]
+
+#: Parameters lie within this of zero, in units of the declared domains: corrected losses may have no minimum at all beyond.
+BOX = 10.0
+#: The Gaussian smoothing of a loss with a kink, in residual standard deviations: where slopes cover and their error is least.
+SMOOTHING = 0.8
+_JITTERED, _JITTER = 5, 0.5
+_STEP = 1e-4
+_FLOOR = 0.02  # of the mean eigenvalue of a corrected Gram matrix, for a start only
+# An eigenvalue of the curvature below this many of its own standard errors may be zero: Wald's interval is then no interval.
+FIRM = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit in units of the declared domains.
+
+    theta (p,); curvature (p, p), symmetric; scores (n, p); h: smoothing of a kinked loss; firm: the least eigenvalue of the curvature in
+    its own standard errors; starts: how many of the starts led here; identified: whether there is an interior minimum.
+    """
+
+    theta: Array
+    curvature: Array
+    scores: Array
+    corrected: Corrected
+    h: float
+    firm: float
+    starts: tuple[int, int]
+    identified: bool
+
+    @property
+    def covariance(self) -> Array:
+        """The sandwich: inverse curvature, covariance of the scores, inverse curvature, over n."""
+        inverse = np.linalg.inv(self.curvature)
+        meat = np.atleast_2d(np.cov(self.scores, rowvar=False))
+        rough = inverse @ meat @ inverse / len(self.scores)
+        return (rough + rough.T) / 2
+
+    @property
+    def condition(self) -> float:
+        """The condition number of the curvature."""
+        return float(np.linalg.cond(self.curvature))
+
+
+def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | None = None, box: float = BOX) -> Fitted:
+    """Fit `loss` to protected rows by `method` (`corrected.METHODS`).
+
+    The mean corrected loss is not convex, and for some samples has no minimum: its bend is weighed negatively. So it is minimised within
+    a box from the naive fit, from the corrected least-squares fit and from points around them, and the lowest minimum counts that is
+    interior and has a positive definite curvature. Where there is none, `identified` is False and theta NaN.
+    h: smoothing of a kinked loss in units of the response; left out, .8 residual standard deviations.
+    """
+    again = rows.noised_again(np.random.default_rng(seed))
+    line = closed_form(method, rows, again)
+    if loss.kinked:
+        if h is None:
+            # a corner that is only a corner needs no smoothing where the correction smooths it itself
+            h = 0.0 if loss.name == "huber" and method in ("RB", "naive", "DR") else SMOOTHING * residual_sd(rows, line, method)
+        loss = loss.at(h)
+    problem = Corrected(loss, method, rows, again)
+    if isinstance(loss, Squared):
+        return _described(problem, line, (1, 1), h or 0.0, box)
+    starts = _starts(problem, line, rows, again, np.random.default_rng(seed + 1), box)
+    minima = [_minimum(problem, start, box) for start in starts]
+    interior = [one for one in minima if one is not None]
+    if not interior:
+        return _described(problem, np.full(rows.x.shape[1], nan), (0, len(minima)), h or 0.0, box)
+    best = min(interior, key=lambda one: one[0])
+    agreed = sum(bool(np.allclose(one[1], best[1], atol=1e-3)) for one in interior)
+    return _described(problem, best[1], (agreed, len(minima)), h or 0.0, box)
+
+
+def closed_form(method: str, rows: Rows, again: Rows) -> Array:
+    """The least-squares fit of each correction, shape (p,): linear in corrected moments."""
+    gram, cross = _moments(method, rows, again)
+    try:
+        return np.asarray(np.linalg.solve(gram, cross))
+    except np.linalg.LinAlgError:
+        return np.full(len(cross), nan)
+
+
+def residual_sd(rows: Rows, line: Array, method: str) -> float:
+    """The standard deviation of the true residuals about a line, what noise adds taken away, at least .22 of that of what is seen."""
+    seen = float(np.mean(np.square(rows.y - rows.x @ line)))
+    added = float(np.square(rows.lam) @ np.square(line)) + rows.lam_y**2
+    share = 0.0 if method == "naive" else 1 - rows.zeta
+    return sqrt(max(seen - share * added, 0.05 * seen))
+
+
+def _moments(method: str, rows: Rows, again: Rows) -> tuple[Array, Array]:
+    def of(one: Rows) -> tuple[Array, Array]:
+        return one.x.T @ one.x / len(one), one.x.T @ one.y / len(one)
+
+    noise, zeta = np.diag(np.square(rows.lam)), rows.zeta
+    gram, cross = of(again if method == "SL" else rows)
+    if method == "DR":
+        second, cross_again = of(again)
+        return gram / zeta + (1 - 1 / zeta) * second, cross / zeta + (1 - 1 / zeta) * cross_again
+    share = {"naive": 0.0, "SL": 1.0}.get(method, 1 - zeta)
+    return gram - share * noise, cross
+
+
+def _floored(method: str, rows: Rows, again: Rows) -> Array:
+    """The least-squares start: its Gram matrix with small eigenvalues raised."""
+    gram, cross = _moments(method, rows, again)
+    values, vectors = np.linalg.eigh(gram)
+    floor = _FLOOR * max(float(np.trace(gram)), np.finfo(float).tiny) / len(gram)
+    return np.asarray(vectors @ ((vectors.T @ cross) / np.maximum(values, floor)))
+
+
+def _starts(
+    problem: Corrected, line: Array, rows: Rows, again: Rows, generator: np.random.Generator, box: float
+) -> list[Array]:
+    """The naive fit, the corrected least-squares fit, and what five points around lead to.
+
+    RB is the dearest of the corrections and SDR estimates the same: the points around are led to their minima by SDR first, and equal
+    minima count once.
+    """
+    p = rows.x.shape[1]
+    naive = _minimum(replace(problem, method="naive"), np.zeros(p), box)
+    seeds = [] if naive is None else [naive[1]]
+    seeds += [_floored(problem.method, rows, again)] + ([line] if np.isfinite(line).all() else [])
+    seeds += [seeds[0] + _JITTER * generator.standard_normal(p) for _ in range(_JITTERED)]
+    seeds = [np.clip(one, -box, box) for one in seeds]
+    if problem.method != "RB":
+        return seeds
+    led = [_minimum(replace(problem, method="SDR"), one, box) for one in seeds] if not problem.loss.flat else []
+    apart: list[Array] = []
+    for one in led:
+        if one is not None and not any(np.allclose(one[1], known, atol=1e-2) for known in apart):
+            apart.append(one[1])
+    return [*apart, *seeds[: 2 if apart else len(seeds)]]
+
+
+def _minimum(problem: Corrected, start: Array, box: float) -> tuple[float, Array] | None:
+    """(mean loss, parameters) of the interior minimum that a start leads to, None where it leads to the edge of the box."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = minimize(problem.value, start, jac=True, method="L-BFGS-B", bounds=[(-box, box)] * len(start), options={"gtol": 1e-8, "ftol": 1e-13})
+    if not np.isfinite(found.fun) or (np.abs(found.x) > box * (1 - 1e-6)).any():
+        return None
+    return float(found.fun), np.asarray(found.x)
+
+
+def _described(problem: Corrected, theta: Array, starts: tuple[int, int], h: float, box: float) -> Fitted:
+    p = problem.rows.x.shape[1]
+    nothing = Fitted(theta, np.full((p, p), nan), np.full((len(problem.rows), p), nan), problem, h, -inf, starts, False)
+    if not np.isfinite(theta).all() or (np.abs(theta) >= box).any():
+        return nothing
+    steps = _steps(problem, theta, h)
+    curvature = problem.curvature(theta, steps)
+    values, vectors = np.linalg.eigh(curvature)
+    scores = problem.scores(theta)
+    if not np.isfinite(scores).all():
+        return nothing
+    step = float(steps.min())
+    along = vectors[:, 0]
+    by_row = (problem.scores(theta + step * along) - problem.scores(theta - step * along)) @ along / (2 * step)
+    firm = float(values[0] / (by_row.std(ddof=1) / sqrt(len(by_row)) + np.finfo(float).tiny))
+    return Fitted(theta, curvature, scores, problem, h, firm, starts, bool(values[0] > 0))
+
+
+def _steps(problem: Corrected, theta: Array, h: float) -> Array:
+    """Differences of 1e-4; of a tenth of a residual where the loss keeps its corner."""
+    if not problem.loss.kinked or h > 0:
+        return np.full(len(theta), _STEP)
+    spread = residual_sd(problem.rows, theta, problem.method)
+    return 0.1 * spread / np.sqrt(np.mean(np.square(problem.rows.x), axis=0))

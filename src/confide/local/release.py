@@ -1,0 +1,179 @@
+"""The release of a protected table: noise on every row, once, from secure bits, charged before it is drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from confide._version import __version__
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import Guarantee, TradeOff
+from confide.local.calibration import noised_columns
+from confide.local.protection import KEY, Protection
+from confide.noise import SecureNoise
+from confide.schema import Categorical, Schema, Unit
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+__all__ = ["METHOD", "Planned", "Rows", "planned", "protected_batches"]
+
+METHOD = "local 1"
+_ROWS = 65_536
+
+
+class Rows(Protocol):
+    """What gives the records: `confide.read(data, schema)`."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def dataset(self) -> str | None: ...
+    def check(self, columns: Sequence[str]) -> None: ...
+    def values(self, names: Sequence[str], rows: int) -> Iterator[list[NDArray[np.float64]]]: ...
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a protected table will be, from public facts: its protection, the level that is charged, the statement.
+
+    Guarantee: with x the integer codes of a row's protected columns, each between 0 and steps - 1, the row published is x + round(S), S
+    symmetric Laplace with standard deviation lam_j in coordinate j (with probability zeta, x). Replacing the values of a row at its place,
+    of one column or of all, moves x by at most steps_j - 1 in the columns concerned, so that the trade-off function of
+    `Protection.curves` holds for the relation "substitute", under local trust: rows are noised one by one, each with a draw of its own.
+    Source: Lu, Chen, Qiu 2026, Theorem 3.1, with the exact functions of `confide.guarantees.symmetric_laplace`.
+    """
+
+    protection: Protection
+    level: str
+    statement: TradeOff
+
+    @property
+    def sha256(self) -> str:
+        """The digest that the ledger's entry names: of the protection and the level."""
+        return hashlib.sha256(json.dumps([METHOD, self.level, self.protection.to_json()]).encode()).hexdigest()
+
+    def lines(self) -> tuple[str, ...]:
+        """What a holder should know before the charge."""
+        told = self.protection
+        bare = f"without any protection: {', '.join(told.public)}" if told.public else "no column is published as it is"
+        said = [f"{name}: noise sd {one.sd:.4g}, {one.sd / (one.high - one.low):.3g} of its width" for name, one in told.columns.items()]
+        for level, curve in told.curves.items():
+            said.append(f"one {level} replaced: {curve}; detection at 5 % false alarms {1 - float(curve.f(0.05)):.0%}")
+        if told.zeta:
+            said.append(
+                f"each row is published verbatim with probability {told.zeta:g}, and such rows can be recognised; a raw sample of that share "
+                "promises as much"
+            )
+        return (*said, bare)
+
+
+def planned(
+    schema: Schema,
+    columns: Sequence[str],
+    *,
+    public: Sequence[str] | None = None,
+    level: str = "record",
+    privacy: Guarantee | None = None,
+    noise: float | None = None,
+    zeta: float = 0.0,
+    accept_verbatim_rows: bool = False,
+    stream: str | None = None,
+    version: int = 1,
+    simulated: bool = False,
+) -> Planned:
+    """A protected table, planned from public facts; nothing is read and nothing is charged.
+
+    columns: to protect; public: to publish as they are, with no protection at all; none when left out. level: whether the guarantee is
+    about one attribute of a record or about all protected ones. zeta: the probability that a row goes without noise, which needs
+    accept_verbatim_rows=True. Raises `PlanError`, `PrivacyError`, `NoConversion`, `SchemaError`.
+    """
+    if isinstance(schema.unit, Unit):
+        raise PrivacyError(
+            f"a protected table protects each row at its place, and the schema protects {schema.unit.column!r} with all its rows; give a "
+            "table with one row for each, and a schema without unit="
+        )
+    bare = tuple(public or ())
+    twice = [name for name in bare if name in columns]
+    if twice:
+        raise PlanError(f"{', '.join(twice)} cannot be both protected and public; leave it out of public=")
+    for name in bare:
+        schema[name]
+    if isinstance(zeta, bool) or not isinstance(zeta, (int, float)) or not 0 <= zeta < 1:
+        raise PlanError(f"zeta is the probability that a row goes without noise, from 0 and below 1, got {zeta!r}; leave it out")
+    if zeta and not accept_verbatim_rows:
+        raise PlanError(
+            f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognised; leave zeta out, "
+            "or write accept_verbatim_rows=True"
+        )
+    noised = noised_columns(schema, columns, level=level, zeta=zeta, privacy=privacy, noise=noise)
+    told = Protection(noised, bare, float(zeta), stream or schema.dataset or "records", version, simulated)
+    return Planned(told, level, told.guarantee(level))
+
+
+def protected_batches(
+    source: Rows, made: Planned, noise: Any = None, progress: Callable[[int], None] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The table, batch by batch, rows in the order of the source. The caller has charged the statement.
+
+    noise: `SecureNoise` when left out. A value out of bounds is moved to them and a missing one is the schema's public constant: no row is
+    dropped, and nothing says which rows were concerned.
+    """
+    sampler = SecureNoise() if noise is None else noise
+    told, schema = made.protection, source.schema
+    names = (*told.columns, *told.public)
+    lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
+    for values in source.values(names, _ROWS):
+        rows = len(values[0])
+        drawn = sampler.zero_inflated_laplace(lam, zeta, rows) if zeta else sampler.symmetric_laplace(lam, rows)
+        cells: list[pa.Array] = []
+        code = np.empty(rows)
+        for k, (name, one) in enumerate(told.columns.items()):
+            schema[name].code(values[k], out=code)
+            cells.append(pa.array(one.low + (code + drawn[:, k]) * one.step))
+        cells += [_bare(schema, name, values[len(lam) + k]) for k, name in enumerate(told.public)]
+        yield pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told))
+        if progress is not None:
+            progress(rows)
+
+
+def arrow_schema(schema: Schema, told: Protection) -> pa.Schema:
+    """Columns of the protected table, with what it says of itself as metadata."""
+    fields = [(name, pa.float64()) for name in told.columns]
+    fields += [(name, pa.string() if isinstance(schema[name], Categorical) else pa.float64()) for name in told.public]
+    return pa.schema(fields, metadata={KEY: told.to_json()})
+
+
+def _bare(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
+    """A public column: its levels as text, its numbers as they are; null where it has none."""
+    column = schema[name]
+    if isinstance(column, Categorical):
+        positions = np.where(values < 0, 0, values).astype(np.int64)
+        return pa.array(np.array(column.levels, dtype=object)[positions], pa.string(), mask=values < 0)
+    return pa.array(values, mask=np.isnan(values))
+
+
+def charged(made: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None) -> Any:
+    """Charge the statement of a planned table; returns the charge, for its receipt."""
+    return ledger.charge(
+        (made.statement,),
+        dataset=dataset,
+        unit=made.level,
+        rows_per_unit=1,
+        method=METHOD,
+        plan_sha256=made.sha256,
+        charge_delta=charge_delta,
+    )
+
+
+def receipt(ledger: Ledger, charge: Any, sha256: str) -> None:
+    """Write that the charge was used for the table of this digest."""
+    ledger.receipt(charge, release_sha256=sha256, version=__version__)

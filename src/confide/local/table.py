@@ -1,0 +1,70 @@
+"""Protected tables in files: read with what they say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from confide._lazy import later
+from confide.errors import PlanError, ReleaseError
+from confide.local.protection import KEY, Protection
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["read_protected"]
+
+
+def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
+    """A protected table and its protection, from a Parquet or CSV file that `confide protect` wrote, or a frame that was read from one.
+
+    A frame carries its protection in `attrs["confide.local"]`. Raises `ReleaseError` where a table does not say how it was protected.
+    """
+    if isinstance(data, (str, Path)):
+        path = Path(data)
+        try:
+            return _from_csv(path) if path.suffix.lower() == ".csv" else _from_parquet(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise ReleaseError(f"{str(path)!r} cannot be read: {error}; give a file that `confide protect` wrote") from None
+    attrs = getattr(data, "attrs", None)
+    if attrs is None:
+        raise PlanError(f"data must be a file or a pandas frame, got {type(data).__name__}; write cf.local.fit('protected.parquet', 'y ~ x')")
+    if KEY not in attrs:
+        raise ReleaseError(_SILENT.format("the frame"))
+    told = attrs[KEY]
+    return data, told if isinstance(told, Protection) else Protection.from_json(told)
+
+
+_SILENT = "{} does not say how it was protected, so that nothing can be corrected; read the file with cf.local.read"
+
+
+def _from_parquet(path: Path) -> tuple[pd.DataFrame, Protection]:
+    table = pq.read_table(path)
+    told = (table.schema.metadata or {}).get(KEY.encode())
+    if told is None:
+        raise ReleaseError(_SILENT.format(repr(str(path))))
+    return _framed(table, Protection.from_json(told))
+
+
+def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
+    with path.open("rb") as file:
+        first = file.readline()
+        mark = f"# {KEY} ".encode()
+        if not first.startswith(mark):
+            raise ReleaseError(_SILENT.format(repr(str(path))))
+        return _framed(csv.read_csv(file), Protection.from_json(first[len(mark) :]))
+
+
+def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection]:
+    missing = [name for name in (*told.columns, *told.public) if name not in table.column_names]
+    if missing:
+        raise ReleaseError(f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide protect` wrote it")
+    frame = table.to_pandas()
+    frame.attrs[KEY] = told.to_json()
+    return frame, told
