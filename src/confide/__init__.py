@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals, tables, tests
+    from confide.faces import intervals, local, tables, tests
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
@@ -100,6 +100,7 @@ __all__ = [
     "intervals",
     "linear_regression",
     "list_methods",
+    "local",
     "logistic_regression",
     "noise",
     "plan",
@@ -169,6 +170,7 @@ _HOMES = {
     "intervals": "confide.faces.intervals",
     "linear_regression": "confide.faces.regression",
     "list_methods": "confide.registry",
+    "local": "confide.local",
     "logistic_regression": "confide.faces.regression",
     "plan": "confide.gate",
     "precision": "confide.gate",

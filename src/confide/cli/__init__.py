@@ -16,7 +16,20 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import advise, analysis, audit, curve, describe, ledger, methods, publish, schema, synthesize, table
+from confide.cli import (
+    advise,
+    analysis,
+    audit,
+    curve,
+    describe,
+    ledger,
+    local,
+    methods,
+    publish,
+    schema,
+    synthesize,
+    table,
+)
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -138,6 +151,8 @@ app.command()(analysis.regress)
 app.command()(publish.publish)
 app.command()(synthesize.synthesize)
 app.command()(synthesize.refit)
+app.command()(local.protect)
+app.command()(local.fit)
 app.add_typer(ledger.app, name="ledger")
 app.command("verify")(ledger.verify_release)
 app.command()(methods.methods)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,10 @@ _Book = Annotated[
     str, typer.Argument(metavar="BOOK", help="The book's file, or its postgresql:// URL.", show_default=False)
 ]
 _Named = Annotated[str, typer.Option("--dataset", metavar="NAME", help="The dataset whose budget it is.")]
+_TRUSTS = {
+    "central": "the keeper of the records adds the noise",
+    "local": "each row carries its own noise before anyone sees it",
+}
 
 
 @app.command()
@@ -53,6 +58,14 @@ def init(
             help="The most rows that one unit has, where the schema declares it and does not enforce it.",
         ),
     ] = None,
+    trust: Annotated[
+        str,
+        typer.Option(
+            "--trust",
+            metavar="central|local",
+            help="central: the keeper of the records adds the noise; local: each row carries its own before anyone sees it (protect).",
+        ),
+    ] = "central",
     grants: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +92,10 @@ def init(
     confide ledger init book.db --dataset survey --mu 2
     """
     session: Session = ctx.obj
-    budget = privacy.guarantee()
+    if trust not in _TRUSTS:
+        raise Refused(f"--trust is one of {', '.join(_TRUSTS)}, got {trust!r}")
+    bare = unit if trust == "local" and unit in ("record", "attribute") else "record"
+    budget = replace(privacy.guarantee(), trust=trust, unit=bare)
     from confide.guarantees.wording import weakness
     from confide.ledger import Ledger
 
@@ -101,7 +117,7 @@ def init(
             ("budget", opened.budget),
             ("relation", f"{opened.relation}{default}"),
             ("unit", f"{opened.unit}: what is protected is one {opened.unit}, {rows}"),
-            ("trust", f"{opened.trust}: the keeper of the records adds the noise"),
+            ("trust", f"{opened.trust}: {_TRUSTS[opened.trust]}"),
             ("buys", "; ".join(buys)),
             ("head", f"{opened.head} (keep it elsewhere: an older copy put back is found by it alone)"),
         ],

@@ -21,7 +21,8 @@ _MOST = 40
 def how_many(account: Account, *statements: Guarantee, most: int | None = None) -> int:
     """How many releases that each make all of these statements are granted, one after the other; at most `most`."""
     statements = tuple(
-        replace(statement.resolve(account.relation), unit=account.budget.unit) for statement in statements
+        replace(statement.resolve(account.relation), unit=account.budget.unit, trust=account.trust)
+        for statement in statements
     )
     # a price that does not depend on what is left is the same each time: equal ones are counted at once after the second,
     # since the first may be alone in its ledger

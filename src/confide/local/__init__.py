@@ -1,28 +1,25 @@
 """The other trust: a table is protected before anyone sees it, and analysed from the protected records alone.
 
-`fit` needs only the protected table, which says itself how much noise its columns carry.
+`cf.local` is this room: `protect` writes a table in which every row carries noise of its own, `fit` needs that table and nothing else.
+The calls that read records stand in `confide.faces.local`, as those of every family do.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from confide._lazy import names
 
-if TYPE_CHECKING:
-    from confide.local.estimates import ProtectedEstimates, fit
-    from confide.local.protection import Noised, Protection
-    from confide.local.table import read_protected
-else:
-    __getattr__, __dir__ = names(
-        __name__,
-        {
-            "Noised": "confide.local.protection",
-            "Protection": "confide.local.protection",
-            "ProtectedEstimates": "confide.local.estimates",
-            "fit": "confide.local.estimates",
-            "read_protected": "confide.local.table",
-        },
-    )
+_FACE = "confide.faces.local"
 
-__all__ = ["Noised", "ProtectedEstimates", "Protection", "fit", "read_protected"]
+__getattr__, __dir__ = names(
+    __name__,
+    {
+        "Noised": "confide.local.protection",
+        "Protection": "confide.local.protection",
+        "ProtectedEstimates": "confide.local.estimates",
+        "Releaser": _FACE,
+        "fit": "confide.local.estimates",
+        "plan": _FACE,
+        "protect": _FACE,
+        "read": "confide.local.table",
+    },
+)

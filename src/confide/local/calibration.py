@@ -44,7 +44,9 @@ def noised_columns(
             "give a guarantee, or the noise of each column as a share of its width; write privacy=cf.ApproxDP(1.0, 1e-3) or noise=1.0"
         )
     if not names:
-        raise PlanError(f"name the columns to protect, of {', '.join(schema.names)}; write columns=[{schema.names[0]!r}]")
+        raise PlanError(
+            f"name the columns to protect, of {', '.join(schema.names)}; write columns=[{schema.names[0]!r}]"
+        )
     if len(set(names)) < len(names):
         raise PlanError(f"each column is named once, got {', '.join(names)}")
     share = Fraction(_share(len(names), level, zeta, privacy)) if noise is None else _given(noise)
@@ -53,7 +55,9 @@ def noised_columns(
 
 def _given(noise: float) -> Fraction:
     if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 1e-3 <= noise <= 1e6:
-        raise PlanError(f"noise is a standard deviation over the column's width, from .001 to a million, got {noise!r}; write noise=1.0")
+        raise PlanError(
+            f"noise is a standard deviation over the column's width, from .001 to a million, got {noise!r}; write noise=1.0"
+        )
     return Fraction(noise)
 
 

@@ -118,7 +118,7 @@ class Corrected:
             move[k] = step
             columns.append((self.value(theta + move)[1] - self.value(theta - move)[1]) / (2 * step))
         rough = np.stack(columns)
-        return (rough + rough.T) / 2
+        return np.asarray((rough + rough.T) / 2)
 
     def _parts(self, theta: Array, q: float) -> list[tuple[Rows, tuple[Array, Array, Array]]]:
         """Weighted losses as (rows, (value, d/dt, d/dQ)); their sum over the list is the corrected loss."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.local.corrected import METHODS
-from confide.local.fit import FIRM, SMOOTHING, Fitted, fitted
+from confide.local.fitting import FIRM, SMOOTHING, Fitted, fitted
 from confide.local.losses import Check, Huber, Loss, loss_named
 from confide.local.protection import Protection
 from confide.local.quantile import own_intercept
@@ -146,13 +146,19 @@ def _table(model: Model, told: Protection, loss: Loss, method: str, done: Fitted
 
 def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
     if method == "naive":
-        return "weak", "method='naive' takes noise for data, and no interval of it covers the population; write method='auto'"
+        return (
+            "weak",
+            "method='naive' takes noise for data, and no interval of it covers the population; write method='auto'",
+        )
     if not done.identified:
         return "not_identified", (
             "the corrected loss has no interior minimum on these records; more records, less noise or fewer protected terms would give one"
         )
     if loss.name == "poisson" and done.corrected.noise(done.theta)[0] >= _POISSON_VARIANCE:
-        return "weak", "the noise of the index is so wide that the corrected score of a Poisson loss has no variance; protect with less noise"
+        return (
+            "weak",
+            "the noise of the index is so wide that the corrected score of a Poisson loss has no variance; protect with less noise",
+        )
     if done.firm < FIRM:
         return "weak", (
             f"the curvature of the corrected loss is {done.firm:.1f} of its standard errors above zero, less than {FIRM:g}, so that no "
@@ -162,12 +168,16 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
 
 
 def _target(loss: Loss, h: float, formula: str) -> str:
-    smoothed = f", of the response under normal noise of standard deviation {h:.3g}" if h > 0 and not isinstance(loss, Check) else ""
+    smoothed = (
+        f", of the response under normal noise of standard deviation {h:.3g}"
+        if h > 0 and not isinstance(loss, Check)
+        else ""
+    )
     slopes = ""
     if isinstance(loss, Check) and h > 0:
         slopes = (
-            f"; slopes of the response under normal noise of standard deviation {h:.3g}, which are the slopes themselves where errors do not "
-            "depend on the terms" + (", or are symmetric given them" if loss.tau == 0.5 else "")
+            f"; slopes of the response under normal noise of standard deviation {h:.3g}, which are the slopes themselves "
+            "where errors do not depend on the terms" + (", or are symmetric given them" if loss.tau == 0.5 else "")
         )
     return f"{loss.target} of {formula}, columns clipped to their public bounds{smoothed}{slopes}"
 

@@ -144,7 +144,9 @@ class Logistic(Loss):
 
     def checked(self, y: Array) -> None:
         if not np.isin(y, (0.0, 1.0)).all():
-            raise PlanError("a logistic response is published as 0 and 1; write loss='squared' for a share, or recode it")
+            raise PlanError(
+                "a logistic response is published as 0 and 1; write loss='squared' for a share, or recode it"
+            )
 
 
 @dataclass(frozen=True)
@@ -419,9 +421,7 @@ def _wide(t: Array, y: Array, scale: float) -> tuple[Array, Array, Array]:
     return mean - y * t, slope - y, grown
 
 
-LOSSES: dict[str, type[Loss]] = {
-    one.name: one for one in (Squared, Logistic, Poisson, Check, Huber, Hinge)
-}
+LOSSES: dict[str, type[Loss]] = {one.name: one for one in (Squared, Logistic, Poisson, Check, Huber, Hinge)}
 
 
 def loss_named(loss: str | Loss, tau: float | None = None, k: float | None = None) -> Loss:
@@ -438,7 +438,9 @@ def loss_named(loss: str | Loss, tau: float | None = None, k: float | None = Non
     if tau is not None and not (loss == "quantile" and 0 < tau < 1):
         raise PlanError(f"tau is the level of loss='quantile', between 0 and 1, got tau={tau!r} with loss={loss!r}")
     if k is not None and not (loss == "huber" and k > 0):
-        raise PlanError(f"k is the corner of loss='huber', above 0 in units of the response, got k={k!r} with loss={loss!r}")
+        raise PlanError(
+            f"k is the corner of loss='huber', above 0 in units of the response, got k={k!r} with loss={loss!r}"
+        )
     if name == "quantile":
         return Check(0.5 if tau is None else float(tau))
     if name == "huber":

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import TradeOff
@@ -128,7 +128,11 @@ class Protection:
             raise
         except Exception:
             raise ReleaseError(_UNREADABLE) from None
-        if not columns or not 0 <= made.zeta < 1 or any(one.lam <= 0 or not one.low < one.high or one.steps < 2 for one in columns.values()):
+        if (
+            not columns
+            or not 0 <= made.zeta < 1
+            or any(one.lam <= 0 or not one.low < one.high or one.steps < 2 for one in columns.values())
+        ):
             raise ReleaseError(_UNREADABLE)
         return made
 
@@ -138,9 +142,12 @@ class Protection:
             return self.columns[name]
         if name in self.public:
             return None
-        raise PlanError(f"the protected table has no column {name!r}; it has {', '.join([*self.columns, *self.public])}")
+        raise PlanError(
+            f"the protected table has no column {name!r}; it has {', '.join([*self.columns, *self.public])}"
+        )
 
 
 _UNREADABLE = (
-    "what the file says of its protection cannot be read, and nothing can be corrected without it; ask for the file as `confide protect` wrote it"
+    "what the file says of its protection cannot be read, and nothing can be corrected without it; "
+    "ask for the file as `confide protect` wrote it"
 )

@@ -7,7 +7,7 @@ from math import nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.local.fit import Fitted, residual_sd
+from confide.local.fitting import Fitted, residual_sd
 from confide.local.losses import Check
 from confide.local.terms import Model
 
@@ -17,9 +17,7 @@ Array = NDArray[np.float64]
 
 _POINTS, _REACH, _STEP = 401, 2.5, 0.15
 
-_UNKNOWN = (
-    "the intercept of a quantile line needs rows that went without noise, or errors known to be symmetric; slopes are answered"
-)
+_UNKNOWN = "the intercept of a quantile line needs rows that went without noise, or errors known to be symmetric; slopes are answered"
 
 
 def own_intercept(

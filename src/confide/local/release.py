@@ -65,13 +65,16 @@ class Planned:
         """What a holder should know before the charge."""
         told = self.protection
         bare = f"without any protection: {', '.join(told.public)}" if told.public else "no column is published as it is"
-        said = [f"{name}: noise sd {one.sd:.4g}, {one.sd / (one.high - one.low):.3g} of its width" for name, one in told.columns.items()]
+        said = [
+            f"{name}: noise sd {one.sd:.4g}, {one.sd / (one.high - one.low):.3g} of its width"
+            for name, one in told.columns.items()
+        ]
         for level, curve in told.curves.items():
             said.append(f"one {level} replaced: {curve}; detection at 5 % false alarms {1 - float(curve.f(0.05)):.0%}")
         if told.zeta:
             said.append(
-                f"each row is published verbatim with probability {told.zeta:g}, and such rows can be recognised; a raw sample of that share "
-                "promises as much"
+                f"each row is published verbatim with probability {told.zeta:g}, and such rows can be "
+                "recognised; a raw sample of that share promises as much"
             )
         return (*said, bare)
 
@@ -108,7 +111,9 @@ def planned(
     for name in bare:
         schema[name]
     if isinstance(zeta, bool) or not isinstance(zeta, (int, float)) or not 0 <= zeta < 1:
-        raise PlanError(f"zeta is the probability that a row goes without noise, from 0 and below 1, got {zeta!r}; leave it out")
+        raise PlanError(
+            f"zeta is the probability that a row goes without noise, from 0 and below 1, got {zeta!r}; leave it out"
+        )
     if zeta and not accept_verbatim_rows:
         raise PlanError(
             f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognised; leave zeta out, "

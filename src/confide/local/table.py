@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["read_protected"]
+__all__ = ["read", "read_protected"]
+
+
+def read(path: str | Path) -> pd.DataFrame:
+    """A protected table as a frame, which carries its protection in `attrs`; for `cf.local.fit` and for looking at it.
+
+    Raises `ReleaseError` for a file that does not say how it was protected.
+    """
+    return read_protected(path)[0]
 
 
 def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
@@ -31,10 +39,14 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
         try:
             return _from_csv(path) if path.suffix.lower() == ".csv" else _from_parquet(path)
         except (OSError, pa.ArrowInvalid) as error:
-            raise ReleaseError(f"{str(path)!r} cannot be read: {error}; give a file that `confide protect` wrote") from None
+            raise ReleaseError(
+                f"{str(path)!r} cannot be read: {error}; give a file that `confide protect` wrote"
+            ) from None
     attrs = getattr(data, "attrs", None)
     if attrs is None:
-        raise PlanError(f"data must be a file or a pandas frame, got {type(data).__name__}; write cf.local.fit('protected.parquet', 'y ~ x')")
+        raise PlanError(
+            f"data must be a file or a pandas frame, got {type(data).__name__}; write cf.local.fit('protected.parquet', 'y ~ x')"
+        )
     if KEY not in attrs:
         raise ReleaseError(_SILENT.format("the frame"))
     told = attrs[KEY]
@@ -64,7 +76,9 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
 def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection]:
     missing = [name for name in (*told.columns, *told.public) if name not in table.column_names]
     if missing:
-        raise ReleaseError(f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide protect` wrote it")
+        raise ReleaseError(
+            f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide protect` wrote it"
+        )
     frame = table.to_pandas()
     frame.attrs[KEY] = told.to_json()
     return frame, told

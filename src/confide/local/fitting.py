@@ -71,7 +71,11 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
     if loss.kinked:
         if h is None:
             # a corner that is only a corner needs no smoothing where the correction smooths it itself
-            h = 0.0 if loss.name == "huber" and method in ("RB", "naive", "DR") else SMOOTHING * residual_sd(rows, line, method)
+            h = (
+                0.0
+                if loss.name == "huber" and method in ("RB", "naive", "DR")
+                else SMOOTHING * residual_sd(rows, line, method)
+            )
         loss = loss.at(h)
     problem = Corrected(loss, method, rows, again)
     if isinstance(loss, Squared):
@@ -151,7 +155,14 @@ def _starts(
 def _minimum(problem: Corrected, start: Array, box: float) -> tuple[float, Array] | None:
     """(mean loss, parameters) of the interior minimum that a start leads to, None where it leads to the edge of the box."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = minimize(problem.value, start, jac=True, method="L-BFGS-B", bounds=[(-box, box)] * len(start), options={"gtol": 1e-8, "ftol": 1e-13})
+        found = minimize(
+            problem.value,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-box, box)] * len(start),
+            options={"gtol": 1e-8, "ftol": 1e-13},
+        )
     if not np.isfinite(found.fun) or (np.abs(found.x) > box * (1 - 1e-6)).any():
         return None
     return float(found.fun), np.asarray(found.x)
@@ -180,4 +191,4 @@ def _steps(problem: Corrected, theta: Array, h: float) -> Array:
     if not problem.loss.kinked or h > 0:
         return np.full(len(theta), _STEP)
     spread = residual_sd(problem.rows, theta, problem.method)
-    return 0.1 * spread / np.sqrt(np.mean(np.square(problem.rows.x), axis=0))
+    return np.asarray(0.1 * spread / np.sqrt(np.mean(np.square(problem.rows.x), axis=0)))

@@ -1,0 +1,209 @@
+"""`confide protect` and `confide fit`: a table in which every row carries its own noise, and what can be learnt from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from confide.cli.facts import show_result
+from confide.cli.files import Drawings, check_places, load_schema
+from confide.cli.gate import open_book
+from confide.cli.options import (
+    Account,
+    Alpha,
+    Csv,
+    Delimiter,
+    Plot,
+    Privacy,
+    Report,
+    SchemaFile,
+    Seed,
+    Written,
+    delimiter_of,
+)
+from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
+
+__all__ = ["fit", "protect"]
+
+
+@spread
+def protect(
+    ctx: typer.Context,
+    data: Annotated[Path, typer.Argument(metavar="IN", help="The records: a CSV or Parquet file.", show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.", show_default=False)
+    ],
+    schema: SchemaFile,
+    columns: Annotated[str, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")],
+    public: Annotated[
+        str | None,
+        typer.Option("--public", metavar="A,B", help="Columns to publish as they are, with no protection at all."),
+    ] = None,
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level",
+            metavar="record|attribute",
+            help="What the guarantee is about: all protected columns of a record, or any one of them.",
+        ),
+    ] = "record",
+    noise: Annotated[
+        float | None,
+        typer.Option("--noise", help="In place of a guarantee: noise standard deviation over the column's width."),
+    ] = None,
+    zeta: Annotated[
+        float, typer.Option("--zeta", help="The probability that a row is published verbatim.", show_default=False)
+    ] = 0.0,
+    accept: Annotated[
+        bool, typer.Option("--accept-verbatim-rows", help="Say that rows without noise are meant.")
+    ] = False,
+    look: Annotated[bool, typer.Option("--plan", help="Say what the table would promise, and stop.")] = False,
+    delimiter: Delimiter = ",",
+    simulate: Seed = None,
+    *,
+    privacy: Privacy,
+    account: Account,
+    written: Written,
+) -> None:
+    """Write a table in which each row carries noise of its own, so that it may leave its owner's hands.
+
+    Nobody who sees the table is trusted: the noise is on every row. Needs a
+    ledger of its own, opened for instance with
+    confide ledger init local.db --dataset survey --mu 4 --delta 1e-3
+    --relation substitute --unit record --trust local
+
+    Example:
+
+    confide protect survey.csv protected.parquet --schema schema.toml \\
+      --columns income,age --public region --epsilon 4 --delta .01 --ledger local.db
+    """
+    session: Session = ctx.obj
+    from confide.faces import local
+    from confide.sources import read
+
+    public_schema = load_schema(schema)
+    asked = {
+        "public": _names(public),
+        "level": level,
+        "privacy": privacy.guarantee() if privacy.given else None,
+        "noise": noise,
+        "zeta": zeta,
+        "accept_verbatim_rows": accept,
+    }
+    names = _names(columns) or ()
+    made = local.plan(public_schema, names, **asked)
+    if look:
+        for line in made.lines():
+            session.say(line)
+        session.answer(_facts(made))
+        return
+    account.check(simulate)
+    check_places({"OUT": out}, {"IN": data, "--schema": schema})
+    book = open_book(account.ledger, account.dataset, public_schema.dataset)
+    session.charging, session.book = True, account.ledger
+    source = read(data, public_schema, delimiter=delimiter_of(delimiter))
+    with session.doing("protecting the table", private=True), _bar(session) as step:
+        made = local.protect_source(
+            source,
+            out,
+            columns=names,
+            ledger=book,
+            charge_delta=account.charge_delta,
+            force=written.force,
+            seed=simulate,
+            progress=step,
+            **asked,
+        )
+    for line in (f"wrote {out}", *made.lines()):
+        session.say(line)
+    session.answer({"output": str(out)} | _facts(made))
+
+
+@spread
+def fit(
+    ctx: typer.Context,
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "y ~ x1 + x2".', show_default=False)],
+    table: Annotated[
+        Path, typer.Argument(metavar="PROTECTED", help="A table that `confide protect` wrote.", show_default=False)
+    ],
+    loss: Annotated[
+        str,
+        typer.Option("--loss", metavar="NAME", help="squared, logistic, poisson, quantile, absolute, huber or hinge."),
+    ] = "squared",
+    tau: Annotated[
+        float | None, typer.Option("--tau", help="The level of --loss quantile; a half when left out.")
+    ] = None,
+    k: Annotated[
+        float | None, typer.Option("--k", help="The corner of --loss huber, in units of the response.")
+    ] = None,
+    method: Annotated[str, typer.Option("--method", metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
+    alpha: Alpha = None,
+    report: Report = None,
+    plot: Plot = None,
+    csv: Csv = None,
+    *,
+    written: Written,
+) -> None:
+    """Fit a model to a protected table: coefficients and intervals that account for the noise on its rows.
+
+    Only the protected table is read; nothing is charged. The table itself says
+    how much noise its columns carry.
+
+    Example:
+
+    confide fit "income ~ age + region" protected.parquet
+    """
+    session: Session = ctx.obj
+    from confide.local.estimates import fit as fitted
+
+    drawings = Drawings(report, plot, csv)
+    drawings.check(force=written.force)
+    with session.doing("fitting the protected table"):
+        result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
+    show_result(session, result, alpha, drawings)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found:
+        raise Refused(f"columns are names that commas separate, got {text!r}")
+    return found
+
+
+def _facts(made: Any) -> dict[str, Any]:
+    told = made.protection
+    return {
+        "columns": {name: {"noise_sd": one.sd, "low": one.low, "high": one.high} for name, one in told.columns.items()},
+        "public": list(told.public),
+        "zeta": told.zeta,
+        "level": made.level,
+        "guarantee": str(made.statement),
+        "levels": {level: str(curve) for level, curve in told.curves.items()},
+    }
+
+
+def _bar(session: Session) -> Any:
+    """Rows done, on stderr: the number of rows is public under substitute."""
+    from contextlib import contextmanager
+
+    from confide.cli.progress import progress_bar
+
+    @contextmanager
+    def rows() -> Any:
+        with progress_bar("protect") as step:
+            done = 0
+
+            def more(count: int) -> None:
+                nonlocal done
+                done += count
+                step(done, done, f"{done:,} rows")
+
+            yield more
+
+    del session
+    return rows()

@@ -1,0 +1,154 @@
+"""`cf.local`: protect a table before anyone sees it, and fit on protected records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
+from confide.guarantees import Guarantee
+from confide.local.estimates import ProtectedEstimates, fit
+from confide.local.protection import Noised, Protection
+from confide.local.table import read
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+    from confide.local.release import Planned
+    from confide.schema import Schema
+
+__all__ = ["Noised", "ProtectedEstimates", "Protection", "fit", "plan", "protect", "read"]
+
+
+def plan(schema: Schema, columns: Sequence[str], **asked: Any) -> Planned:
+    """What a protected table will carry and promise, from public facts; nothing is read and nothing is charged.
+
+    columns: to protect. asked: public, level, privacy or noise, zeta, stream (`confide.local.release.planned`).
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0)}, dataset="survey")
+    >>> for line in cf.local.plan(schema, ["income"], noise=0.5).lines():
+    ...     print(line)
+    income: noise sd 5e+04, 0.5 of its width
+    one attribute replaced: laplace(2.8284271247461907); detection at 5 % false alarms 85%
+    one record replaced: laplace(2.8284271247461907); detection at 5 % false alarms 85%
+    no column is published as it is
+    """
+    from confide.local.release import planned
+
+    return planned(schema, columns, **asked)
+
+
+def protect(
+    data: Any,
+    schema: Schema | str | Path,
+    path: str | Path,
+    *,
+    columns: Sequence[str],
+    ledger: Ledger | None,
+    public: Sequence[str] | None = None,
+    level: str = "record",
+    privacy: Guarantee | None = None,
+    noise: float | None = None,
+    zeta: float = 0.0,
+    accept_verbatim_rows: bool = False,
+    charge_delta: float | None = None,
+    force: bool = False,
+    seed: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Planned:
+    """Write a table in which each row carries noise of its own: the protected columns with it, the public ones as they are.
+
+    data: whatever `cf.read` takes; path: a .parquet or .csv file. columns: to protect; public: to publish without any protection; columns
+    in neither are left out. privacy: ApproxDP (PureDP for one column) at `level`, "record" or "attribute"; or noise: standard deviation
+    over width. ledger: one of its own, under trust local and relation substitute, with `unit` = level; None charges nobody.
+    charge_delta: where a Gaussian ledger charges the curve. zeta: the probability that a row goes without noise. seed: simulation only,
+    marks the file; progress: called with the rows written.
+
+    The ledger is charged before anything is drawn. Whatever fails afterwards leaves the charge, and no file.
+    Raises `PlanError`, `PrivacyError`, `SchemaError`, `SourceError`, `BudgetExceeded`, `LedgerBusy`; `ReleaseError` after the charge.
+
+    >>> import tempfile
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5), "y": cf.Numeric(-1, 3)})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(
+    ...     schema.sample(500, seed=1), schema, place, columns=["x"], public=["y"], noise=0.3, ledger=None)
+    >>> cf.local.fit(place, "y ~ x").status
+    'ok'
+    """
+    from confide.sources import read as opened
+
+    return protect_source(
+        opened(data, schema),
+        path,
+        columns=columns,
+        ledger=ledger,
+        public=public,
+        level=level,
+        privacy=privacy,
+        noise=noise,
+        zeta=zeta,
+        accept_verbatim_rows=accept_verbatim_rows,
+        charge_delta=charge_delta,
+        force=force,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def protect_source(
+    source: Any,
+    path: str | Path,
+    *,
+    columns: Sequence[str],
+    ledger: Ledger | None,
+    charge_delta: float | None = None,
+    force: bool = False,
+    seed: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    **asked: Any,
+) -> Planned:
+    """`protect` for records that `cf.read` opened."""
+    from confide.local.release import arrow_schema, charged, planned, protected_batches, receipt
+    from confide.local.write import check_place, written
+    from confide.noise import SecureNoise, SimulatedNoise
+
+    place = Path(path)
+    if ledger is not None and seed is not None:
+        raise PrivacyError(
+            "simulated noise protects nobody and is never charged; write ledger=None with a seed, or leave the seed out"
+        )
+    check_place(place, force)
+    made = planned(source.schema, columns, simulated=seed is not None, **asked)
+    source.check((*made.protection.columns, *made.protection.public))
+    _check_trust(ledger, made)
+    charge = None if ledger is None else charged(made, ledger, source.dataset, charge_delta)
+    sampler = SecureNoise() if seed is None else SimulatedNoise(seed)
+    told = arrow_schema(source.schema, made.protection)
+    digest = _drawn(lambda: written(protected_batches(source, made, sampler, progress), told, place))
+    if ledger is not None:
+        receipt(ledger, charge, digest)
+    return made
+
+
+def _check_trust(ledger: Ledger | None, made: Planned) -> None:
+    if ledger is None:
+        return
+    if ledger.trust != "local" or ledger.relation != "substitute" or ledger.unit != made.level:
+        raise PlanError(
+            f"a protected table has a ledger of its own, and this one counts unit={ledger.unit!r}, relation={ledger.relation!r}, "
+            f"trust={ledger.trust!r}; open one: Ledger.create(path, dataset=..., budget=cf.GDP(2.0, 1e-3, relation='substitute', "
+            f"unit={made.level!r}, trust='local'))"
+        )
+
+
+def _drawn(draw: Callable[[], str]) -> str:
+    """What is raised after the charge says so, and nothing about the records."""
+    try:
+        return draw()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        problem = str(error) if isinstance(error, (ConfideError, OSError)) else "the draw did not end"
+    raise ReleaseError(f"no table was written, and the charge stays in the ledger: {problem}")
