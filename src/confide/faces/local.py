@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.local.estimates import ProtectedEstimates, fit
-from confide.local.protection import Noised, Protection
+from confide.local.protection import KEY, Noised, Protection
 from confide.local.table import read
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from confide.ledger import Ledger
     from confide.local.release import Planned
+    from confide.local.stream import Stream
     from confide.schema import Schema
 
-__all__ = ["Noised", "ProtectedEstimates", "Protection", "fit", "plan", "protect", "read"]
+__all__ = ["Noised", "ProtectedEstimates", "Protection", "Releaser", "fit", "plan", "protect", "read"]
 
 
 def plan(schema: Schema, columns: Sequence[str], **asked: Any) -> Planned:
@@ -130,6 +133,81 @@ def protect_source(
     if ledger is not None:
         receipt(ledger, charge, digest)
     return made
+
+
+class Releaser:
+    """A stream of protected records that come back: each id has one output for each version, given again whenever it comes.
+
+    Made by `open`; `extend` gives the protected rows of some records, `new_version` opens the next version, whose noise is new for every
+    row and which is charged for all. Parameters are those of the version for good: others are another stream.
+    """
+
+    def __init__(self, stream: Stream, schema: Schema, charge_delta: float | None) -> None:
+        self._stream, self._schema, self._charge_delta = stream, schema, charge_delta
+
+    @classmethod
+    def open(
+        cls,
+        ledger: Ledger,
+        schema: Schema,
+        *,
+        columns: Sequence[str],
+        charge_delta: float | None = None,
+        **asked: Any,
+    ) -> Releaser:
+        """Go on with a stream that was charged, or charge its first version. asked: as `protect`, and stream=, version=.
+
+        >>> import tempfile
+        >>> import confide as cf
+        >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey")
+        >>> budget = cf.GDP(4.0, relation="substitute", trust="local")
+        >>> book = cf.Ledger.create(Path(tempfile.mkdtemp()) / "local.db", dataset="survey", budget=budget)
+        >>> stream = cf.local.Releaser.open(book, schema, columns=["x"], noise=0.5)
+        >>> first = stream.extend({"id": [1, 2], "x": [0.2, 0.7]}, ids="id")
+        >>> again = stream.extend({"id": [2, 3], "x": [0.9, 0.1]}, ids="id")
+        >>> bool(again["x"][0] == first["x"][1]), len(book.show().entries)
+        (True, 3)
+        """
+        from confide.local.release import planned
+        from confide.local.stream import Stream
+
+        made = planned(schema, columns, **asked)
+        _check_trust(ledger, made)
+        return cls(Stream.open(made, ledger, schema.dataset, charge_delta), schema, charge_delta)
+
+    @property
+    def planned(self) -> Planned:
+        """What this version promises."""
+        return self._stream.planned
+
+    def extend(self, data: Any, *, ids: str) -> pd.DataFrame:
+        """The protected rows of `data`, in its order. ids: the column of record ids, which is no column of the schema.
+
+        An id that was seen in this version has the output of then, whatever its record says now.
+        Raises `SourceError`, `LedgerBusy`.
+        """
+        import pyarrow as pa
+
+        from confide.sources import read as opened
+
+        told, batches = self._stream.batches(opened(data, self._schema), ids)
+        frame: pd.DataFrame = pa.Table.from_batches(batches, schema=told).to_pandas()
+        frame.attrs[KEY] = self.planned.protection.to_json()
+        return frame
+
+    def new_version(self, *, allow_update: bool = False) -> Releaser:
+        """The next version of the stream, charged now: every row that it publishes carries new noise, beside that of this version."""
+        if not allow_update:
+            raise PlanError(
+                "a new version publishes every record once more, and is charged for all of them; write allow_update=True"
+            )
+        from confide.local.stream import Stream
+
+        ledger = self._stream.ledger
+        made = self._stream.next_version()
+        return Releaser(
+            Stream.open(made, ledger, self._schema.dataset, self._charge_delta), self._schema, self._charge_delta
+        )
 
 
 def _check_trust(ledger: Ledger | None, made: Planned) -> None:

@@ -35,6 +35,7 @@ from confide.ledger.moves import (
     write_pins,
 )
 from confide.ledger.names import same_name
+from confide.ledger.outputs import Outputs
 from confide.ledger.pins import check_dataset, check_pins
 from confide.ledger.places import check_text, checked_path, store_of
 from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification
@@ -315,6 +316,18 @@ class Ledger:
                 note=charge_delta_to_text(checked_delta(charge_delta)),
             )
         return Charge(row["seq"], chosen.statement, row["hash"], row["time"])
+
+    def charged(self, method: str, plan_sha256: str) -> bool:
+        """Whether a plan of this method was charged here: a protected stream that goes on is not charged again."""
+        with self._store.reading() as connection:
+            found = rows.chain_rows(connection, self._dataset)
+        return any(
+            row["kind"] == "charge" and row["method"] == method and row["plan_sha256"] == plan_sha256 for row in found
+        )
+
+    def outputs(self, plan_sha256: str) -> Outputs:
+        """The stored outputs of one version of a protected stream (`confide.local`), beside the entries."""
+        return Outputs(self._store, self._dataset, plan_sha256)
 
     def convert(self, *, reason: str = "") -> None:
         """Turn an (epsilon, delta) ledger into a Gaussian one, once and for good: what is left becomes mu^2 and a small delta.

@@ -58,7 +58,7 @@ class Protection:
     >>> age = Noised(0.0, 100.0, 101, Fraction(50))
     >>> told = Protection({"age": age}, public=("sex",), zeta=0.0, stream="survey", version=1)
     >>> print(told.guarantee("attribute"))
-    TradeOff(laplace(2.82842712474619), substitute, unit=attribute, local)
+    TradeOff(laplace(2.8284271247461903), substitute, unit=attribute, local)
     >>> Protection.from_json(told.to_json()) == told
     True
     """

@@ -24,7 +24,17 @@ from confide.schema import Categorical, Schema, Unit
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["METHOD", "Planned", "Rows", "planned", "protected_batches"]
+__all__ = [
+    "METHOD",
+    "Planned",
+    "Rows",
+    "arrow_schema",
+    "bare_cells",
+    "charged",
+    "planned",
+    "protected_batches",
+    "receipt",
+]
 
 METHOD = "local 1"
 _ROWS = 65_536
@@ -39,6 +49,9 @@ class Rows(Protocol):
     def dataset(self) -> str | None: ...
     def check(self, columns: Sequence[str]) -> None: ...
     def values(self, names: Sequence[str], rows: int) -> Iterator[list[NDArray[np.float64]]]: ...
+    def identified(
+        self, names: Sequence[str], ids: str, rows: int
+    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]: ...
 
 
 @dataclass(frozen=True)
@@ -144,7 +157,7 @@ def protected_batches(
         for k, (name, one) in enumerate(told.columns.items()):
             schema[name].code(values[k], out=code)
             cells.append(pa.array(one.low + (code + drawn[:, k]) * one.step))
-        cells += [_bare(schema, name, values[len(lam) + k]) for k, name in enumerate(told.public)]
+        cells += [bare_cells(schema, name, values[len(lam) + k]) for k, name in enumerate(told.public)]
         yield pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told))
         if progress is not None:
             progress(rows)
@@ -157,7 +170,7 @@ def arrow_schema(schema: Schema, told: Protection) -> pa.Schema:
     return pa.schema(fields, metadata={KEY: told.to_json()})
 
 
-def _bare(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
+def bare_cells(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
     """A public column: its levels as text, its numbers as they are; null where it has none."""
     column = schema[name]
     if isinstance(column, Categorical):

@@ -17,7 +17,7 @@ from confide.schema import Categorical, Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
 from confide.sources.coding import columns_behind
-from confide.sources.ids import is_id
+from confide.sources.ids import canonical, is_id
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
 from confide.sources.physical import Labels, Numbers, Reader, is_readable
@@ -167,6 +167,20 @@ class RecordSource:
         For a release in which every row carries its own noise (`confide.local`), which needs the rows themselves; nobody else calls it.
         Raises as `aggregate` does.
         """
+        for values, _ in self._blocks(names, None, rows):
+            yield values
+
+    def identified(
+        self, names: Sequence[str], ids: str, rows: int
+    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
+        """`values` with the canonical id of each row, None where it has none (`sources.ids`)."""
+        for part in self._parts:
+            _check_id(part, ids)
+        return self._blocks(names, ids, rows)
+
+    def _blocks(
+        self, names: Sequence[str], ids: str | None, rows: int
+    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
         self.check(names)
         if self._used and not self.rereadable:
             raise SourceError(
@@ -174,14 +188,16 @@ class RecordSource:
             )
         self._used = True
         columns = [self._schema[name] for name in names]
+        asked = (*names, *(() if ids is None else (ids,)))
         for part in self._parts:
-            for piece in part.pieces(names):
+            for piece in part.pieces(asked):
                 readers: list[Reader] = [
                     Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
                 ]
                 blocks = piece.blocks(rows)
                 while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
-                    yield [reader(cells) for reader, cells in zip(readers, block.columns, strict=True)]
+                    values = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
+                    yield values, [] if ids is None else canonical(block.columns[-1]).to_pylist()
             part.verify()
 
     def count(self) -> int:

@@ -1,0 +1,76 @@
+"""A stream of records that come back: each has one output for each version, stored beside the ledger that was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from confide.errors import SourceError
+from confide.local.release import METHOD, Planned, Rows, arrow_schema, bare_cells, charged
+from confide.noise import SecureNoise
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+__all__ = ["Stream"]
+
+_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One version of a stream: what it promises, and where its outputs are stored.
+
+    Guarantee: that of `Planned`, for the first content that came with an id; every later appearance is post-processing of its stored
+    output. A version is charged once, before its first output; another version is another charge, for all that it publishes.
+    """
+
+    planned: Planned
+    ledger: Ledger
+
+    @classmethod
+    def open(cls, planned: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None) -> Stream:
+        """Go on with a version that was charged, or charge it."""
+        paid = ledger.charged(METHOD, planned.sha256)
+        if not paid:
+            charged(planned, ledger, dataset, charge_delta)
+        return cls(planned, ledger)
+
+    def batches(
+        self, source: Rows, ids: str, progress: Callable[[int], None] | None = None
+    ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+        """The protected rows of `source`, in its order: stored outputs for ids that were seen, new ones for others."""
+        told, schema = self.planned.protection, source.schema
+        store = self.ledger.outputs(self.planned.sha256)
+        lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
+        noise = SecureNoise()
+        done = []
+        for values, named in source.identified((*told.columns, *told.public), ids, _ROWS):
+            if any(one is None for one in named):
+                raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
+
+            def draw(at: Sequence[int], values: list[NDArray[np.float64]] = values) -> list[bytes]:
+                codes = np.column_stack([schema[name].code(values[k][at]) for k, name in enumerate(told.columns)])
+                drawn = (
+                    noise.zero_inflated_laplace(lam, zeta, len(at)) if zeta else noise.symmetric_laplace(lam, len(at))
+                )
+                return [row.tobytes() for row in codes.astype("<i8") + drawn]
+
+            kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(len(named), len(lam))
+            cells = [pa.array(one.low + kept[:, k] * one.step) for k, one in enumerate(told.columns.values())]
+            cells += [bare_cells(schema, name, values[len(lam) + k]) for k, name in enumerate(told.public)]
+            done.append(pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told)))
+            if progress is not None:
+                progress(len(named))
+        return arrow_schema(schema, told), done
+
+    def next_version(self) -> Planned:
+        """The plan of the next version: every row carries new noise, and both versions together promise less."""
+        told = self.planned.protection
+        return replace(self.planned, protection=replace(told, version=told.version + 1))
