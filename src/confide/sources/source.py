@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ _LISTED = 30
 class RecordSource:
     """Records of one table or of several files, coded block by block. Made by `confide.read`.
 
-    schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: False
-    for a stream that can be read only once. memory, spool, threads: of `confide.read`.
+    schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: whether
+    they can be read several times, as all that `confide.read` opens can. memory, spool, threads: of `confide.read`.
 
     It belongs to the private wing: it hands records to nobody, and nothing that it shows depends on them.
 
@@ -56,7 +56,6 @@ class RecordSource:
         self._memory, self._spool = memory, spool
         self._parts = tuple(parts)
         self._dataset = schema.dataset if dataset is None else dataset
-        self._used = False
 
     @property
     def schema(self) -> Schema:
@@ -91,6 +90,16 @@ class RecordSource:
             for name in wanted:
                 _check_column(part, name)
 
+    @contextmanager
+    def opened(self) -> Iterator[RecordSource]:
+        """Whatever is read within, of databases comes from one snapshot: the gate opens it for a release, before the charge."""
+        with ExitStack() as sessions:
+            for part in self._parts:
+                session = getattr(part, "session", None)
+                if session is not None:
+                    sessions.enter_context(session())
+            yield self
+
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """One pass over all records: one array of exact Python integers for each statistic.
 
@@ -98,8 +107,8 @@ class RecordSource:
         format. Records that lack a value under on_missing="drop" reach the statistics with the code -1. A statistic
         may keep no reference to the codes that it is handed.
 
-        Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, when it
-        changed meanwhile, or when a one-shot stream is asked a second time.
+        Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, or when it
+        changed meanwhile.
 
         Under an enforced unit the sums are over the bounded units, whoever asks: the gate's `bounded` alone gives the ledger's key.
         """
@@ -117,11 +126,6 @@ class RecordSource:
     def _pass(self, records: Input, statistics: Sequence[Statistic]) -> tuple[NDArray[Any], ...]:
         """One pass over all records, which are those that were opened, to their end."""
         self.check(records.rows)
-        if self._used and not self.rereadable:
-            raise SourceError(
-                "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
-            )
-        self._used = True
         sums = summed(records, statistics, threads=self._threads)
         for part in self._parts:
             part.verify()
@@ -138,7 +142,8 @@ class RecordSource:
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
         source = UnitSource(self, unit, bytes.fromhex(self._schema.digest) if key is None else key)
         try:
-            yield source
+            with self.opened():
+                yield source
         finally:
             source.close()
 
@@ -163,17 +168,13 @@ class RecordSource:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is
         public.
 
-        Raises `SourceError` for a stream that can be read only once, and for a file that changed or cannot be read.
+        Raises `SourceError` for a file that changed or cannot be read.
         """
         if isinstance(self._schema.unit, Unit):
             with self.bounded() as units:
                 return units.count()
         for part in self._parts:
             part.verify()
-            if not part.rereadable:
-                raise SourceError(
-                    f"{part.place} can be read only once, so its records cannot be counted first; pass a table"
-                )
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
 
 
