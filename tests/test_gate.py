@@ -14,6 +14,7 @@ import pytest
 import confide as cf
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method
+from confide.sources import RecordSource
 from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 2)})
@@ -101,11 +102,13 @@ def test_another_dataset_is_refused_before_the_charge(book: cf.Ledger) -> None:
 
 
 def test_missing_columns_and_one_shot_sources_are_refused_before_the_charge(book: cf.Ledger) -> None:
-    import pyarrow as pa
-
     with pytest.raises((cf.SourceError, cf.SchemaError), match=r"\ba\b"):
         cf.release(METHOD, cf.read(pd.DataFrame({"y": [1.0]}), SCHEMA, dataset="d"), cf.GDP(1.0), ledger=book)
-    once = cf.read(pa.Table.from_pandas(SCHEMA.sample(10, 1)).to_reader(), SCHEMA, dataset="d")
+
+    class Once(RecordSource):
+        rereadable = False
+
+    once = Once(SCHEMA, cf.read(SCHEMA.sample(10, 1), SCHEMA)._parts, dataset="d")
     with pytest.raises(cf.SourceError, match="once"):
         cf.release(METHOD, once, cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from confide.publication import Publication
     from confide.registry import list_methods, register
     from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical, Unit
-    from confide.sources import read
+    from confide.sources import read, sql
 
 __all__ = [
     "GDP",
@@ -113,6 +113,7 @@ __all__ = [
     "regression",
     "release",
     "select",
+    "sql",
     "synthesis",
     "synthesize",
     "tables",
@@ -176,6 +177,7 @@ _HOMES = {
     "precision": "confide.gate",
     "poisson_regression": "confide.faces.regression",
     "read": "confide.sources",
+    "sql": "confide.sources",
     "refit": "confide.faces.synthesis",
     "register": "confide.registry",
     "release": "confide.gate",

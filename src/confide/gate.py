@@ -460,10 +460,11 @@ def _key(schema: Schema, ledger: Ledger | None) -> bytes | None:
 
 
 def _bounded(source: Source, ledger: Ledger | None) -> AbstractContextManager[Source]:
-    """The source with at most the rows of each unit that its schema allows; as it is where a record is a unit."""
+    """The source with at most the rows of each unit that its schema allows; as it is where a record is a unit, in one snapshot of it."""
     key = _key(source.schema, ledger)
     if key is None:
-        return nullcontext(source)
+        opened = getattr(type(source), "opened", None)
+        return nullcontext(source) if opened is None else cast("AbstractContextManager[Source]", opened(source))
     bound = getattr(source, "bounded", None)
     if bound is None:
         raise SourceError(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from confide.sources import csvfile, lines
 from confide.sources.csvfile import CsvPart
 from confide.sources.lines import count_records, parse_line, split
+from confide.sources.parts import FileMark
 
 
 def one_line(line: bytes, width: int, delimiter: str = ",") -> list[str | None] | None:
@@ -125,7 +126,7 @@ def test_files_in_blocks_of_any_size(tmp_path, monkeypatch, block_bytes, longest
     found = [b"1,a", b'"', b"2,b\r", b"", b"3," + b"c" * 40, b'4,"' + b"d" * 40, b"\xff,e", b"5,f"]
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbfn,label\n" + b"\n".join(found))
-    part = CsvPart.open(path, ",")
+    part = CsvPart.open(FileMark.of(path), ",")
     assert part.names == ("n", "label")
     rows = []
     for one in part.pieces(["n", "label"]):

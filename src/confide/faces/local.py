@@ -190,7 +190,7 @@ class Releaser:
 
         from confide.sources import read as opened
 
-        told, batches = self._stream.batches(opened(data, self._schema), ids)
+        told, batches = self._stream.batches(opened(data, self._schema, ids=ids), ids)
         frame: pd.DataFrame = pa.Table.from_batches(batches, schema=told).to_pandas()
         frame.attrs[KEY] = self.planned.protection.to_json()
         return frame

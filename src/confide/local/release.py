@@ -48,9 +48,8 @@ class Rows(Protocol):
     @property
     def dataset(self) -> str | None: ...
     def check(self, columns: Sequence[str]) -> None: ...
-    def values(self, names: Sequence[str], rows: int) -> Iterator[list[NDArray[np.float64]]]: ...
-    def identified(
-        self, names: Sequence[str], ids: str, rows: int
+    def rowwise(
+        self, names: Sequence[str], rows: int, ids: str | None = None
     ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]: ...
 
 
@@ -149,7 +148,7 @@ def protected_batches(
     told, schema = made.protection, source.schema
     names = (*told.columns, *told.public)
     lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
-    for values in source.values(names, _ROWS):
+    for values, _ in source.rowwise(names, _ROWS):
         rows = len(values[0])
         drawn = sampler.zero_inflated_laplace(lam, zeta, rows) if zeta else sampler.symmetric_laplace(lam, rows)
         cells: list[pa.Array] = []

@@ -51,7 +51,7 @@ class Stream:
         lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
         noise = SecureNoise()
         done = []
-        for values, named in source.identified((*told.columns, *told.public), ids, _ROWS):
+        for values, named in source.rowwise((*told.columns, *told.public), _ROWS, ids):
             if any(one is None for one in named):
                 raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial, reduce
 from threading import Lock
 from typing import Any, Protocol, TypeAlias
@@ -108,8 +109,11 @@ def summed(
     work = partial(_work, queue, source, statistics, block_rows)
     # each worker multiplies its own blocks: threads inside BLAS would only compete with it
     with _BLAS.limit(limits=1, user_api="blas"):
-        alone = threads == 1 or queue.short()
-        done = [work() for _ in range(threads)] if alone else _together(work, threads, queue)
+        try:
+            alone = threads == 1 or queue.short()
+            done = [work() for _ in range(threads)] if alone else _together(work, threads, queue)
+        finally:
+            queue.end()
     return guarded("the sums over the records could not be put together", partial(_merged, statistics, done))
 
 
@@ -144,6 +148,13 @@ class _Queue:
     def close(self) -> None:
         """Hand out nothing more: some worker failed, or the user interrupted."""
         self.closed = True
+
+    def end(self) -> None:
+        """No thread asks any more: what a failed pass left open, such as a query, is closed now and not when it is forgotten."""
+        close = getattr(self._current and self._current[1], "close", None)
+        if close is not None:
+            with suppress(Exception):
+                close()
 
 
 def _together(work: Callable[[], list[Any]], threads: int, queue: _Queue) -> list[list[Any]]:

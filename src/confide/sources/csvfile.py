@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, cast
 
 import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
 from confide.sources.lines import LONGEST, count_records, parse_line, split
-from confide.sources.parts import Block, FileMark, Piece, cut, guarded
+from confide.sources.parts import Block, Mark, Piece, cut, guarded
 
-__all__ = ["CsvPart"]
+__all__ = ["CsvPart", "checked_delimiter"]
 
 # bytes read at once: some 10^4 records, so that both the text and its cells stay near the processor
 _BLOCK_BYTES = 1 << 20
@@ -25,30 +26,25 @@ _BLOCK_BYTES = 1 << 20
 class CsvPart:
     """One CSV file with a header line. All columns are text; what a cell means is decided by the schema."""
 
-    mark: FileMark
+    mark: Mark
     names: tuple[str, ...]
     delimiter: str
     type: str = field(default="CSV file", init=False)
     rereadable: bool = field(default=True, init=False)
 
     @classmethod
-    def open(cls, path: Path, delimiter: str) -> CsvPart:
-        """Raises `SourceError` for a file that is missing or has no header line, `SchemaError` for a bad delimiter."""
-        if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-            raise SchemaError(
-                f'delimiter={delimiter!r} cannot separate fields; give one ASCII character, such as "," ";" or "\\t"'
-            )
-        mark = FileMark.of(path)
-        names = guarded(f"the header line of {str(path)!r} could not be read", partial(_header, path, delimiter))
+    def open(cls, mark: Mark, delimiter: str) -> CsvPart:
+        """Raises `SourceError` for a file that has no header line."""
+        names = guarded(f"the header line of {mark.place} could not be read", partial(_header, mark, delimiter))
         if names is None:
             raise SourceError(
-                f"{str(path)!r} has no readable header line; its first line must name the columns, in UTF-8"
+                f"{mark.place} has no readable header line; its first line must name the columns, in UTF-8"
             )
         return cls(mark, names, delimiter)
 
     @property
     def place(self) -> str:
-        return repr(str(self.mark.path))
+        return self.mark.place
 
     def kind(self, name: str) -> Any:
         return pa.string()
@@ -69,7 +65,7 @@ class CsvPart:
 
     def _lines(self) -> Iterator[bytes]:
         """The file below its header, in blocks of whole lines."""
-        with _opened(self.mark.path) as file:
+        with _opened(self.mark) as file:
             file.readline()
             rest = b""
             while chunk := file.read(_BLOCK_BYTES):
@@ -85,14 +81,27 @@ class CsvPart:
                 yield rest + b"\n"
 
 
-def _opened(path: Path) -> IO[bytes]:
-    if path.name.lower().endswith(".gz"):
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    return path.open("rb")
+def checked_delimiter(delimiter: str) -> str:
+    """What may separate fields. Raises `SchemaError`."""
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise SchemaError(
+            f'delimiter={delimiter!r} cannot separate fields; give one ASCII character, such as "," ";" or "\\t"'
+        )
+    return delimiter
 
 
-def _header(path: Path, delimiter: str) -> tuple[str, ...] | None:
-    with _opened(path) as file:
+@contextmanager
+def _opened(mark: Mark) -> Iterator[IO[bytes]]:
+    with mark.open() as raw, io.BufferedReader(raw) as plain:
+        if not mark.name.lower().endswith(".gz"):
+            yield plain
+            return
+        with gzip.open(plain, "rb") as file:
+            yield cast("IO[bytes]", file)
+
+
+def _header(mark: Mark, delimiter: str) -> tuple[str, ...] | None:
+    with _opened(mark) as file:
         line = file.readline(LONGEST)
     if not line or len(line) == LONGEST:
         return None

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from confide.sources.parts import Block, FileMark, Piece, guarded
+from confide.sources.parts import Block, Mark, Piece, guarded
 
 __all__ = ["ParquetPart"]
 
@@ -24,28 +23,27 @@ __all__ = ["ParquetPart"]
 class ParquetPart:
     """One Parquet file: its metadata, read when it was opened."""
 
-    mark: FileMark
+    mark: Mark
     metadata: pq.FileMetaData
     schema: pa.Schema
     type: str = field(default="Parquet file", init=False)
     rereadable: bool = field(default=True, init=False)
 
     @classmethod
-    def open(cls, path: Path) -> ParquetPart:
-        """Raises `SourceError` when the file is not there or is no Parquet file."""
-        mark = FileMark.of(path)
+    def open(cls, mark: Mark) -> ParquetPart:
+        """Raises `SourceError` when it is no Parquet file."""
         return guarded(
-            f"{str(path)!r} has no readable Parquet metadata; is it a Parquet file?", partial(cls._open, mark)
+            f"{mark.place} has no readable Parquet metadata; is it a Parquet file?", partial(cls._open, mark)
         )
 
     @classmethod
-    def _open(cls, mark: FileMark) -> ParquetPart:
-        with pa.OSFile(str(mark.path)) as raw, pq.ParquetFile(raw) as file:
+    def _open(cls, mark: Mark) -> ParquetPart:
+        with mark.open() as raw, pq.ParquetFile(raw) as file:
             return cls(mark, file.metadata, file.schema_arrow)
 
     @property
     def place(self) -> str:
-        return repr(str(self.mark.path))
+        return self.mark.place
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,6 +64,6 @@ class ParquetPart:
 
     def _blocks(self, names: tuple[str, ...], group: int, rows: int) -> Iterator[Block]:
         # opened anew for each row group: a file has one position, and its buffers go with it
-        with pa.OSFile(str(self.mark.path)) as raw, pq.ParquetFile(raw, metadata=self.metadata) as file:
+        with self.mark.open() as raw, pq.ParquetFile(raw, metadata=self.metadata) as file:
             for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=list(names), use_threads=False):
                 yield Block(batch.num_rows, [batch.column(name) for name in names])

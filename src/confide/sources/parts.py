@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import pyarrow as pa
+
 from confide.errors import SourceError
 from confide.sources.physical import Cells, sliced
 
-__all__ = ["Block", "FileMark", "Part", "Piece", "cut", "guarded"]
+__all__ = ["Block", "FileMark", "Mark", "Part", "Piece", "cut", "guarded"]
 
 T = TypeVar("T")
 
@@ -60,6 +62,17 @@ class Part(Protocol):
     def count(self) -> int: ...
 
 
+class Mark(Protocol):
+    """A file as it was when it was opened: where it is, and whether it is still the same."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    def open(self) -> Any: ...
+    def verify(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class FileMark:
     """Size, time of the last change and inode of a file, taken when it was opened and compared at each pass."""
@@ -80,6 +93,18 @@ class FileMark:
             raise SourceError(f"{str(path)!r} is not a file; confide.read takes .csv, .csv.gz and .parquet files")
         state = guarded(f"the state of {str(path)!r} could not be read", path.stat)
         return cls(path, state.st_size, state.st_mtime_ns, (state.st_dev, state.st_ino))
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def place(self) -> str:
+        return repr(str(self.path))
+
+    def open(self) -> Any:
+        """A file that can be read anywhere."""
+        return pa.OSFile(str(self.path))
 
     def verify(self) -> None:
         """Raise `SourceError` when the file changed since `of`."""

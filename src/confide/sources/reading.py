@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,36 @@ from confide.errors import SchemaError, SourceError
 from confide.schema import Schema, Unit
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
-from confide.sources.csvfile import CsvPart
+from confide.sources.csvfile import CsvPart, checked_delimiter
+from confide.sources.filesystems import FoundFile, files_behind, is_address
+from confide.sources.hive import HivePart, keys_of
 from confide.sources.kept import MEMORY
 from confide.sources.parquet import ParquetPart
-from confide.sources.parts import Part, guarded
+from confide.sources.parts import FileMark, Mark, Part, guarded
+from confide.sources.queries import Query, SqlPart
 from confide.sources.source import RecordSource
-from confide.sources.tables import Stream, from_arrow, from_lazy, from_mapping, from_numpy, from_pandas, from_polars
+from confide.sources.spooled import Spooled
+from confide.sources.streams import Factory, Lazy, Relation, Stream
+from confide.sources.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
 
 __all__ = ["read"]
 
 _TAKES = (
-    "a NumPy array, a mapping of arrays, a pandas or polars DataFrame, an Arrow table or record batch reader, "
-    "or the path of a .csv, .csv.gz or .parquet file (or several paths, or a directory of Parquet files)"
+    "a NumPy array, a mapping of arrays, a pandas or polars frame, anything with an Arrow stream, a DuckDB relation, "
+    "cf.sql(address, query), a function that gives one of these anew each time, or the path of a .csv, .csv.gz or .parquet file "
+    "(or several paths, or a directory of Parquet files)"
 )
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """What opening data needs to know. wanted: the columns of the schema, and the ids."""
+
+    wanted: tuple[str, ...]
+    delimiter: str
+    memory: int
+    spool: str | None
+    filesystem: Any
 
 
 def read(
@@ -39,18 +57,24 @@ def read(
     memory: int = MEMORY,
     spool: str | os.PathLike[str] | None = None,
     threads: int | None = None,
+    filesystem: Any = None,
+    ids: str | None = None,
 ) -> RecordSource:
-    """Records behind a schema, ready for a release. Nothing is read here but names, types and sizes.
+    """Records behind a schema, ready for a release. Nothing is read here but names, types and sizes (and a stream that can be read once).
 
     data: a NumPy array of shape (records, columns), columns in the schema's order (one dimension for one column); a
-    mapping of column names to arrays, series or lists; a pandas DataFrame; a polars DataFrame or LazyFrame (collected
-    here); a pyarrow Table, RecordBatch or RecordBatchReader (read only once); the path of a .csv, .csv.gz or .parquet
-    file, a list of such paths, or a directory of Parquet files. Columns that the schema lacks are ignored.
+    mapping of column names to arrays, series or lists; a pandas DataFrame; a polars DataFrame, or LazyFrame (streamed); a pyarrow Table
+    or RecordBatch; a DuckDB relation; a query, `cf.sql("postgresql://...", "select ...")`; the path of a .csv, .csv.gz or .parquet
+    file, a list of such paths, or a directory of Parquet files, whose folders key=value are columns; an address such as
+    "s3://bucket/survey", or a path within `filesystem`, a `pyarrow.fs.FileSystem`; a function without arguments that gives one of these
+    anew each time (or a list of such functions). Anything else that has `__arrow_c_stream__`, as a pyarrow RecordBatchReader, can be read
+    once: it is read here, and kept as `spool` says. Columns that the schema lacks are ignored.
     schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
     default the schema's; delimiter: what separates the fields of CSV files.
     memory, spool: a release of several passes codes its records once and keeps the codes until it is drawn, up to `memory` megabytes in
     memory (192), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
     them there. threads: that read and add up, by default one for each processor, at most four; sums are the same for any number.
+    ids: a column of record ids beside the schema's, for a protected stream (`cf.local.Releaser`).
 
     Values never raise: text that is no number, a label that is no level and a malformed line are missing, and follow
     the schema's `on_missing`; values out of bounds are moved to the bounds. One line of a CSV file is one record.
@@ -65,16 +89,20 @@ def read(
     RecordSource(NumPy array, dataset='survey', columns=('age', 'income'))
     """
     public = schema if isinstance(schema, Schema) else _schema_from(schema)
-    ids = (public.unit.column,) if isinstance(public.unit, Unit) else ()
-    if ids and isinstance(data, np.ndarray):
+    units = (public.unit.column,) if isinstance(public.unit, Unit) else ()
+    named = (*units, *(() if ids is None else (ids,)))
+    if named and isinstance(data, np.ndarray):
         raise SourceError(
-            f"a NumPy array has no column {ids[0]!r}, whose ids the schema's unit needs; pass a mapping or a DataFrame with it"
+            f"a NumPy array has no column {named[0]!r}, whose ids are needed; pass a mapping or a DataFrame with it"
         )
-    parts = _parts(data, (*public.names, *ids), delimiter)
+    opening = _Opening(
+        (*public.names, *named), checked_delimiter(delimiter), _memory(memory), _folder(spool), filesystem
+    )
+    parts = _parts(data, opening)
     for part in parts:
         _check_delimiter(part, public)
     return RecordSource(
-        public, parts, dataset=dataset, memory=_memory(memory), spool=_folder(spool), threads=_threads(threads)
+        public, parts, dataset=dataset, memory=opening.memory, spool=opening.spool, threads=_threads(threads)
     )
 
 
@@ -122,52 +150,110 @@ def _check_delimiter(part: Part, schema: Schema) -> None:
         )
 
 
-def _parts(data: Any, wanted: tuple[str, ...], delimiter: str) -> list[Part]:
+def _parts(data: Any, opening: _Opening) -> list[Part]:
     if isinstance(data, (str, os.PathLike)):
-        return _files(Path(data), delimiter)
-    if isinstance(data, (list, tuple)) and data and all(isinstance(path, (str, os.PathLike)) for path in data):
-        return [part for path in data for part in _files(Path(path), delimiter)]
-    return [_table(data, wanted)]
+        return _files(data, opening)
+    if isinstance(data, (list, tuple)) and data:
+        if all(isinstance(path, (str, os.PathLike)) for path in data):
+            return [part for path in data for part in _files(path, opening)]
+        if all(callable(function) for function in data):
+            return [Factory(function, partial(_table, opening=opening, again=True)) for function in data]
+    return [_table(data, opening)]
 
 
-def _table(data: Any, wanted: tuple[str, ...]) -> Part:
-    # named by module, so that pandas and polars are loaded only by those who use them
+def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
+    """The part of one table or query. again: the caller can make it anew, so that what is read once need not be kept."""
+    # named by module, so that pandas, polars and duckdb are loaded only by those who use them
     kinds = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(data).__mro__}
+    wanted = opening.wanted
     if isinstance(data, np.ndarray):
         return from_numpy(data, wanted)
     if "pandas.DataFrame" in kinds:
         return from_pandas(data, wanted)
     if "polars.LazyFrame" in kinds:
-        return guarded("the polars LazyFrame could not be collected", partial(from_lazy, data, wanted))
+        return guarded("the polars LazyFrame has no columns that can be known", partial(Lazy.open, data))
     if "polars.DataFrame" in kinds:
         return from_polars(data, wanted)
+    if kinds & {"duckdb.DuckDBPyRelation", "_duckdb.DuckDBPyRelation"}:
+        return guarded("the DuckDB relation has no columns that can be known", partial(Relation.open, data))
+    if isinstance(data, Query):
+        return SqlPart(data)
     if isinstance(data, pa.Table):
         return from_arrow(data, wanted)
     if isinstance(data, pa.RecordBatch):
         return from_arrow(pa.Table.from_batches([data]), wanted)
-    if isinstance(data, pa.RecordBatchReader):
-        return Stream(data)
     if isinstance(data, Mapping):
         return from_mapping(data, wanted)
+    if hasattr(data, "__arrow_c_stream__"):
+        reader = data
+        if not isinstance(data, pa.RecordBatchReader):
+            reader = guarded(f"the Arrow stream of a {type(data).__name__} could not be opened", lambda: _reader(data))
+        return Stream(reader) if again else _kept(Stream(reader), opening)
+    if hasattr(data, "__arrow_c_array__"):
+        batch = guarded(
+            f"the Arrow array of a {type(data).__name__} is no record batch", partial(pa.record_batch, data)
+        )
+        return from_arrow(pa.Table.from_batches([batch]), wanted)
+    if callable(data) and not again:
+        return Factory(data, partial(_table, opening=opening, again=True))
     raise SourceError(f"cannot read a {type(data).__name__}; confide.read takes {_TAKES}")
 
 
-def _files(path: Path, delimiter: str) -> list[Part]:
-    """The files behind a path; a directory stands for the Parquet files in it, in any depth."""
-    if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if _is_data(file, path))
-        if not found:
-            raise SourceError(f"the directory {str(path)!r} holds no .parquet file; confide.read takes {_TAKES}")
-        return [ParquetPart.open(file) for file in found]
-    name = path.name.lower()
+def _reader(data: Any) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_stream(data)
+
+
+def _kept(stream: Stream, opening: _Opening) -> Part:
+    """A stream that can be read once, read and kept now; its size is said on standard error."""
+    kept = Spooled(stream, opening.wanted, opening.memory, opening.spool)
+    kept.tell()
+    return kept
+
+
+def _files(path: Any, opening: _Opening) -> list[Part]:
+    """The files behind a path or address; a folder stands for the Parquet files in it, in any depth."""
+    if opening.filesystem is None and not is_address(path):
+        return _local_files(Path(path), opening)
+    found, folder = files_behind(os.fspath(path), opening.filesystem)
+    if not folder:
+        return [_file(found[0].mark, opening)]
+    kept = [one for one in found if _is_data((*one.folders, one.mark.name))]
+    # an address is not repeated: it may hold a key
+    return _within("the folder of the address" if is_address(path) else repr(path), kept, opening)
+
+
+def _local_files(path: Path, opening: _Opening) -> list[Part]:
+    if not path.is_dir():
+        return [_file(FileMark.of(path), opening)]
+    names = ((file, file.relative_to(path).parts) for file in path.rglob("*"))
+    found = sorted(file for file, parts in names if _is_data(parts) and file.is_file())
+    marks = [FoundFile(FileMark.of(file), file.relative_to(path).parts[:-1]) for file in found]
+    return _within(repr(str(path)), marks, opening)
+
+
+def _within(folder: str, found: Sequence[FoundFile], opening: _Opening) -> list[Part]:
+    if not found:
+        raise SourceError(f"the directory {folder} holds no .parquet file; confide.read takes {_TAKES}")
+    parts: list[Part] = []
+    for one in found:
+        keys = keys_of(one.folders)
+        # a folder may be named by an id
+        open_it = partial(ParquetPart.open, one.mark)
+        part = guarded(f"a file in {folder} has no readable Parquet metadata", open_it) if keys else open_it()
+        parts.append(HivePart.of(part, keys, folder))
+    return parts
+
+
+def _file(mark: Mark, opening: _Opening) -> Part:
+    name = mark.name.lower()
     if name.endswith(".parquet"):
-        return [ParquetPart.open(path)]
+        return ParquetPart.open(mark)
     if name.endswith((".csv", ".csv.gz")):
-        return [CsvPart.open(path, delimiter)]
-    raise SourceError(f"{str(path)!r} has an ending that is not known; confide.read takes {_TAKES}")
+        return CsvPart.open(mark, opening.delimiter)
+    raise SourceError(f"{mark.place} has an ending that is not known; confide.read takes {_TAKES}")
 
 
-def _is_data(file: Path, directory: Path) -> bool:
-    """A Parquet file that no writer keeps to itself: those names, or their directory's, begin with "_" or "."."""
-    own = any(part.startswith(("_", ".")) for part in file.relative_to(directory).parts)
-    return file.name.lower().endswith(".parquet") and not own and file.is_file()
+def _is_data(path: Sequence[str]) -> bool:
+    """Whether a path within a folder is that of a Parquet file that no writer keeps to itself: those names, or their folder's, begin with
+    "_" or "."."""
+    return path[-1].lower().endswith(".parquet") and not any(part.startswith(("_", ".")) for part in path)

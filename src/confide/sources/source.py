@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,15 @@ from numpy.typing import NDArray
 from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
 from confide.protocol.whose import UNIT_ROW
-from confide.schema import Categorical, Schema, Unit
+from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
 from confide.sources.coding import columns_behind
-from confide.sources.ids import canonical, is_id
+from confide.sources.ids import is_id
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
-from confide.sources.physical import Labels, Numbers, Reader, is_readable
+from confide.sources.physical import is_readable
+from confide.sources.rowwise import values
 from confide.sources.units import UnitSource
 
 __all__ = ["RecordSource"]
@@ -32,8 +32,8 @@ _LISTED = 30
 class RecordSource:
     """Records of one table or of several files, coded block by block. Made by `confide.read`.
 
-    schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: False
-    for a stream that can be read only once. memory, spool, threads: of `confide.read`.
+    schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: whether
+    they can be read several times, as all that `confide.read` opens can. memory, spool, threads: of `confide.read`.
 
     It belongs to the private wing: it hands records to nobody, and nothing that it shows depends on them.
 
@@ -58,7 +58,6 @@ class RecordSource:
         self._memory, self._spool = memory, spool
         self._parts = tuple(parts)
         self._dataset = schema.dataset if dataset is None else dataset
-        self._used = False
 
     @property
     def schema(self) -> Schema:
@@ -93,6 +92,16 @@ class RecordSource:
             for name in wanted:
                 _check_column(part, name)
 
+    @contextmanager
+    def opened(self) -> Iterator[RecordSource]:
+        """Whatever is read within, of databases comes from one snapshot: the gate opens it for a release, before the charge."""
+        with ExitStack() as sessions:
+            for part in self._parts:
+                session = getattr(part, "session", None)
+                if session is not None:
+                    sessions.enter_context(session())
+            yield self
+
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """One pass over all records: one array of exact Python integers for each statistic.
 
@@ -100,8 +109,8 @@ class RecordSource:
         format. Records that lack a value under on_missing="drop" reach the statistics with the code -1. A statistic
         may keep no reference to the codes that it is handed.
 
-        Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, when it
-        changed meanwhile, or when a one-shot stream is asked a second time.
+        Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, or when it
+        changed meanwhile.
 
         Under an enforced unit the sums are over the bounded units, whoever asks: the gate's `bounded` alone gives the ledger's key.
         """
@@ -119,11 +128,6 @@ class RecordSource:
     def _pass(self, records: Input, statistics: Sequence[Statistic]) -> tuple[NDArray[Any], ...]:
         """One pass over all records, which are those that were opened, to their end."""
         self.check(records.rows)
-        if self._used and not self.rereadable:
-            raise SourceError(
-                "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
-            )
-        self._used = True
         sums = summed(records, statistics, threads=self._threads)
         for part in self._parts:
             part.verify()
@@ -140,7 +144,8 @@ class RecordSource:
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
         source = UnitSource(self, unit, bytes.fromhex(self._schema.digest) if key is None else key)
         try:
-            yield source
+            with self.opened():
+                yield source
         finally:
             source.close()
 
@@ -161,60 +166,30 @@ class RecordSource:
         finally:
             source.close()
 
-    def values(self, names: Sequence[str], rows: int) -> Iterator[list[NDArray[np.float64]]]:
-        """The records as they are, at most `rows` at a time and in order: numbers, positions of levels, NaN or -1 where missing.
+    def rowwise(
+        self, names: Sequence[str], rows: int, ids: str | None = None
+    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
+        """The records as they are, at most `rows` at a time and in order, for a release of rows that carry noise of their own.
 
-        For a release in which every row carries its own noise (`confide.local`), which needs the rows themselves; nobody else calls it.
-        Raises as `aggregate` does.
+        ids: a column of record ids beside the schema's (`sources.rowwise`). Raises as `aggregate` does.
         """
-        for values, _ in self._blocks(names, None, rows):
-            yield values
-
-    def identified(
-        self, names: Sequence[str], ids: str, rows: int
-    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
-        """`values` with the canonical id of each row, None where it has none (`sources.ids`)."""
-        for part in self._parts:
-            _check_id(part, ids)
-        return self._blocks(names, ids, rows)
-
-    def _blocks(
-        self, names: Sequence[str], ids: str | None, rows: int
-    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
         self.check(names)
-        if self._used and not self.rereadable:
-            raise SourceError(
-                "this source is a stream that was read already; pass the table itself, or a Parquet file of it"
-            )
-        self._used = True
-        columns = [self._schema[name] for name in names]
-        asked = (*names, *(() if ids is None else (ids,)))
-        for part in self._parts:
-            for piece in part.pieces(asked):
-                readers: list[Reader] = [
-                    Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
-                ]
-                blocks = piece.blocks(rows)
-                while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
-                    values = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
-                    yield values, [] if ids is None else canonical(block.columns[-1]).to_pylist()
-            part.verify()
+        if ids is not None:
+            for part in self._parts:
+                _check_id(part, ids)
+        return values(self._parts, self._schema, names, ids, rows)
 
     def count(self) -> int:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is
         public.
 
-        Raises `SourceError` for a stream that can be read only once, and for a file that changed or cannot be read.
+        Raises `SourceError` for a file that changed or cannot be read.
         """
         if isinstance(self._schema.unit, Unit):
             with self.bounded() as units:
                 return units.count()
         for part in self._parts:
             part.verify()
-            if not part.rereadable:
-                raise SourceError(
-                    f"{part.place} can be read only once, so its records cannot be counted first; pass a table"
-                )
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
 
 

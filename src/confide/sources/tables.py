@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from confide.errors import SourceError
 from confide.sources.parts import Block, Piece, cut, guarded
 from confide.sources.physical import Cells, Coded
+from confide.sources.streams import kind_of, plain_cells
 
 __all__ = [
     "Column",
-    "Stream",
     "Table",
     "column_of",
     "from_arrow",
-    "from_lazy",
     "from_mapping",
     "from_numpy",
     "from_pandas",
@@ -74,33 +73,6 @@ def _blocks(takes: list[Callable[[int, int], Cells]], start: int, stop: int, row
     return cut(Block(stop - start, [take(start, stop) for take in takes]), rows)
 
 
-class Stream:
-    """A one-shot stream of Arrow record batches: it can be read once, and not counted."""
-
-    type = "Arrow record batch reader"
-    place = "the Arrow record batch reader"
-    rereadable = False
-
-    def __init__(self, reader: pa.RecordBatchReader) -> None:
-        self._reader = reader
-        self.names = tuple(str(name) for name in reader.schema.names)
-
-    def kind(self, name: str) -> Any:
-        return self._reader.schema.field(name).type
-
-    def verify(self) -> None:
-        """Nothing to compare: the stream is read once."""
-
-    def count(self) -> int:
-        raise SourceError(
-            f"{self.place} can be read only once, so its records cannot be counted; pass reader.read_all()"
-        )
-
-    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
-        for batch in self._reader:
-            yield Piece(self.place, partial(cut, Block(batch.num_rows, [batch.column(name) for name in names])))
-
-
 def from_numpy(data: NDArray[Any], names: tuple[str, ...]) -> Table:
     """A two-dimensional array with the schema's columns in the schema's order; one dimension for one column."""
     if isinstance(data, np.ma.MaskedArray):
@@ -142,19 +114,18 @@ def from_polars(data: Any, wanted: Sequence[str]) -> Table:
     return Table("polars DataFrame", tuple(data.columns), columns, data.height)
 
 
-def from_lazy(data: Any, wanted: Sequence[str]) -> Table:
-    """A polars LazyFrame, collected here, without the columns that the schema lacks."""
-    names = tuple(data.collect_schema().names())
-    kept = [name for name in wanted if name in names]
-    collected = from_polars((data.select(kept) if kept else data).collect(), wanted)
-    return replace(collected, type="polars LazyFrame", names=names)
-
-
 def from_arrow(data: pa.Table, wanted: Sequence[str]) -> Table:
     """An Arrow table."""
     names = tuple(str(name) for name in data.column_names)
-    columns = {name: _from_chunks(data.column(name)) for name in wanted if names.count(name) == 1}
+    columns = {name: _from_chunks(_plain(data.column(name))) for name in wanted if names.count(name) == 1}
     return Table("Arrow table", names, columns, data.num_rows)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column without its extension type."""
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    return pa.chunked_array([plain_cells(chunk) for chunk in column.chunks], kind_of(column.type))
 
 
 def column_of(values: Any, name: str) -> Column:

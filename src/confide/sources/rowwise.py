@@ -1,0 +1,38 @@
+"""Records one by one, in order: for a release in which every row carries noise of its own (`confide.local`), and for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.schema import Categorical, Schema
+from confide.sources.ids import canonical
+from confide.sources.parts import Part, guarded
+from confide.sources.physical import Labels, Numbers, Reader
+
+__all__ = ["values"]
+
+
+def values(
+    parts: Sequence[Part], schema: Schema, names: Sequence[str], ids: str | None, rows: int
+) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
+    """Blocks of at most `rows` records: numbers, positions of levels, NaN or -1 where missing; and canonical ids (`sources.ids`).
+
+    ids: the id column, None for none. What is raised names no record.
+    """
+    columns = [schema[name] for name in names]
+    asked = (*names, *(() if ids is None else (ids,)))
+    for part in parts:
+        for piece in part.pieces(asked):
+            readers: list[Reader] = [
+                Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
+            ]
+            blocks = piece.blocks(rows)
+            while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
+                read = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
+                yield read, [] if ids is None else canonical(block.columns[-1]).to_pylist()
+        part.verify()
