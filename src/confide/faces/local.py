@@ -165,8 +165,8 @@ class Releaser:
         >>> stream = cf.local.Releaser.open(book, schema, columns=["x"], noise=0.5)
         >>> first = stream.extend({"id": [1, 2], "x": [0.2, 0.7]}, ids="id")
         >>> again = stream.extend({"id": [2, 3], "x": [0.9, 0.1]}, ids="id")
-        >>> bool(again["x"][0] == first["x"][1]), len(book.show().entries)
-        (True, 3)
+        >>> bool(again["x"][0] == first["x"][1])
+        True
         """
         from confide.local.release import planned
         from confide.local.stream import Stream

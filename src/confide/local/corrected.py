@@ -6,7 +6,7 @@ drawn by whoever analyses, of the same variance in every row. With l'' the secon
 
     naive  l(t1)                                       what noise does when nothing is corrected
     DR     l(t1) / zeta + (1 - 1 / zeta) l(t2)         any loss
-    SDR    l(t1) - (1 - zeta) / 2 Q l''(t1)            twice differentiable
+    SDR    l(t1) - (1 - zeta) / 2 Q l''(t2)            twice differentiable
     SL     l(t2) - Q / 2 l''(t2)                       the same; with zeta = 0 X2 is X1
     RB     l(t1) / zeta + (1 - 1 / zeta) G(t1; zeta Q / 2)     the mean of DR, SDR and SL over S': never of larger variance
 
@@ -129,9 +129,9 @@ class Corrected:
             case "DR":
                 return [(one, self._plain(one, theta, 1 / zeta)), (two, self._plain(two, theta, 1 - 1 / zeta))]
             case "SDR":
-                return [(one, self._less_bend(one, theta, q, 1 - zeta))]
+                return [(one, self._plain(one, theta, 1.0)), (two, self._less_bend(two, theta, q, 1 - zeta, 0.0))]
             case "SL":
-                return [(two, self._less_bend(two, theta, q, 1.0))]
+                return [(two, self._less_bend(two, theta, q, 1.0, 1.0))]
         t = one.x @ theta
         mean, slope, grown = self.loss.smoothed(t, one.y, zeta * q / 2)
         rest = 1 - 1 / zeta
@@ -144,7 +144,8 @@ class Corrected:
         t = rows.x @ theta
         return weight * self.loss.value(t, rows.y), weight * self.loss.slope(t, rows.y), np.zeros(1)
 
-    def _less_bend(self, rows: Rows, theta: Array, q: float, share: float) -> tuple[Array, Array, Array]:
+    def _less_bend(self, rows: Rows, theta: Array, q: float, share: float, own: float) -> tuple[Array, Array, Array]:
+        """own times the loss less half of `share` of its bend."""
         value, slope, bend, third = self.loss.derivatives(rows.x @ theta, rows.y)
         half = share / 2
-        return value - half * q * bend, slope - half * q * third, -half * bend
+        return own * value - half * q * bend, own * slope - half * q * third, -half * bend

@@ -91,11 +91,16 @@ class Protection:
                 "format": FORMAT,
                 "stream": self.stream,
                 "version": self.version,
-                "zeta": self.zeta.hex(),
+                "zeta": float(self.zeta).hex(),
                 "public": list(self.public),
                 "simulated": self.simulated,
                 "columns": {
-                    name: {"low": one.low.hex(), "high": one.high.hex(), "steps": one.steps, "lam": str(one.lam)}
+                    name: {
+                        "low": float(one.low).hex(),
+                        "high": float(one.high).hex(),
+                        "steps": one.steps,
+                        "lam": str(one.lam),
+                    }
                     for name, one in self.columns.items()
                 },
             }

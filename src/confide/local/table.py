@@ -70,7 +70,10 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
         mark = f"# {KEY} ".encode()
         if not first.startswith(mark):
             raise ReleaseError(_SILENT.format(repr(str(path))))
-        return _framed(csv.read_csv(file), Protection.from_json(first[len(mark) :]))
+        return _framed(
+            csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True)),
+            Protection.from_json(first[len(mark) :]),
+        )
 
 
 def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection]:

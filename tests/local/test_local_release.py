@@ -1,0 +1,264 @@
+"""Protected tables: what they promise, what they hold, what they refuse, and streams of records that come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import confide as cf
+from confide.guarantees.curves import symmetric_laplace
+from confide.local.protection import KEY, Noised, Protection
+
+SCHEMA = cf.Schema(
+    {
+        "x": cf.Numeric(0, 1, on_missing=0.5),
+        "z": cf.Numeric(-10, 10, on_missing=0),
+        "y": cf.Numeric(-5, 15),
+        "g": cf.Categorical(["a", "b"]),
+    },
+    dataset="survey",
+)
+
+
+def _frame(n: int, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": rng.random(n), "z": rng.uniform(-10, 10, n), "g": rng.choice(["a", "b", None], n)})
+    frame["y"] = 1 + 2 * frame.x - 0.3 * frame.z + rng.standard_normal(n)
+    return frame
+
+
+def _book(folder: Path, unit: str = "record", mu: float = 6.0) -> cf.Ledger:
+    budget = cf.GDP(mu, 1e-3, relation="substitute", trust="local", unit=unit)
+    return cf.Ledger.create(folder / f"{unit}.db", dataset="survey", budget=budget)
+
+
+def test_the_file_says_what_it_needs_and_charges_its_curve(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    made = cf.local.protect(
+        _frame(2_000),
+        SCHEMA,
+        tmp_path / "p.parquet",
+        columns=["x", "z"],
+        public=["y", "g"],
+        privacy=cf.ApproxDP(2.0, 1e-2),
+        ledger=book,
+        charge_delta=1e-4,
+    )
+    assert made.protection.curves["record"].delta(2.0) <= 1e-2 < 1.01 * made.protection.curves["record"].delta(2.0)
+    told = Protection.from_json(pq.read_schema(tmp_path / "p.parquet").metadata[KEY.encode()])
+    assert told == made.protection and told.public == ("y", "g")
+    widths = [one.sd / (one.high - one.low) for one in told.columns.values()]
+    assert widths[0] == pytest.approx(widths[1], rel=1e-6)
+    shift = sqrt(sum((1 / w) ** 2 for w in widths))
+    assert told.curves["record"].delta(1.0) == pytest.approx(symmetric_laplace(2, shift).delta(1.0), rel=1e-4)
+    kinds = [entry.kind for entry in book.entries()] if hasattr(book, "entries") else None
+    assert kinds is None or kinds == ["open", "charge", "receipt"]
+    assert book.verify().ok
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_rows_keep_their_order_and_public_columns_their_values(tmp_path: Path, suffix: str) -> None:
+    frame = _frame(1_000)
+    frame.loc[[3, 5], "x"] = [np.nan, 7.0]
+    place = tmp_path / f"p{suffix}"
+    cf.local.protect(frame, SCHEMA, place, columns=["x", "z"], public=["y", "g"], noise=0.5, ledger=None, seed=4)
+    seen = cf.local.read(place)
+    assert list(seen.columns) == ["x", "z", "y", "g"] and len(seen) == 1_000
+    assert np.array_equal(seen.y, frame.y)
+    assert seen.g.where(seen.g.notna(), None).tolist() == frame.g.tolist()
+    assert seen.x.notna().all()
+    clipped = frame.x.fillna(0.5).clip(0, 1)
+    noise = np.column_stack([(seen.x - clipped) / 0.5, (seen.z - frame.z) / 10])
+    # a symmetric Laplace of unit variance: kurtosis 6, one radius for both coordinates
+    assert noise.std(axis=0) == pytest.approx([1, 1], abs=0.15)
+    assert np.corrcoef(noise[:, 0] ** 2, noise[:, 1] ** 2)[0, 1] > 0.1
+    assert cf.local.fit(place, "y ~ x + z").simulated
+
+
+def test_noise_is_on_the_grid_and_drawn_anew(tmp_path: Path) -> None:
+    frame = _frame(500)
+    seen = []
+    for k in range(2):
+        place = tmp_path / f"{k}.parquet"
+        cf.local.protect(frame, SCHEMA, place, columns=["x"], noise=0.5, ledger=None)
+        seen.append(cf.local.read(place).x.to_numpy())
+    assert not np.any(seen[0] == seen[1])
+    steps = seen[0] * (2**20 - 1)
+    assert np.abs(steps - np.rint(steps)).max() < 1e-3
+
+
+def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = _book(tmp_path)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("a cell said 37.123")
+
+    monkeypatch.setattr("confide.local.write.pq.ParquetWriter.write_batch", broken)
+    with pytest.raises(cf.ReleaseError, match="the charge stays") as caught:
+        cf.local.protect(
+            _frame(50), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6
+        )
+    assert "37.123" not in str(caught.value) and caught.value.__cause__ is None
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.suffix == ".parquet") == []
+    assert book.show().spent != "0"
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"columns": ["y"], "noise": 0.5}, "on_missing"),
+        ({"columns": ["g"], "noise": 0.5}, "randomised response"),
+        ({"columns": ["x"], "public": ["x"], "noise": 0.5}, "both protected and public"),
+        ({"columns": ["x"]}, "guarantee"),
+        ({"columns": ["x"], "noise": 0.5, "privacy": cf.ApproxDP(1.0, 1e-3)}, "guarantee"),
+        ({"columns": ["x", "z"], "privacy": cf.PureDP(1.0)}, "ApproxDP"),
+        ({"columns": ["x"], "privacy": cf.GDP(1.0)}, "ApproxDP"),
+        ({"columns": ["x"], "noise": 0.5, "zeta": 0.1}, "accept_verbatim_rows"),
+        ({"columns": ["x"], "noise": 0.5, "zeta": 1.0}, "zeta"),
+        ({"columns": ["x"], "noise": 0.5, "level": "person"}, "level"),
+        ({"columns": [], "noise": 0.5}, "name the columns"),
+        ({"columns": ["x"], "noise": -1.0}, "noise"),
+        ({"columns": ["w"], "noise": 0.5}, "w"),
+    ],
+)
+def test_what_is_refused_before_anything_is_read(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(cf.ConfideError, match=words):
+        cf.local.plan(SCHEMA, **asked)
+
+
+def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
+    central = cf.Ledger.create(tmp_path / "c.db", dataset="survey", budget=cf.GDP(6.0, relation="substitute"))
+    with pytest.raises(cf.PlanError, match="ledger of its own"):
+        cf.local.protect(_frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=central)
+    with pytest.raises(cf.PlanError, match="unit='attribute'"):
+        cf.local.protect(
+            _frame(10),
+            SCHEMA,
+            tmp_path / "p.parquet",
+            columns=["x"],
+            noise=2.0,
+            level="attribute",
+            ledger=_book(tmp_path),
+        )
+    poor = _book(tmp_path, "attribute", mu=0.01)
+    with pytest.raises(cf.BudgetExceeded):
+        cf.local.protect(
+            _frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=0.3, level="attribute", ledger=poor
+        )
+    assert not (tmp_path / "p.parquet").exists()
+
+
+def test_files_that_do_not_say_how_they_were_protected(tmp_path: Path) -> None:
+    _frame(10).to_parquet(tmp_path / "bare.parquet")
+    _frame(10).to_csv(tmp_path / "bare.csv")
+    for name in ("bare.parquet", "bare.csv", "none.parquet"):
+        with pytest.raises(cf.ReleaseError, match=r"protected|cannot be read"):
+            cf.local.fit(tmp_path / name, "y ~ x")
+    told = Protection({"x": Noised(0, 1, 101, Fraction(50))})
+    for break_ in ({"format": 9}, {"zeta": "2.0"}, {"columns": {}}, {"columns": {"x": {"low": "0x0p+0"}}}):
+        with pytest.raises(cf.ReleaseError):
+            Protection.from_json(json.dumps(json.loads(told.to_json()) | break_))
+
+
+# streams ----------------------------------------------------------------------------------------------------------------
+
+
+def _stream(book: cf.Ledger, **more: Any) -> Any:
+    return cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=2.0, charge_delta=1e-6, **more)
+
+
+def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    stream = _stream(book)
+    spent = book.show().spent
+    first = stream.extend({"id": ["a", "b", "a"], "x": [0.1, 0.2, 0.9]}, ids="id")
+    assert first.x[0] == first.x[2] != first.x[1]
+    again = _stream(cf.Ledger.open(book.path)).extend({"id": ["b", "c", "a"], "x": [0.7, 0.2, 0.1]}, ids="id")
+    assert again.x[0] == first.x[1] and again.x[2] == first.x[0]
+    assert book.show().spent == spent, "a stream that goes on is charged once"
+    with pytest.raises(cf.PlanError, match="allow_update"):
+        stream.new_version()
+    second = stream.new_version(allow_update=True)
+    assert second.planned.protection.version == 2 and book.show().spent != spent
+    assert not np.any(
+        second.extend({"id": ["a", "b"], "x": [0.1, 0.2]}, ids="id").x.to_numpy() == first.x[:2].to_numpy()
+    )
+    assert book.verify().ok
+
+
+def test_other_parameters_are_another_stream(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    one = _stream(book).extend({"id": [1], "x": [0.3]}, ids="id")
+    other = cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=1.0, charge_delta=1e-6)
+    assert other.extend({"id": [1], "x": [0.3]}, ids="id").x[0] != one.x[0]
+    assert sum("charge" in line for line in str(book.show()).splitlines()) >= 2
+
+
+def test_ids_are_canonical_and_needed(tmp_path: Path) -> None:
+    stream = _stream(_book(tmp_path))
+    a = stream.extend(pd.DataFrame({"id": [7, 8], "x": [0.1, 0.2]}), ids="id")
+    b = stream.extend(pd.DataFrame({"id": ["8", "7.0"], "x": [0.1, 0.2]}), ids="id")
+    assert a.x.tolist() == b.x.tolist()[::-1]
+    with pytest.raises(cf.SourceError, match="without an id"):
+        stream.extend(pd.DataFrame({"id": [1.0, np.nan], "x": [0.1, 0.2]}), ids="id")
+
+
+def test_outputs_that_nobody_paid_for(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    with pytest.raises(cf.PlanError, match="never charged"):
+        book.outputs("0" * 64).keep([b"a"], lambda at: [b"x" for _ in at])
+
+
+_WRITER = """
+import sys, os, confide as cf
+schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey")
+book = cf.Ledger.open(sys.argv[1])
+stream = cf.local.Releaser.open(book, schema, columns=["x"], noise=2.0, charge_delta=1e-6)
+ids = [str(k) for k in range(200)]
+seen = stream.extend({"id": ids, "x": [0.5] * 200}, ids="id")
+print(",".join(map(repr, seen.x.tolist())))
+"""
+
+
+@pytest.mark.long
+def test_writers_at_once_agree_on_every_output(tmp_path: Path) -> None:
+    book = _book(tmp_path, mu=20.0)
+    environment = dict(os.environ)
+    run = [sys.executable, "-c", _WRITER, str(book.path)]
+    writers = [subprocess.Popen(run, stdout=subprocess.PIPE, env=environment) for _ in range(8)]
+    told = {writer.communicate(timeout=240)[0] for writer in writers}
+    assert all(writer.returncode == 0 for writer in writers) and len(told) == 1
+
+
+@pytest.mark.long
+def test_a_writer_that_is_killed_leaves_no_second_output(tmp_path: Path) -> None:
+    book = _book(tmp_path, mu=20.0)
+    run = [sys.executable, "-c", _WRITER, str(book.path)]
+    for k in range(10):
+        writer = subprocess.Popen(run, stdout=subprocess.DEVNULL)
+        try:
+            writer.wait(timeout=0.6 + 0.25 * k)
+        except subprocess.TimeoutExpired:
+            writer.kill()
+            writer.wait()
+    stream = cf.local.Releaser.open(
+        cf.Ledger.open(book.path),
+        cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey"),
+        columns=["x"],
+        noise=2.0,
+        charge_delta=1e-6,
+    )
+    data = {"id": [str(k) for k in range(200)], "x": [0.5] * 200}
+    assert stream.extend(data, ids="id").x.tolist() == stream.extend(data, ids="id").x.tolist()
+    assert book.verify().ok
