@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from confide.cli.facts import show_result
+from confide.cli.facts import result_facts, show_result
 from confide.cli.files import Drawings, check_places, load_schema
 from confide.cli.gate import open_book
 from confide.cli.options import (
@@ -68,17 +68,16 @@ def protect(
     account: Account,
     written: Written,
 ) -> None:
-    """Write a table in which each row carries noise of its own, so that it may leave its owner's hands.
+    """Write a table in which each row carries noise of its own, so that it may be published.
 
-    Nobody who sees the table is trusted: the noise is on every row. Needs a
-    ledger of its own, opened for instance with
-    confide ledger init local.db --dataset survey --mu 4 --delta 1e-3
-    --relation substitute --unit record --trust local
+    Nobody who sees the table is trusted: the noise is on every row, and the
+    table says how much. Needs a ledger of its own (ledger init --trust local
+    --relation substitute).
 
     Example:
 
     confide protect survey.csv protected.parquet --schema schema.toml \\
-      --columns income,age --public region --epsilon 4 --delta .01 --ledger local.db
+      --columns income,age --public region --noise .5 --ledger local.db --charge-delta 1e-4
     """
     session: Session = ctx.obj
     from confide.faces import local
@@ -149,8 +148,8 @@ def fit(
 ) -> None:
     """Fit a model to a protected table: coefficients and intervals that account for the noise on its rows.
 
-    Only the protected table is read; nothing is charged. The table itself says
-    how much noise its columns carry.
+    Only the protected table is read, which is public; nothing is charged. The
+    table itself says how much noise its columns carry.
 
     Example:
 
@@ -164,6 +163,7 @@ def fit(
     with session.doing("fitting the protected table"):
         result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
     show_result(session, result, alpha, drawings)
+    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

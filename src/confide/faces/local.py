@@ -116,6 +116,7 @@ def protect_source(
     from confide.local.release import arrow_schema, charged, planned, protected_batches, receipt
     from confide.local.write import check_place, written
     from confide.noise import SecureNoise, SimulatedNoise
+    from confide.sources.rowwise import RowSource
 
     place = Path(path)
     if ledger is not None and seed is not None:
@@ -124,12 +125,13 @@ def protect_source(
         )
     check_place(place, force)
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
-    source.check((*made.protection.columns, *made.protection.public))
+    rows = RowSource(source)
+    rows.check((*made.protection.columns, *made.protection.public))
     _check_trust(ledger, made)
     charge = None if ledger is None else charged(made, ledger, source.dataset, charge_delta)
     sampler = SecureNoise() if seed is None else SimulatedNoise(seed)
     told = arrow_schema(source.schema, made.protection)
-    digest = _drawn(lambda: written(protected_batches(source, made, sampler, progress), told, place))
+    digest = _drawn(lambda: written(protected_batches(rows, made, sampler, progress), told, place))
     if ledger is not None:
         receipt(ledger, charge, digest)
     return made
@@ -189,8 +191,9 @@ class Releaser:
         import pyarrow as pa
 
         from confide.sources import read as opened
+        from confide.sources.rowwise import RowSource
 
-        told, batches = self._stream.batches(opened(data, self._schema, ids=ids), ids)
+        told, batches = self._stream.batches(RowSource(opened(data, self._schema, ids=ids)), ids)
         frame: pd.DataFrame = pa.Table.from_batches(batches, schema=told).to_pandas()
         frame.attrs[KEY] = self.planned.protection.to_json()
         return frame

@@ -1,4 +1,7 @@
-"""Records one by one, in order: for a release in which every row carries noise of its own (`confide.local`), and for nothing else."""
+"""Records one by one, in order: for a release in which every row carries noise of its own (`confide.local`), and for nothing else.
+
+A `RecordSource`, which methods are handed, gives sums alone. Rows come from here, for the faces of `cf.local`, which no method sees.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,52 @@ from numpy.typing import NDArray
 
 from confide.schema import Categorical, Schema
 from confide.sources.ids import canonical
-from confide.sources.parts import Part, guarded
+from confide.sources.parts import guarded
 from confide.sources.physical import Labels, Numbers, Reader
+from confide.sources.source import RecordSource, check_id
 
-__all__ = ["values"]
+__all__ = ["RowSource"]
 
 
-def values(
-    parts: Sequence[Part], schema: Schema, names: Sequence[str], ids: str | None, rows: int
-) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
-    """Blocks of at most `rows` records: numbers, positions of levels, NaN or -1 where missing; and canonical ids (`sources.ids`).
+class RowSource:
+    """The rows of what `confide.read` opened; it shows nothing that depends on them but the rows themselves."""
 
-    ids: the id column, None for none. What is raised names no record.
-    """
-    columns = [schema[name] for name in names]
-    asked = (*names, *(() if ids is None else (ids,)))
-    for part in parts:
-        for piece in part.pieces(asked):
-            readers: list[Reader] = [
-                Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
-            ]
-            blocks = piece.blocks(rows)
-            while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
-                read = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
-                yield read, [] if ids is None else canonical(block.columns[-1]).to_pylist()
-        part.verify()
+    def __init__(self, source: RecordSource) -> None:
+        self._source = source
+
+    @property
+    def schema(self) -> Schema:
+        return self._source.schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._source.dataset
+
+    def check(self, columns: Sequence[str]) -> None:
+        """As `RecordSource.check`."""
+        self._source.check(columns)
+
+    def rowwise(
+        self, names: Sequence[str], rows: int, ids: str | None = None
+    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
+        """Blocks of at most `rows` records: numbers, positions of levels, NaN or -1 where missing; and canonical ids (`sources.ids`).
+
+        ids: the id column, None for none. What is raised names no record.
+        """
+        self.check(names)
+        parts = self._source._parts
+        if ids is not None:
+            for part in parts:
+                check_id(part, ids)
+        columns = [self.schema[name] for name in names]
+        asked = (*names, *(() if ids is None else (ids,)))
+        for part in parts:
+            for piece in part.pieces(asked):
+                readers: list[Reader] = [
+                    Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
+                ]
+                blocks = piece.blocks(rows)
+                while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
+                    read = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
+                    yield read, [] if ids is None else canonical(block.columns[-1]).to_pylist()
+            part.verify()

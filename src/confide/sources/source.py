@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
@@ -20,10 +19,9 @@ from confide.sources.ids import is_id
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
 from confide.sources.physical import is_readable
-from confide.sources.rowwise import values
 from confide.sources.units import UnitSource
 
-__all__ = ["RecordSource"]
+__all__ = ["RecordSource", "check_id"]
 
 # names that an error lists; a file may have thousands of columns
 _LISTED = 30
@@ -87,7 +85,7 @@ class RecordSource:
         for part in self._parts:
             part.verify()
             if isinstance(unit, Unit):
-                _check_id(part, unit.column)
+                check_id(part, unit.column)
                 wanted = self._schema.names  # which rows of a unit count hangs on all columns
             for name in wanted:
                 _check_column(part, name)
@@ -166,19 +164,6 @@ class RecordSource:
         finally:
             source.close()
 
-    def rowwise(
-        self, names: Sequence[str], rows: int, ids: str | None = None
-    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
-        """The records as they are, at most `rows` at a time and in order, for a release of rows that carry noise of their own.
-
-        ids: a column of record ids beside the schema's (`sources.rowwise`). Raises as `aggregate` does.
-        """
-        self.check(names)
-        if ids is not None:
-            for part in self._parts:
-                _check_id(part, ids)
-        return values(self._parts, self._schema, names, ids, rows)
-
     def count(self) -> int:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is
         public.
@@ -193,7 +178,7 @@ class RecordSource:
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
 
 
-def _check_id(part: Part, name: str) -> None:
+def check_id(part: Part, name: str) -> None:
     """The id column of a unit: there, once, of a type whose cells can be ids; its values are never looked at here."""
     _check_there(part, name)
     if not is_id(part.kind(name)):

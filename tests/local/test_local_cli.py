@@ -1,0 +1,70 @@
+"""`confide protect` and `confide fit`, as their help shows them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.cli.cli_runner import good, run
+
+SCHEMA = """\
+dataset = "survey"
+[columns.age]
+kind = "numeric"
+low = 18
+high = 90
+on_missing = 50
+[columns.income]
+kind = "numeric"
+low = 0
+high = 100
+on_missing = 30
+[columns.region]
+kind = "categorical"
+levels = ["n", "s"]
+"""
+
+
+@pytest.fixture
+def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    Path("schema.toml").write_text(SCHEMA)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.uniform(18, 90, 4_000), "region": rng.choice(["n", "s"], 4_000)})
+    frame["income"] = 0.5 * frame.age + 10 * (frame.region == "s") + rng.normal(0, 5, 4_000)
+    frame.to_csv("survey.csv", index=False)
+    return frame
+
+
+INIT = "ledger init local.db --dataset survey --mu 6 --delta .001 --relation substitute --unit record --trust local"
+PROTECT = "protect survey.csv p.parquet --schema schema.toml --columns income,age --public region --noise .5"
+
+
+def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:
+    good(*shlex.split(INIT))
+    look = good(*shlex.split(PROTECT), "--plan")
+    assert "one record replaced: symmetric_laplace(2" in look.out and not Path("p.parquet").exists()
+    charged = (*shlex.split(PROTECT), *shlex.split("--ledger local.db --charge-delta 1e-4"))
+    done = good(*charged, "--json").json
+    assert done["public"] == ["region"] and done["columns"]["age"]["noise_sd"] == pytest.approx(36.0, rel=1e-6)
+    again = run(*charged)
+    assert again.code == 3 and "exists" in again.err
+    shown = good("fit", "income ~ age + region", "p.parquet", "--report", "r.html", "--json").json["result"]
+    assert shown["status"] == "ok" and shown["response"] == "income"
+    assert "No protection at all" in Path("r.html").read_text()
+
+
+def test_a_fit_of_what_is_not_protected_is_refused(survey: pd.DataFrame) -> None:
+    done = run("fit", "income ~ age", "survey.csv")
+    assert done.code != 0 and "how it was protected" in done.err
+
+
+def test_a_central_ledger_is_refused(survey: pd.DataFrame) -> None:
+    good(*shlex.split("ledger init book.db --dataset survey --mu 6"))
+    done = run(*shlex.split(PROTECT), "--ledger", "book.db")
+    assert done.code == 3 and "ledger of its own" in done.err
+    assert run(*shlex.split("ledger init x.db --dataset survey --mu 6 --trust everyone")).code == 2
