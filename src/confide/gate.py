@@ -29,7 +29,8 @@ from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown, with_contributions
 from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
-from confide.protocol.where import check_read, subgroup_size
+from confide.protocol.subgroup import check_read
+from confide.protocol.where import subgroup_size
 from confide.protocol.whose import protected
 from confide.schema import Schema, Unit
 
