@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["clean"]
+from confide._lazy import later
+
+__all__ = ["clean", "near_match"]
+
+difflib = later("difflib")
 
 
 def clean(text: str) -> str:
@@ -14,3 +18,14 @@ def clean(text: str) -> str:
     'age\\n\\x1b[2J'
     """
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def near_match(name: str, names: tuple[str, ...]) -> str:
+    """Words that point at the most similar of some names, or nothing.
+
+    >>> near_match("agee", ("age", "income"))
+    " (did you mean 'age'?)"
+    """
+    lowered = {known.lower(): known for known in reversed(names)}
+    found = difflib.get_close_matches(name.lower(), list(lowered), n=1)
+    return f" (did you mean {lowered[found[0]]!r}?)" if found else ""

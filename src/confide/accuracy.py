@@ -12,10 +12,10 @@ from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Any
 
 from confide._lazy import later
+from confide._text import near_match
 from confide.errors import ConfideError, PlanError
 from confide.protocol import Plan
 from confide.protocol.plan import BESIDE
-from confide.schema.schema import near_match
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from confide import noise as randomness
 from confide import registry
 from confide._version import __version__
 from confide.accuracy import Precision, check_accuracy, smallest
 from confide.errors import ConfideError, NoConversion, NoResult, PlanError, PrivacyError, ReleaseError, SourceError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.ledger.names import same_name
-from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown, with_contributions
 from confide.protocol.proof import parts_agree
 from confide.protocol.reading import check_body
-from confide.protocol.where import check_read, subgroup_size
+from confide.protocol.subgroup import check_read
+from confide.protocol.where import subgroup_size
 from confide.protocol.whose import protected
 from confide.schema import Schema, Unit
 
@@ -140,12 +141,12 @@ def release(
     facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
     """
     _check_ledger(ledger)
-    noise = SecureNoise() if noise is None else noise
+    noise = randomness.SecureNoise() if noise is None else noise
     if not hasattr(noise, "grid_gaussian") or not hasattr(noise, "simulated"):
         raise PrivacyError(
             f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {type(noise).__name__}"
         )
-    if not noise.simulated and not isinstance(noise, SecureNoise):
+    if not noise.simulated and not isinstance(noise, randomness.SecureNoise):
         raise PrivacyError(
             f"noise that is not simulated must be cf.noise.SecureNoise, got {type(noise).__name__}; leave noise out"
         )

@@ -16,7 +16,7 @@ from typing import Any
 from confide.errors import PlanError
 from confide.protocol import Method, Plan, parameters_of
 from confide.protocol.contributions import with_contributions
-from confide.protocol.where import check_read
+from confide.protocol.subgroup import check_read
 
 __all__ = ["MethodInfo", "current", "get", "known", "list_methods", "make", "register", "remake"]
 

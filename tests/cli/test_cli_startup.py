@@ -17,7 +17,7 @@ HEAVY = {
     *("numpy", "pandas", "scipy", "scipy.stats", "scipy.optimize", "scipy.signal", "pyarrow", "polars", "matplotlib"),
     *("formulaic.materializers", "sqlalchemy", "cryptography", "jinja2", "rich", "sklearn", "statsmodels"),
 }
-LAZY = ("aggregates", "classification", "ledger", "regression", "results", "synthesis", "testing")
+LAZY = ("aggregates", "classification", "ledger", "noise", "regression", "results", "synthesis", "testing")
 _RUN = """
 import json, sys
 import confide.cli

@@ -17,12 +17,12 @@ from scipy import stats
 from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.guarantees import GDP
+from confide.guarantees.conversion import from_guarantee
 from confide.guarantees.curves import (
     Curve,
     SymmetricLaplace,
     approx_dp,
     calibrate_symmetric_laplace,
-    from_guarantee,
     gaussian,
     laplace,
     symmetric_laplace,

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from confide.errors import ConfideError, NoConversion, PrivacyError
 from confide.guarantees import GDP, ZCDP
+from confide.guarantees.conversion import from_guarantee
 from confide.guarantees.curves import (
     Composed,
     Curve,
     approx_dp,
     calibrate_symmetric_laplace,
     curve_from_dict,
-    from_guarantee,
     gaussian,
     laplace,
     levels,

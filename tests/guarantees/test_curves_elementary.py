@@ -14,12 +14,12 @@ from scipy import stats
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, parse_curve
+from confide.guarantees.conversion import from_guarantee
 from confide.guarantees.curves import (
     Curve,
     RenyiBound,
     approx_dp,
     curve_from_dict,
-    from_guarantee,
     gaussian,
     laplace,
     perfect,

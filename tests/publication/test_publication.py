@@ -317,7 +317,7 @@ def test_record_and_replay_find_nothing_beyond_the_statistics(relation: str) -> 
 
 def test_replay_sees_a_question_that_spends_more_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: one question's sums are counted twice."""
-    from confide.protocol.parts import PartMeter
+    from confide.protocol.meter import PartMeter
 
     right = PartMeter.draw
     monkeypatch.setattr(PartMeter, "draw", lambda self, name, integers: right(self, name, integers * 2))

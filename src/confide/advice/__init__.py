@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide import gate, registry
+from confide._text import near_match
 from confide.advice.expectation import Advice, Expectation, mean_ratio, ranked
 from confide.advice.tasks import TASKS, Task
 from confide.errors import ConfideError, PlanError
@@ -30,7 +31,6 @@ from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Togethe
 from confide.protocol.allowance import checked_privacy
 from confide.results.words import WITHOUT_NUMBERS
 from confide.schema import Practice, Schema
-from confide.schema.schema import near_match
 from confide.sources import read
 from confide.testing.practice import ZeroNoise
 

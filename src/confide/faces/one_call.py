@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Noise, Question, Source
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown
-from confide.schema.schema import near_match
 
 __all__ = ["LEFT_OUT", "answered", "checked_call", "checked_ledger"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from confide import gate
+from confide._text import near_match
 from confide.errors import NoResult, PlanError, ReleaseError
 from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee
@@ -24,7 +25,6 @@ from confide.protocol import Noise, Question, Release, Source, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.results import Estimates
 from confide.schema import Design, Schema
-from confide.schema.schema import near_match
 from confide.sources import read
 from confide.synthesis import SyntheticData, SyntheticTable
 

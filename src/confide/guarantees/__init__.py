@@ -9,12 +9,12 @@ GDP(5.0, relation='add-remove')
 
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.guarantees.composition import compose, group
+from confide.guarantees.conversion import from_guarantee
 from confide.guarantees.curves import (
     Curve,
     approx_dp,
     calibrate_symmetric_laplace,
     curve_from_dict,
-    from_guarantee,
     gaussian,
     laplace,
     levels,

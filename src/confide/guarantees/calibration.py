@@ -24,13 +24,14 @@ from confide.guarantees.privacy_loss import PrivacyLoss
 from confide.guarantees.renyi import laplace_renyi
 from confide.guarantees.rounding import SLACK, float_up, sqrt_down
 from confide.guarantees.validation import count
-from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way
 
 __all__ = ["calibrate_gaussian", "calibrate_laplace"]
 
 optimize = later("scipy.optimize")
 
 
+@way
 def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
     """The largest mu such that Gaussian releases of that level meet a request together; rounded to the safe side.
 

@@ -11,7 +11,7 @@ from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import KINDS, below_one, labels_of, not_a_guarantee, up
 from confide.guarantees.rounding import float_up, sqrt_up
 from confide.guarantees.validation import count
-from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way
 
 if TYPE_CHECKING:
     from confide.guarantees.curves import Curve
@@ -111,6 +111,7 @@ def group(g: Guarantee, k: int) -> Guarantee:
             raise not_a_guarantee(g, "group(GDP(0.5), 4)")
 
 
+@way
 def how_to_change(g: Guarantee, relation: str) -> str:
     """What to do about a guarantee that has another relation than the one needed; for messages."""
     if g.relation == "substitute":

@@ -33,14 +33,26 @@ from typing import Any
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.concentrated import zcdp_epsilon, zcdp_log_delta
+from confide.guarantees.curves import Curve, approx_dp
+from confide.guarantees.curves.elementary import Gaussian, RandomisedResponse, Relaxed, RenyiBound
 from confide.guarantees.gaussian import gaussian_epsilon, log_gaussian_delta
 from confide.guarantees.randomised_response import leak_delta, leak_epsilon, pure_mu
 from confide.guarantees.renyi import DEFAULT_ORDERS, pure_renyi, rdp_epsilon, rdp_log_delta
 from confide.guarantees.rounding import SLACK, float_up
 from confide.guarantees.validation import level, orders_tuple, share
-from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way
 
-__all__ = ["KINDS", "below_one", "labels_of", "not_a_guarantee", "to_approx", "to_gdp", "to_pure", "to_rdp"]
+__all__ = [
+    "KINDS",
+    "below_one",
+    "from_guarantee",
+    "labels_of",
+    "not_a_guarantee",
+    "to_approx",
+    "to_gdp",
+    "to_pure",
+    "to_rdp",
+]
 __all__ += ["to_tradeoff", "to_zcdp", "up"]
 
 KINDS = (PureDP, ApproxDP, ZCDP, GDP, RDP, TradeOff)
@@ -49,6 +61,7 @@ KINDS = (PureDP, ApproxDP, ZCDP, GDP, RDP, TradeOff)
 _SMALLEST_DELTA = 1e-300
 
 
+@way
 def to_gdp(g: Guarantee, *, delta: float | None = None) -> GDP:
     """The GDP statement that follows from a guarantee; `NoConversion` for ZCDP and RDP.
 
@@ -98,6 +111,7 @@ def to_gdp(g: Guarantee, *, delta: float | None = None) -> GDP:
             raise not_a_guarantee(g, "to_gdp(GDP(1.0))")
 
 
+@way
 def to_zcdp(g: Guarantee) -> ZCDP:
     """The zCDP statement that follows from a guarantee; `NoConversion` where a delta is in the way.
 
@@ -134,6 +148,7 @@ def to_zcdp(g: Guarantee) -> ZCDP:
             raise not_a_guarantee(g, "to_zcdp(GDP(1.0))")
 
 
+@way
 def to_pure(g: Guarantee) -> PureDP:
     """The pure statement that follows from a guarantee: of a PureDP, or of a TradeOff whose loss is bounded.
 
@@ -162,6 +177,7 @@ def to_pure(g: Guarantee) -> PureDP:
             raise not_a_guarantee(g, "to_pure(PureDP(1.0))")
 
 
+@way
 def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
     """The Renyi curve that follows from a guarantee, numbers rounded up; `NoConversion` where a delta is in the way.
 
@@ -206,19 +222,46 @@ def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
     return RDP(chosen, tuple(levels), **labels_of(g))
 
 
+def from_guarantee(g: Guarantee) -> Curve:
+    """The curve that a guarantee proves: f-DP for the largest f that follows from it, or a proved lower bound.
+
+    Exact for PureDP, ApproxDP, GDP and TradeOff; for ZCDP and RDP what their best order proves.
+
+    >>> from confide.guarantees import GDP
+    >>> from_guarantee(GDP(1.0, 1e-6)).mass_at_infinity
+    1e-06
+    """
+    match g:
+        case TradeOff(curve):
+            return curve
+        case GDP(mu, delta):
+            return Relaxed(Gaussian(mu), delta) if delta else Gaussian(mu)
+        case PureDP(epsilon):
+            return RandomisedResponse(epsilon)
+        case ApproxDP(epsilon, delta):
+            return approx_dp(epsilon, delta)
+        case ZCDP(rho):
+            return RenyiBound(None, (rho,))
+        case RDP(orders, epsilons):
+            return RenyiBound(orders, epsilons)
+    raise PrivacyError(
+        f"a curve is made from a guarantee, got {type(g).__name__}; write from_guarantee(GDP(1.0)) or gaussian(1.0)"
+    )
+
+
+@way
 def to_tradeoff(g: Guarantee) -> TradeOff:
     """The trade-off function that a guarantee proves: exact for GDP, PureDP and ApproxDP, a bound for ZCDP and RDP.
 
     >>> to_tradeoff(PureDP(1.0)).to_pure()
     PureDP(1.0)
     """
-    from confide.guarantees.curves import from_guarantee  # curves may be made from values, so they know these
-
     if not isinstance(g, KINDS):
         raise not_a_guarantee(g, "to_tradeoff(GDP(1.0))")
     return g if isinstance(g, TradeOff) else TradeOff(from_guarantee(g), **labels_of(g))
 
 
+@way
 def to_approx(g: Guarantee, *, epsilon: float | None = None, delta: float | None = None) -> ApproxDP:
     """The (epsilon, delta) statement that follows from a guarantee: one number is given, the other rounded up.
 

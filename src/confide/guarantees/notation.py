@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from confide.errors import PrivacyError
+from confide.guarantees.conversion import from_guarantee
 from confide.guarantees.curves import (
     Curve,
     approx_dp,
-    from_guarantee,
     gaussian,
     laplace,
     perfect,

@@ -1,18 +1,14 @@
-"""What all guarantees share: labels, JSON to the bit, short text, plain words, and the verbs that convert."""
+"""What all guarantees share: labels, JSON to the bit, short text, plain words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import Any, ClassVar
 
 from confide.errors import PrivacyError
 from confide.guarantees.validation import assumption_tuple, level, relation_name, share, trust_name, unit_name
 from confide.guarantees.wording import percent, sentence
-
-if TYPE_CHECKING:
-    from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 
 __all__ = ["Statement", "encoded", "from_hex"]
 
@@ -52,10 +48,6 @@ class Statement:
         return tuple(f.name for f in fields(cls) if not f.kw_only)
 
     @property
-    def _guarantee(self) -> Guarantee:
-        return cast("Guarantee", self)  # every concrete subclass is a member of the union
-
-    @property
     def complete(self) -> bool:
         """Whether the relation is set. Plans, releases and ledgers hold complete statements only.
 
@@ -64,98 +56,6 @@ class Statement:
         (False, True)
         """
         return self.relation is not None
-
-    def resolve(self, relation: str) -> Self:
-        """The same guarantee with its relation set; `PrivacyError` when it already has another one.
-
-        >>> from confide.guarantees import GDP
-        >>> GDP(1.0).resolve("add-remove")
-        GDP(1.0, relation='add-remove')
-        """
-        wanted = relation_name(relation)
-        if wanted is None:
-            raise PrivacyError(
-                "a guarantee is resolved to a relation, got None; write resolve('add-remove') or resolve('substitute')"
-            )
-        if self.relation not in (None, wanted):
-            from confide.guarantees.composition import how_to_change  # composition.py knows the values, not the reverse
-
-            raise PrivacyError(f"{self} cannot be resolved to {wanted!r}: {how_to_change(self._guarantee, wanted)}")
-        return replace(self, relation=wanted)
-
-    def to_gdp(self, *, delta: float | None = None) -> GDP:
-        """The same promise as Gaussian differential privacy, where that is proved; else `NoConversion`.
-
-        delta: the additive part, at least 0 and below 1; needed by a TradeOff, which has a mu for each delta, and taken
-        by no other kind, which has one delta of its own.
-
-        >>> from confide.guarantees import PureDP
-        >>> PureDP(1.0).to_gdp().mu  # doctest: +ELLIPSIS
-        1.23203...
-        """
-        from confide.guarantees.conversion import to_gdp
-
-        return to_gdp(self._guarantee, delta=delta)
-
-    def to_pure(self) -> PureDP:
-        """The same promise as pure differential privacy, where that is proved; else `NoConversion`.
-
-        >>> from confide.guarantees import PureDP
-        >>> PureDP(1.0).to_pure()
-        PureDP(1.0)
-        """
-        from confide.guarantees.conversion import to_pure
-
-        return to_pure(self._guarantee)
-
-    def to_rdp(self, orders: Iterable[float] | None = None) -> RDP:
-        """The same promise as a Renyi curve at some orders, where that is proved; else `NoConversion`.
-
-        orders: above 1; by default a usual set from 1.1 to 1024.
-
-        >>> from confide.guarantees import GDP
-        >>> GDP(1.0).to_rdp((2, 4))
-        RDP((2.0, 4.0), (1.0, 2.0))
-        """
-        from confide.guarantees.conversion import to_rdp
-
-        return to_rdp(self._guarantee, orders)
-
-    def to_tradeoff(self) -> TradeOff:
-        """The same promise as a trade-off function: its own curve, for GDP, PureDP and ApproxDP exactly.
-
-        >>> from confide.guarantees import GDP
-        >>> round(GDP(1.0).to_tradeoff().to_approx(epsilon=1.0).delta, 6)
-        0.126937
-        """
-        from confide.guarantees.conversion import to_tradeoff
-
-        return to_tradeoff(self._guarantee)
-
-    def to_zcdp(self) -> ZCDP:
-        """The same promise as zero-concentrated differential privacy, where that is proved; else `NoConversion`.
-
-        >>> from confide.guarantees import GDP
-        >>> GDP(1.0).to_zcdp()
-        ZCDP(0.5)
-        """
-        from confide.guarantees.conversion import to_zcdp
-
-        return to_zcdp(self._guarantee)
-
-    def to_approx(self, *, epsilon: float | None = None, delta: float | None = None) -> ApproxDP:
-        """The same promise as (epsilon, delta) for one of the two numbers, which is kept; the other is rounded up.
-
-        Raises `PrivacyError` unless exactly one number is given, or when no (epsilon, delta) with epsilon above 0 and
-        delta below 1 says anything at that number.
-
-        >>> from confide.guarantees import GDP
-        >>> round(GDP(1.0).to_approx(delta=1e-6).epsilon, 4)
-        4.8866
-        """
-        from confide.guarantees.conversion import to_approx
-
-        return to_approx(self._guarantee, epsilon=epsilon, delta=delta)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dict that `guarantee_from_dict` reads back to the bit; floats are `float.hex` texts.

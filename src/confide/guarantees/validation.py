@@ -6,7 +6,7 @@ Every refusal says what was given, what is allowed, and a call that works.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TypeGuard
@@ -25,6 +25,7 @@ __all__ = [
     "orders_tuple",
     "real",
     "relation_name",
+    "renyi_levels",
     "share",
     "trust_name",
     "unit_name",
@@ -126,6 +127,25 @@ def orders_tuple(values: object, example: str) -> tuple[float, ...]:
     if not orders or min(orders) <= 1 or any(a >= b for a, b in pairwise(orders)):
         raise PrivacyError(f"orders must be above 1 and strictly rising, got {orders!r}; write for instance {example}")
     return orders
+
+
+def renyi_levels(values: object, orders: tuple[float, ...], example: str) -> tuple[float, ...]:
+    """Renyi divergences, one for each order: finite, at least 0, each at most those of larger orders.
+
+    >>> renyi_levels((0.5, 2, 1.5), (2.0, 8.0, 32.0), "RDP((2, 8, 32), (0.5, 2.0, 1.5))")
+    (0.5, 1.5, 1.5)
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise PrivacyError(f"epsilons must be numbers, one for each order; write for instance {example}")
+    epsilons = [real(epsilon, "each of epsilons", example) for epsilon in values]
+    if len(epsilons) != len(orders):
+        raise PrivacyError(
+            f"epsilons must be one for each order, got {len(epsilons)} for {len(orders)} orders; write for instance {example}"
+        )
+    for epsilon in epsilons:
+        if epsilon < 0:
+            raise PrivacyError(f"each of epsilons must be at least 0, got {epsilon!r}; write for instance {example}")
+    return tuple(accumulate(reversed(epsilons), min))[::-1]
 
 
 def relation_name(value: object) -> str | None:

@@ -7,25 +7,125 @@ the assumptions that its proof rests on. Values compare, print, match patterns, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from math import exp, expm1, log, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from confide._special import ndtr, ndtri
 from confide.errors import PrivacyError
+from confide.guarantees.curves import Curve, curve_from_dict
 from confide.guarantees.statement import Statement, from_hex
-from confide.guarantees.validation import level, orders_tuple, real, share
+from confide.guarantees.validation import level, orders_tuple, relation_name, renyi_levels, share
 
-if TYPE_CHECKING:
-    from confide.guarantees.curves import Curve
+__all__ = ["GDP", "RDP", "ZCDP", "ApproxDP", "Guarantee", "PureDP", "TradeOff", "guarantee_from_dict", "way"]
 
-__all__ = ["GDP", "RDP", "ZCDP", "ApproxDP", "Guarantee", "PureDP", "TradeOff", "guarantee_from_dict"]
+
+#: The verbs of a guarantee that need to know all kinds of them, by name. They stand in the modules above, which enter them here
+#: (`confide.guarantees` loads them all), so that the values know nothing of their conversions.
+_WAYS: dict[str, Callable[..., Any]] = {}
+
+_Way = TypeVar("_Way", bound=Callable[..., Any])
+
+
+def way(verb: _Way) -> _Way:
+    """Enter a function of a guarantee under its name, as the verb that guarantees have."""
+    _WAYS[verb.__name__] = verb
+    return verb
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Value(Statement):
+    """A guarantee with the verbs that turn it into others."""
+
+    def resolve(self, relation: str) -> Self:
+        """The same guarantee with its relation set; `PrivacyError` when it already has another one.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP(1.0).resolve("add-remove")
+        GDP(1.0, relation='add-remove')
+        """
+        wanted = relation_name(relation)
+        if wanted is None:
+            raise PrivacyError(
+                "a guarantee is resolved to a relation, got None; write resolve('add-remove') or resolve('substitute')"
+            )
+        if self.relation not in (None, wanted):
+            how = _WAYS["how_to_change"](self, wanted)
+            raise PrivacyError(f"{self} cannot be resolved to {wanted!r}: {how}")
+        return replace(self, relation=wanted)
+
+    def to_gdp(self, *, delta: float | None = None) -> GDP:
+        """The same promise as Gaussian differential privacy, where that is proved; else `NoConversion`.
+
+        delta: the additive part, at least 0 and below 1; needed by a TradeOff, which has a mu for each delta, and taken
+        by no other kind, which has one delta of its own.
+
+        >>> from confide.guarantees import PureDP
+        >>> PureDP(1.0).to_gdp().mu  # doctest: +ELLIPSIS
+        1.23203...
+        """
+        found: GDP = _WAYS["to_gdp"](self, delta=delta)
+        return found
+
+    def to_pure(self) -> PureDP:
+        """The same promise as pure differential privacy, where that is proved; else `NoConversion`.
+
+        >>> from confide.guarantees import PureDP
+        >>> PureDP(1.0).to_pure()
+        PureDP(1.0)
+        """
+        found: PureDP = _WAYS["to_pure"](self)
+        return found
+
+    def to_rdp(self, orders: Iterable[float] | None = None) -> RDP:
+        """The same promise as a Renyi curve at some orders, where that is proved; else `NoConversion`.
+
+        orders: above 1; by default a usual set from 1.1 to 1024.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP(1.0).to_rdp((2, 4))
+        RDP((2.0, 4.0), (1.0, 2.0))
+        """
+        found: RDP = _WAYS["to_rdp"](self, orders)
+        return found
+
+    def to_tradeoff(self) -> TradeOff:
+        """The same promise as a trade-off function: its own curve, for GDP, PureDP and ApproxDP exactly.
+
+        >>> from confide.guarantees import GDP
+        >>> round(GDP(1.0).to_tradeoff().to_approx(epsilon=1.0).delta, 6)
+        0.126937
+        """
+        found: TradeOff = _WAYS["to_tradeoff"](self)
+        return found
+
+    def to_zcdp(self) -> ZCDP:
+        """The same promise as zero-concentrated differential privacy, where that is proved; else `NoConversion`.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP(1.0).to_zcdp()
+        ZCDP(0.5)
+        """
+        found: ZCDP = _WAYS["to_zcdp"](self)
+        return found
+
+    def to_approx(self, *, epsilon: float | None = None, delta: float | None = None) -> ApproxDP:
+        """The same promise as (epsilon, delta) for one of the two numbers, which is kept; the other is rounded up.
+
+        Raises `PrivacyError` unless exactly one number is given, or when no (epsilon, delta) with epsilon above 0 and
+        delta below 1 says anything at that number.
+
+        >>> from confide.guarantees import GDP
+        >>> round(GDP(1.0).to_approx(delta=1e-6).epsilon, 4)
+        4.8866
+        """
+        found: ApproxDP = _WAYS["to_approx"](self, epsilon=epsilon, delta=delta)
+        return found
 
 
 @dataclass(frozen=True, repr=False)
-class PureDP(Statement):
+class PureDP(_Value):
     """epsilon-differential privacy: no outcome is more than e^epsilon times as likely on a neighbour.
 
     Source: Dwork, McSherry, Nissim, Smith 2006. epsilon: a finite number above 0. Composes by adding.
@@ -43,7 +143,7 @@ class PureDP(Statement):
 
 
 @dataclass(frozen=True, repr=False)
-class ApproxDP(Statement):
+class ApproxDP(_Value):
     """(epsilon, delta)-differential privacy (Dwork et al. 2006).
 
     epsilon: a finite number above 0; delta: above 0 and below 1 (for delta = 0 use PureDP). Composes by adding both.
@@ -68,7 +168,7 @@ class ApproxDP(Statement):
 
 
 @dataclass(frozen=True, repr=False)
-class ZCDP(Statement):
+class ZCDP(_Value):
     """rho-zero-concentrated differential privacy: Renyi divergence of order a at most a rho (Bun, Steinke 2016).
 
     rho: a finite number above 0. Composes by adding.
@@ -90,7 +190,7 @@ class ZCDP(Statement):
 
 
 @dataclass(frozen=True, repr=False)
-class GDP(Statement):
+class GDP(_Value):
     """mu-Gaussian differential privacy: telling neighbours apart is at least as hard as N(0, 1) from N(mu, 1).
 
     mu: a finite number above 0, in standard deviations; delta: at least 0 and below 1, an additive part (trade-off
@@ -116,9 +216,7 @@ class GDP(Statement):
         >>> round(GDP.from_approx(1.0, 1e-6).mu, 6)
         0.236704
         """
-        from confide.guarantees.calibration import calibrate_gaussian
-
-        return cls(calibrate_gaussian(ApproxDP(epsilon, delta)), **labels)
+        return cls(_WAYS["calibrate_gaussian"](ApproxDP(epsilon, delta)), **labels)
 
     def _checked_numbers(self) -> dict[str, Any]:
         return {
@@ -131,7 +229,7 @@ class GDP(Statement):
 
 
 @dataclass(frozen=True, repr=False)
-class RDP(Statement):
+class RDP(_Value):
     """A Renyi curve: the Renyi divergence of each order at most a number, in both directions (Mironov 2017).
 
     orders: finite numbers above 1, strictly rising; epsilons: finite numbers of at least 0, one for each. A divergence
@@ -149,20 +247,7 @@ class RDP(Statement):
 
     def _checked_numbers(self) -> dict[str, Any]:
         orders = orders_tuple(self.orders, self._example)
-        if isinstance(self.epsilons, str) or not isinstance(self.epsilons, Iterable):
-            raise PrivacyError(f"epsilons must be numbers, one for each order; write for instance {self._example}")
-        epsilons = [real(epsilon, "each of epsilons", self._example) for epsilon in self.epsilons]
-        if len(epsilons) != len(orders):
-            raise PrivacyError(
-                f"epsilons must be one for each order, got {len(epsilons)} for {len(orders)} orders; write for "
-                f"instance {self._example}"
-            )
-        for epsilon in epsilons:
-            if epsilon < 0:
-                raise PrivacyError(
-                    f"each of epsilons must be at least 0, got {epsilon!r}; write for instance {self._example}"
-                )
-        return {"orders": orders, "epsilons": tuple(accumulate(reversed(epsilons), min))[::-1]}
+        return {"orders": orders, "epsilons": renyi_levels(self.epsilons, orders, self._example)}
 
     @classmethod
     def _decoded(cls, data: object, name: str) -> Any:
@@ -183,7 +268,7 @@ class RDP(Statement):
 
 
 @dataclass(frozen=True, repr=False)
-class TradeOff(Statement):
+class TradeOff(_Value):
     """f-differential privacy for a given trade-off function f (Dong, Roth, Su 2022): the exact object.
 
     curve: a `Curve`, such as `laplace(0.5)` or `gaussian(1.0)`; f(alpha) is the least type II error of any test of
@@ -199,8 +284,6 @@ class TradeOff(Statement):
     _example: ClassVar[str] = "TradeOff(laplace(0.5))"
 
     def _checked_numbers(self) -> dict[str, Any]:
-        from confide.guarantees.curves import Curve  # curves may be made from values, so they know these
-
         if not isinstance(self.curve, Curve):
             raise PrivacyError(
                 f"curve must be a trade-off function, got {type(self.curve).__name__}; write for instance {self._example}"
@@ -209,8 +292,6 @@ class TradeOff(Statement):
 
     @classmethod
     def _decoded(cls, data: object, name: str) -> Any:
-        from confide.guarantees.curves import curve_from_dict
-
         if not isinstance(data, Mapping):
             raise PrivacyError(f"{name} in a file must be an object; write it with to_dict()")
         return curve_from_dict(dict(data))

@@ -10,13 +10,14 @@ from typing import Any
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
-from confide.ledger.chain import canonical, guarantee_from_text, guarantee_to_text
+from confide.ledger.chain import canonical, charge_delta_of, guarantee_from_text, guarantee_to_text
 from confide.ledger.currencies import currency_at
 from confide.ledger.currency import Currency
+from confide.ledger.pair_ledger import PAIR
 from confide.ledger.tables import TERMS
 from confide.ledger.units import ZERO, Price
 
-__all__ = ["Account", "fits_key", "terms_text"]
+__all__ = ["Account", "amended_limit", "fits_key", "terms_text"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Account:
 
         Raises `PlanError` where there is nothing to convert, `PrivacyError` where too little is left.
         """
-        gaussian, limit = self.currency.conversion(self)
+        gaussian, limit = self.currency.conversion(self.dataset, self.left)
         return replace(self, currency=gaussian, limit=limit, spent=ZERO, stayed=self.spent)
 
     def holds(self, price: Price) -> bool:
@@ -157,3 +158,17 @@ def _whole(value: Any) -> int:
     if not is_whole(value):
         raise TypeError("not a whole number")
     return value
+
+
+def amended_limit(account: Account, budget: Guarantee, first: Mapping[str, Any] | None) -> Price:
+    """The limit of a new budget, in units, such that exact sums stay within it.
+
+    first: the entry of the ledger's first charge, if any. Where that was compared exactly it may be counted a unit below
+    its cost, which the rest of the old budget made good; of the new one that unit is kept back.
+    """
+    if first is None:
+        return account.currency.limit_after(budget, account.stayed)
+    then = PAIR if account.stayed != ZERO else account.currency
+    price = Price(first["amount"], first["delta"])
+    short = then.short(guarantee_from_text(first["guarantee"]), charge_delta_of(first["note"]), price)
+    return account.currency.limit_after(budget, account.stayed, short)

@@ -14,7 +14,7 @@ from confide.errors import ConfideError, LedgerBusy, PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.wording import weakness
 from confide.ledger import rows
-from confide.ledger.account import Account
+from confide.ledger.account import Account, amended_limit
 from confide.ledger.buying import purchases
 from confide.ledger.chain import (
     GENESIS,
@@ -26,7 +26,6 @@ from confide.ledger.currencies import currency_of
 from confide.ledger.currency import checked_delta
 from confide.ledger.decision import choose
 from confide.ledger.moves import (
-    amended_limit,
     as_converted,
     check_same_terms,
     opened_account,

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, Guarantee, PureDP
@@ -37,9 +37,6 @@ from confide.ledger.units import (
     units_down,
     units_up,
 )
-
-if TYPE_CHECKING:
-    from confide.ledger.account import Account
 
 __all__ = ["Concentrated", "Currency", "Pure", "checked_delta"]
 
@@ -135,10 +132,10 @@ class Currency(ABC):
         limit = self.limit(budget)
         return Price(max(limit.amount - short.amount, 0), max(limit.delta - short.delta, 0))
 
-    def conversion(self, account: Account) -> tuple[Currency, Price]:
-        """The currency and the limit that an account has once it is converted; `PlanError` where there is nothing to."""
+    def conversion(self, dataset: str, left: Price) -> tuple[Currency, Price]:
+        """The currency and the limit of what is left of an account once it is converted; `PlanError` where there is nothing to."""
         raise PlanError(
-            f"dataset {account.dataset!r} is counted in {self.name}, and only an (epsilon, delta) ledger is converted; "
+            f"dataset {dataset!r} is counted in {self.name}, and only an (epsilon, delta) ledger is converted; "
             "leave the conversion out"
         )
 

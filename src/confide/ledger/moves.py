@@ -14,15 +14,13 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.ledger import rows
 from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, charge_delta_of, guarantee_from_text, guarantee_to_text
+from confide.ledger.chain import GENESIS, guarantee_from_text, guarantee_to_text
 from confide.ledger.currencies import currency_of
-from confide.ledger.pair_ledger import PAIR
 from confide.ledger.pins import check_unit
 from confide.ledger.records import Receipt
-from confide.ledger.units import ZERO, Price
+from confide.ledger.units import ZERO
 
 __all__ = [
-    "amended_limit",
     "as_converted",
     "check_same_terms",
     "opened_account",
@@ -105,20 +103,6 @@ def write_pins(connection: Connection, account: Account, unit: str, rows_per_uni
         note=f"unit {unit}, at most {rows_per_unit} row(s) per unit: taken from the next charge, this ledger had none",
     )
     return account
-
-
-def amended_limit(account: Account, budget: Guarantee, first: Mapping[str, Any] | None) -> Price:
-    """The limit of a new budget, in units, such that exact sums stay within it.
-
-    first: the entry of the ledger's first charge, if any. Where that was compared exactly it may be counted a unit below
-    its cost, which the rest of the old budget made good; of the new one that unit is kept back.
-    """
-    if first is None:
-        return account.currency.limit_after(budget, account.stayed)
-    then = PAIR if account.stayed != ZERO else account.currency
-    price = Price(first["amount"], first["delta"])
-    short = then.short(guarantee_from_text(first["guarantee"]), charge_delta_of(first["note"]), price)
-    return account.currency.limit_after(budget, account.stayed, short)
 
 
 def check_same_terms(account: Account, budget: Guarantee) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
@@ -34,9 +33,6 @@ from confide.ledger.units import (
     units_down,
     units_up,
 )
-
-if TYPE_CHECKING:
-    from confide.ledger.account import Account
 
 __all__ = ["PAIR", "Converted", "Pair", "Split", "gaussian_limit"]
 
@@ -88,16 +84,16 @@ class Pair(Currency):
     def exact(self, statement: Guarantee) -> bool:
         return isinstance(statement, (PureDP, ApproxDP))
 
-    def conversion(self, account: Account) -> tuple[Currency, Price]:
-        limit = gaussian_limit(account.left)
-        if not account.left.delta:
+    def conversion(self, dataset: str, left: Price) -> tuple[Currency, Price]:
+        limit = gaussian_limit(left)
+        if not left.delta:
             raise PrivacyError(
-                f"dataset {account.dataset!r} has no delta left (left: {self.text(account.left)}), and a Gaussian curve needs one; "
+                f"dataset {dataset!r} has no delta left (left: {self.text(left)}), and a Gaussian curve needs one; "
                 f"charge what is left as it is, PureDP(...)"
             )
         if limit.amount < 1:
             raise PrivacyError(
-                f"too little is left of dataset {account.dataset!r} to convert it ({self.text(account.left)}); charge it as it is"
+                f"too little is left of dataset {dataset!r} to convert it ({self.text(left)}); charge it as it is"
             )
         return Converted(), limit
 
@@ -121,10 +117,10 @@ class Converted(Gaussian):
         whole, gone = PAIR.limit(budget), stayed + short
         return gaussian_limit(Price(max(whole.amount - gone.amount, 0), max(whole.delta - gone.delta, 0)))
 
-    def conversion(self, account: Account) -> tuple[Currency, Price]:
+    def conversion(self, dataset: str, left: Price) -> tuple[Currency, Price]:
         raise PlanError(
-            f"dataset {account.dataset!r} was converted already, which is done once and for good; charge it: left "
-            f"{self.text(account.left)}"
+            f"dataset {dataset!r} was converted already, which is done once and for good; charge it: left "
+            f"{self.text(left)}"
         )
 
     def covers(self, budget: Guarantee, statement: Guarantee) -> bool:

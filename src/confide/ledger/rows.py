@@ -13,12 +13,13 @@ from confide.errors import PlanError, ReleaseError
 from confide.ledger.account import Account, terms_text
 from confide.ledger.chain import GENESIS, canonical, guarantee_to_text, row_hash
 from confide.ledger.records import Charge
+from confide.ledger.tables import SHARED
 from confide.ledger.tables import budget as budgets
 from confide.ledger.tables import entry as entries
 from confide.ledger.units import ZERO, Price
+from confide.ledger.verify import examine
 
 __all__ = [
-    "SHARED",
     "account_here",
     "append",
     "budget_row",
@@ -31,10 +32,6 @@ __all__ = [
     "shared_columns",
     "unpaid_charge",
 ]
-
-
-#: The columns in which a receipt equals its charge.
-SHARED = ("guarantee", "statements", "method", "plan_sha256")
 
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:
@@ -141,8 +138,6 @@ def _as_written(connection: Connection, row: Mapping[str, Any], end: Mapping[str
     """Whether the last entry has its hash and authenticates the row; an entry of tables 1, which cannot, is added up to."""
     try:
         if end["after"] == "":
-            from confide.ledger.verify import examine  # the walk through the chain reads accounts as this module does
-
             return examine(row["dataset"], row, chain_rows(connection, row["dataset"])).ok
         return (row_hash(end["prev"], end), terms_text(row)) == (end["hash"], end["after"])
     except (TypeError, ValueError, AttributeError):

@@ -28,6 +28,7 @@ __all__ = [
     "APPLICATION",
     "CHAINED",
     "FORMAT",
+    "SHARED",
     "TERMS",
     "book_tables",
     "budget",
@@ -41,6 +42,9 @@ FORMAT = 3
 
 #: What tells a book from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
+
+#: The columns in which a receipt equals its charge.
+SHARED = ("guarantee", "statements", "method", "plan_sha256")
 
 metadata = MetaData()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
-from confide.ledger.account import Account, fits_key
+from confide.ledger.account import Account, amended_limit, fits_key
 from confide.ledger.chain import (
     GENESIS,
     canonical,
@@ -27,9 +27,8 @@ from confide.ledger.chain import (
 )
 from confide.ledger.currencies import currency_at, currency_of
 from confide.ledger.decision import recheck
-from confide.ledger.moves import amended_limit
 from confide.ledger.records import Receipt, Verification
-from confide.ledger.rows import SHARED
+from confide.ledger.tables import SHARED
 from confide.ledger.units import ZERO, Price
 
 __all__ = ["checked_head", "examine"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -14,7 +13,7 @@ from confide.noise.laws import Scales, described, exact_rational, whole
 from confide.noise.opendp import OpenDPSamplers
 from confide.noise.words import SecureWords, SimulatedWords, Words
 
-__all__ = ["SecureNoise", "SimulatedNoise", "keyed_generator"]
+__all__ = ["SecureNoise", "SimulatedNoise"]
 
 
 class _GridNoise:
@@ -294,20 +293,3 @@ class SimulatedNoise(_GridNoise):
 
     def __repr__(self) -> str:
         return f"SimulatedNoise({self._words.seed})" + "".join(f".spawn({key})" for key in self._words.path)
-
-
-def keyed_generator(*digests: str) -> np.random.Generator:
-    """A NumPy generator (Philox) keyed by digests: the same draws inside `infer` for one release and question.
-
-    Never for noise that protects: whoever knows the digests knows the draws. Errors: PrivacyError without any digest.
-
-    >>> float(keyed_generator("release", "question").random()) == float(keyed_generator("release", "question").random())
-    True
-    """
-    if not digests:
-        raise PrivacyError(
-            "no digest was given, but the draws must belong to something: keyed_generator(release.sha256)."
-        )
-    # Each with its length, so that ("ab", "c") and ("a", "bc") differ.
-    text = "".join(f"{len(digest)}:{digest}" for digest in digests)
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil, inf
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,21 +33,29 @@ from confide.protocol.events import (
 )
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.noise import Noise
-from confide.protocol.parts import PartMeter, prefixed
+from confide.protocol.parts import names_of, prefixed
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
-from confide.protocol.source import Source, for_one_draw
-from confide.protocol.where import within
+from confide.protocol.source import Source
+from confide.protocol.subgroup import for_one_draw, within
 
-if TYPE_CHECKING:
-    from confide.protocol.method import Method
-
-__all__ = ["Meter", "seal"]
+__all__ = ["Draws", "Meter", "PartMeter", "seal"]
 
 # Axes of a public array; files hold no more.
 _AXES = 8
 # A grid of at least this part of the noise's standard deviation: noise from integers of 2^-40 and sums of doubles are finer by far.
 _COARSE = Fraction(1, 1 << 20)
+
+
+class Draws(Protocol):
+    """What the meter is handed to: a method, as far as it draws (`confide.protocol.Method`)."""
+
+    @property
+    def name(self) -> str:
+        """As registered."""
+
+    def draw(self, source: Source, plan: Plan, meter: Any) -> Mapping[str, Any]:
+        """From records: every noisy number through the meter. Returns public numbers."""
 
 
 class Meter:
@@ -245,7 +253,7 @@ class Meter:
         """What was drawn so far, by name."""
         return MappingProxyType(self._drawn)
 
-    def draw_part(self, method: Method, part: str, records: Source) -> dict[str, NDArray[Any]]:
+    def draw_part(self, method: Draws, part: str, records: Source) -> dict[str, NDArray[Any]]:
         """Run the draw of one question of a publication, inside its own plan; the public numbers that it returned."""
         plan, own = self._plan.children[part], PartMeter(self, part, self._plan.children[part])
         public = _drawn_by(method, records, plan, own)
@@ -294,8 +302,58 @@ class Meter:
         return self._streams[part]
 
 
+class PartMeter:
+    """What the draw of a part is handed: the verbs of a meter, for the spends of this part alone."""
+
+    def __init__(self, outer: Meter, part: str, plan: Plan) -> None:
+        self._outer, self._part, self._plan = outer, part, plan
+        self.declined = False
+        self._closed = False
+
+    def _name(self, name: str) -> str:
+        if self._closed:
+            raise ReleaseError(f"{name!r} was drawn after its question was closed; draw inside the method's draw")
+        return prefixed(self._part, name)
+
+    def draw(self, name: str, integers: NDArray[Any]) -> Noisy:
+        """As `Meter.draw`."""
+        return self._outer.draw(self._name(name), integers)
+
+    def choose(self, name: str, scores: NDArray[Any], lengths: NDArray[Any] | None = None) -> int:
+        """As `Meter.choose`."""
+        return self._outer.choose(self._name(name), scores, lengths)
+
+    def test(self, name: str, safety: NDArray[Any]) -> bool:
+        """As `Meter.test`."""
+        return self._outer.test(self._name(name), safety)
+
+    def drawn(self, name: str) -> Noisy:
+        """As `Meter.drawn`."""
+        return self._outer.drawn(self._name(name))
+
+    def opaque(self, name: str, value: NDArray[Any], grid: Fraction, noise_sd: float | None = None) -> Noisy:
+        """As `Meter.opaque`."""
+        return self._outer.opaque(self._name(name), value, grid, noise_sd)
+
+    def noise(self, name: str) -> Noise:
+        """As `Meter.noise`."""
+        return self._outer.noise(self._name(name))
+
+    def decline(self) -> None:
+        """As `Meter.decline`, for this part."""
+        self.declined = True
+
+    def close(self) -> None:
+        """Assert that what was drawn is one branch of the part's own plan; nothing more is drawn for it."""
+        self._closed = True
+        if not is_path(self._plan.event, frozenset(names_of(self._part, self._outer.all_drawn))):
+            raise ReleaseError(
+                "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
+            )
+
+
 def seal(
-    method: Method, source: Source, plan: Plan, noise: Noise, make: Callable[[Plan, Noise], Meter] | None = None
+    method: Draws, source: Source, plan: Plan, noise: Noise, make: Callable[[Plan, Noise], Meter] | None = None
 ) -> Release:
     """The private part of one plan: make the meter, hand it to `method.draw`, seal what it drew. No charge is made here.
 
@@ -317,7 +375,7 @@ def seal(
     )
 
 
-def _drawn_by(method: Method, source: Source, plan: Plan, meter: Any) -> dict[str, NDArray[Any]]:
+def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str, NDArray[Any]]:
     """Hand a method the records, its plan and a meter; the public numbers that it returns. Raises `ReleaseError` as `seal` does."""
     planned = plan.sha256
     public = method.draw(*within(source, plan), meter)
@@ -341,7 +399,7 @@ def _count_units(source: Source, plan: Plan, meter: Any) -> None:
         meter.draw(CONTRIBUTIONS, counts)
 
 
-def _numbers(method: Method, public: Any) -> dict[str, NDArray[Any]]:
+def _numbers(method: Draws, public: Any) -> dict[str, NDArray[Any]]:
     """What a draw returned, as arrays of numbers under plain names; nothing of it stands in an error."""
     if not isinstance(public, Mapping):
         raise ReleaseError(

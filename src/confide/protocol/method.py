@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol.allowance import Allowance
 from confide.protocol.contributions import shown
 from confide.protocol.events import Together
+from confide.protocol.meter import Meter
 from confide.protocol.plan import Plan
 from confide.protocol.question import Question
 from confide.protocol.release import Release
@@ -19,9 +20,6 @@ from confide.protocol.result import Result
 from confide.protocol.source import Source
 from confide.protocol.statistic import Statistic
 from confide.schema import Design, Schema
-
-if TYPE_CHECKING:
-    from confide.protocol.meter import Meter
 
 __all__ = ["FormulaMethod", "Method"]
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from confide.protocol.statistic import Statistic
 
-if TYPE_CHECKING:
-    from confide.protocol.plan import Plan
-
-__all__ = ["Source", "for_one_draw"]
+__all__ = ["Source"]
 
 
 class Source(Protocol):
@@ -33,15 +29,3 @@ class Source(Protocol):
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]: ...
     def count(self) -> int: ...
     def check(self, columns: Sequence[str]) -> None: ...
-
-
-def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
-    """What a plan's draw reads: where it reads the records more than once, a source that codes them once (`RecordSource.kept`).
-
-    Asked of the class, so that a source that stands before another one, to watch it, is asked for every pass itself.
-    """
-    keep = getattr(type(source), "kept", None)
-    if keep is None or plan.passes < 2:
-        return nullcontext(source)
-    rows = dict.fromkeys(row for statistic in plan.statistics.values() for row in statistic.map.columns)
-    return cast("AbstractContextManager[Source]", keep(source, tuple(rows)))

@@ -6,16 +6,16 @@ plan in which that is not enough (a method whose number of records is public, an
 private under both relations.
 
 It stands here, below the room of the record maps, because plans are made here: whichever method made the plan, and whatever statistics its
-draw puts together between the rounds, all of them are read through the condition (`within`).
+draw puts together between the rounds, all of them are read through the condition (`confide.protocol.subgroup`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,10 @@ from confide.errors import PlanError
 from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
 from confide.protocol.exact import digest
 from confide.protocol.laws import ADDITIVE
-from confide.protocol.source import Source
 from confide.protocol.statistic import Codes, RecordMap, Statistic, moved_squared
 from confide.schema.predicate import Predicate, parse_predicate
 
-if TYPE_CHECKING:
-    from confide.protocol.plan import Plan
-
-__all__ = ["Subset", "Where", "check_read", "check_subgroup", "in_subgroup", "subgroup_size", "within"]
+__all__ = ["Subset", "Where", "check_subgroup", "in_subgroup", "subgroup_size"]
 
 # What a method may need beyond sums that no subgroup has: a public number of records, their positions, a stream of them.
 _WITHOUT = {
@@ -158,34 +154,6 @@ class Subset:
         return self.statistic.value(state.inside)
 
 
-class _Subgroup:
-    """A source whose sums are those of a subgroup: what a method's draw is handed."""
-
-    def __init__(self, source: Source, predicate: Predicate) -> None:
-        self._source, self._predicate = source, predicate
-
-    @property
-    def schema(self) -> Any:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
-
-    @property
-    def rereadable(self) -> bool:
-        return self._source.rereadable
-
-    def check(self, columns: Sequence[str]) -> None:
-        self._source.check(columns)
-
-    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
-        return self._source.aggregate(*(Subset(one, self._predicate) for one in statistics))
-
-    def count(self) -> int:
-        raise PlanError("the number of records in a subgroup is private; count them with noise")
-
-
 def in_subgroup(
     method: Any, schema: Any, relation: str, event: Event, statistics: Mapping[str, Statistic]
 ) -> tuple[Event, dict[str, Statistic]]:
@@ -229,33 +197,6 @@ def _covered(leaf: Any, statistics: Mapping[str, Statistic], rows: int) -> bool:
     if leaf.norm == "l1":
         least = own.sensitivity_l1("substitute") ** 2
     return (leaf.sensitivity * leaf.step) ** 2 >= least * rows**2
-
-
-def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
-    """What a method's draw is handed: the records of its subgroup, and the plan with the method's own statistics.
-
-    A histogram of units is drawn beside them, of all units.
-    """
-    own = {
-        name: one.statistic if isinstance(one, Subset) else one
-        for name, one in plan.statistics.items()
-        if not getattr(one, "by_unit", False)
-    }
-    if plan.where is None:
-        return source, plan if len(own) == len(plan.statistics) else replace(plan, statistics=own)
-    return _Subgroup(source, parse_predicate(plan.where, source.schema)), replace(plan, statistics=own)
-
-
-def check_read(made: Plan, where: str | None) -> None:
-    """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
-    read = where is None or all(
-        isinstance(one, Subset) or getattr(one, "by_unit", False) for one in made.statistics.values()
-    )
-    if made.where != where or not read:
-        raise PlanError(
-            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
-            "others out; leave where out, or make the plan in the method with Plan.of"
-        )
 
 
 def subgroup_size(where: str, schema: Any, n: int | None, guess: Mapping[str, Any] | None) -> tuple[int | None, str]:

@@ -14,6 +14,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.curve_plot import draw_curve
 from confide.results.words import WITHOUT_NUMBERS, level_words
 
 if TYPE_CHECKING:
@@ -329,8 +330,6 @@ class Curve(BaseResult):
 
     def draw(self, ax: Axes, alpha: float) -> None:
         """The curve with its pointwise band and, where one is known, the simultaneous one."""
-        from confide.results.curve_plot import draw_curve  # here, because matplotlib is slow to load
-
         draw_curve(self, ax, alpha)
 
     def picture(self, alpha: float) -> str:

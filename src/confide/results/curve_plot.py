@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from confide.results.plot import LITERAL
-from confide.results.words import level_words, short
+from confide.results.words import LITERAL, level_words, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from confide.results.curve import Curve
 
 __all__ = ["draw_curve"]
 
 _LINE, _POINTWISE, _WHOLE = "#1f4e79", "#e7b58a", "#d1772e"
 
 
-def draw_curve(result: Curve, ax: Axes, alpha: float) -> None:
+class Banded(Protocol):
+    """What the picture needs of a curve (`results.curve.Curve` has it)."""
+
+    @property
+    def features(self) -> Any: ...
+    @property
+    def points(self) -> Any: ...
+    @property
+    def estimates(self) -> Any: ...
+    @property
+    def dense(self) -> bool: ...
+    @property
+    def response(self) -> str: ...
+    @property
+    def crossings(self) -> float: ...
+    @property
+    def has_intervals(self) -> bool: ...
+    def conf_int(self, alpha: float = ..., *, simultaneous: bool = ...) -> Any: ...
+
+
+def draw_curve(result: Banded, ax: Axes, alpha: float) -> None:
     """Draw on `ax`. Points of several features stand one beside the other."""
     single = len(result.features) == 1
     x = result.points[:, 0] if single else np.arange(len(result.points)) + 1.0
@@ -30,7 +47,7 @@ def draw_curve(result: Curve, ax: Axes, alpha: float) -> None:
     ax.set_ylabel(short(result.response, 40), **LITERAL)
 
 
-def _band(result: Curve, alpha: float, ax: Axes, x: Any) -> None:
+def _band(result: Banded, alpha: float, ax: Axes, x: Any) -> None:
     level = level_words(alpha)
     if result.has_intervals:
         low, high = result.conf_int(alpha).to_numpy().T
@@ -45,7 +62,7 @@ def _band(result: Curve, alpha: float, ax: Axes, x: Any) -> None:
     ax.plot(x, result.estimates, color=_LINE, linewidth=2, label="estimate", zorder=3)
 
 
-def _points(result: Curve, alpha: float, ax: Axes, x: Any) -> None:
+def _points(result: Banded, alpha: float, ax: Axes, x: Any) -> None:
     if result.has_intervals:
         low, high = result.conf_int(alpha).to_numpy().T
         sides = np.stack([np.maximum(result.estimates - low, 0.0), np.maximum(high - result.estimates, 0.0)])

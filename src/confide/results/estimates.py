@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results import student, wald
-from confide.results.base import ANSWERED, BaseResult, Column, check_alpha, level_heads
+from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.joint_law import JointLaw
+from confide.results.shown import ANSWERED
 from confide.results.words import WITHOUT_NUMBERS, short
 
 if TYPE_CHECKING:

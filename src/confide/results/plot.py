@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.results.table import view
-from confide.results.words import SIMULATED, STATUS_WORDS, WITHOUT_NUMBERS, clean, level_words, short
+from confide.results.words import LITERAL, SIMULATED, STATUS_WORDS, WITHOUT_NUMBERS, clean, level_words, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.base import BaseResult
+    from confide.results.shown import Shown
 
-__all__ = ["LITERAL", "caption", "chosen", "drawn", "nothing"]
+__all__ = ["caption", "chosen", "drawn", "nothing"]
 
 INTERCEPTS = ("Intercept", "const")
 
@@ -28,7 +28,6 @@ INTERCEPTS = ("Intercept", "const")
 _WHOLE, _SAMPLING, _POINT = "#d1772e", "#1f4e79", "#ffffff"
 _HIGHEST = 200.0  # inches; matplotlib cannot write much larger pictures
 _FAR = 10.0  # widths of what is drawn
-LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}  # a name with "$" is a name, not mathematics
 
 Vector = NDArray[np.float64]
 
@@ -45,7 +44,7 @@ class _Rows:
 
 
 def drawn(
-    result: BaseResult, alpha: float, ax: Axes | None, names: str | Sequence[str] | None, *, width: float = 6.4
+    result: Shown, alpha: float, ax: Axes | None, names: str | Sequence[str] | None, *, width: float = 6.4
 ) -> Axes:
     """Draw on `ax`, or on a new figure that nothing else holds; `width` in inches, of a picture of rows."""
     picture = result._own_picture and names is None
@@ -70,7 +69,7 @@ def drawn(
     return ax
 
 
-def nothing(result: BaseResult, alpha: float) -> str | None:
+def nothing(result: Shown, alpha: float) -> str | None:
     """Why there is nothing to draw; None where there is something."""
     if result.status not in WITHOUT_NUMBERS:
         found = _estimates(result, alpha)
@@ -81,7 +80,7 @@ def nothing(result: BaseResult, alpha: float) -> str | None:
     return f"no estimates: status {result.status}\n{fill(STATUS_WORDS[result.status], 44)}"
 
 
-def _estimates(result: BaseResult, alpha: float) -> list[Any]:
+def _estimates(result: Shown, alpha: float) -> list[Any]:
     return [column.values for column in result.columns(alpha) if column.kind == "estimate"]
 
 
@@ -91,7 +90,7 @@ def chosen(names: Sequence[str]) -> list[int]:
     return others or list(range(len(names)))
 
 
-def caption(result: BaseResult, alpha: float) -> str:
+def caption(result: Shown, alpha: float) -> str:
     """How to read a picture of rows."""
     if not result.has_intervals:
         why = "this method has none" if result.status == "ok" else "none is valid at this status"
@@ -105,7 +104,7 @@ def caption(result: BaseResult, alpha: float) -> str:
     return said
 
 
-def _rows(result: BaseResult, alpha: float, names: str | Sequence[str] | None) -> _Rows:
+def _rows(result: Shown, alpha: float, names: str | Sequence[str] | None) -> _Rows:
     seen = view(result, alpha)
     raw = tuple(map(str, seen.columns[0].values)) if seen.columns[0].kind == "name" else seen.names
     place = list(range(len(raw))) if result.shown is None else list(result.shown)
@@ -135,7 +134,7 @@ def _asked(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
     return [known.index(name) for name in wanted]
 
 
-def _draw(result: BaseResult, alpha: float, ax: Axes, rows: _Rows, *, empty: bool) -> None:
+def _draw(result: Shown, alpha: float, ax: Axes, rows: _Rows, *, empty: bool) -> None:
     places = np.arange(len(rows.names))[::-1]  # the first name on top
     if not empty:
         ax.locator_params(axis="x", nbins=6)
@@ -169,7 +168,7 @@ def _zero_line(ax: Axes, shown: Vector) -> None:
         ax.axvline(0.0, color="#555555", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
 
 
-def _bars(result: BaseResult, ax: Axes, rows: _Rows, places: NDArray[np.int_]) -> None:
+def _bars(result: Shown, ax: Axes, rows: _Rows, places: NDArray[np.int_]) -> None:
     assert rows.low is not None and rows.high is not None
     low, high = _closed(ax, rows, places)
     whole: dict[str, Any] = {"color": _WHOLE, "linewidth": 2, "capsize": 5, "capthick": 2, "zorder": 2}
@@ -213,7 +212,7 @@ def _legend(ax: Axes, own: bool) -> None:
         ax.legend(loc="best", framealpha=0.9, fontsize="small")
 
 
-def _title(ax: Axes, own: bool, result: BaseResult) -> None:
+def _title(ax: Axes, own: bool, result: Shown) -> None:
     """Over the whole width of a figure of ours, where long names leave the axes little of it."""
     what = short(result.title.removesuffix(f": {result.heading}"), 60)
     what = f"{what}\n{clean(result.heading)}" if result.heading else what

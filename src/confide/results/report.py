@@ -28,12 +28,12 @@ from confide.results.words import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.base import BaseResult
+    from confide.results.shown import Shown
 
 __all__ = ["page", "svg"]
 
 
-def page(result: BaseResult, alpha: float) -> str:
+def page(result: Shown, alpha: float) -> str:
     """The whole page as text. It names no time and no machine: the same result gives the same page."""
     seen, level = view(result, alpha), level_words(alpha)
     own = result._own_picture
@@ -67,7 +67,7 @@ def page(result: BaseResult, alpha: float) -> str:
 _WIDTH = 5.2  # inches of a picture of rows on the page
 
 
-def _reading(result: BaseResult, seen: View, level: str) -> Iterator[tuple[str, str]]:
+def _reading(result: Shown, seen: View, level: str) -> Iterator[tuple[str, str]]:
     """How to read the columns: the family's own words, or those of the kind; both ends of an interval in one line."""
     moved = ", moved towards zero where a bias is possible (below)" if bias_words(result) else ""
     example = _example(result, seen, level)
@@ -93,7 +93,7 @@ def _reading(result: BaseResult, seen: View, level: str) -> Iterator[tuple[str, 
             yield head or "name", said
 
 
-def _privacy(result: BaseResult) -> dict[str, Any]:
+def _privacy(result: Shown) -> dict[str, Any]:
     guarantee = result.guarantee
     return {
         "protected": _protected(guarantee),
@@ -126,7 +126,7 @@ def _protected(guarantee: Guarantee) -> str:
     return f"One {clean(guarantee.unit)} of the data."
 
 
-def _example(result: BaseResult, seen: View, level: str) -> str:
+def _example(result: Shown, seen: View, level: str) -> str:
     """The first answered row of the table read aloud; empty when there are no intervals."""
     estimate, low, share = (seen.first(kind) for kind in ("estimate", "interval", "share"))
     if not result.has_intervals or estimate is None or low is None:
@@ -142,7 +142,7 @@ def _example(result: BaseResult, seen: View, level: str) -> str:
     )
 
 
-def _alt(result: BaseResult, seen: View, level: str) -> str:
+def _alt(result: Shown, seen: View, level: str) -> str:
     """The plot in words."""
     estimate, low = seen.first("estimate"), seen.first("interval")
     if estimate is None:

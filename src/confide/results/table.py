@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from rich import cells as terminal
 
-    from confide.results.base import BaseResult, Column
+    from confide.results.shown import Column, Shown
 else:
     terminal = later("rich.cells")
 
@@ -57,7 +57,7 @@ class View:
         return next((place for place, column in enumerate(self.columns) if column.kind == kind), None)
 
 
-def view(result: BaseResult, alpha: float) -> View:
+def view(result: Shown, alpha: float) -> View:
     """The words and cells of a result."""
     columns = tuple(column for column in result.columns(alpha) if column.printed)
     count = len(columns[0].values)
@@ -85,7 +85,7 @@ def view(result: BaseResult, alpha: float) -> View:
     return View(**{**vars(made), "names": names})
 
 
-def facts(result: BaseResult) -> tuple[tuple[str, str], ...]:
+def facts(result: Shown) -> tuple[tuple[str, str], ...]:
     """The head of the table: pairs of a label and its text."""
     own = [("Dep. Variable", result.response), ("Method", result.method), ("Status", result.status)]
     return tuple((clean(label), clean(value)) for label, value in (*own, *result.head(), *result.facts) if value)
@@ -94,7 +94,7 @@ def facts(result: BaseResult) -> tuple[tuple[str, str], ...]:
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _cells(result: BaseResult, columns: Sequence[Column], place: int) -> tuple[str, ...]:
+def _cells(result: Shown, columns: Sequence[Column], place: int) -> tuple[str, ...]:
     """One row; a dash where there is no valid number."""
     hidden = result.status in WITHOUT_NUMBERS
     cells: list[str] = []
@@ -179,7 +179,7 @@ def pvalue(value: float) -> str:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def text(result: BaseResult, alpha: float) -> str:
+def text(result: Shown, alpha: float) -> str:
     """The table as text: head, rows, notes; between 78 and 100 columns wide."""
     seen = view(result, alpha)
     seen, dropped = _fitted(seen)
@@ -301,7 +301,7 @@ def environment() -> Environment:
     )
 
 
-def html(result: BaseResult, alpha: float) -> str:
+def html(result: Shown, alpha: float) -> str:
     """The table as HTML for a notebook: the same cells and notes as the text."""
     page = environment().get_template("table.html.j2")
     return page.render(table=view(result, alpha), notes=notes(result), notebook=True)

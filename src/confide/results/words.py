@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confide.errors import PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
@@ -18,9 +18,10 @@ from confide.schema.columns import Column
 from confide.schema.term import Value
 
 if TYPE_CHECKING:
-    from confide.results.base import BaseResult
+    from confide.results.shown import Shown
 
 __all__ = [
+    "LITERAL",
     "SIMULATED",
     "STATUS_WORDS",
     "WITHOUT_NUMBERS",
@@ -37,6 +38,9 @@ __all__ = [
     "short",
     "status_words",
 ]
+
+#: For text in a picture: a name with "$" is a name, not mathematics.
+LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 # A value that is put in for a missing one is shown as it was declared where the grid moves it by less than this part of the range.
 _GRID = 1e-5
@@ -112,7 +116,7 @@ _FLAG_WORDS = {
 }
 
 
-def status_words(result: BaseResult) -> str:
+def status_words(result: Shown) -> str:
     """What a result's status means, as far as intervals go."""
     if not result.has_intervals and (
         result.status == "ok" or (result.status == "weak" and "no_interval" in result.flags)
@@ -171,7 +175,7 @@ def level_words(alpha: float) -> str:
     return f"{100 * (1 - alpha):.6g} %"
 
 
-def notes(result: BaseResult) -> tuple[tuple[str, str], ...]:
+def notes(result: Shown) -> tuple[tuple[str, str], ...]:
     """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
     status = f"{result.status}: {result.status_said}"
     lines = [("Status", status)]
@@ -201,7 +205,7 @@ def notes(result: BaseResult) -> tuple[tuple[str, str], ...]:
     return tuple((label, clean(text)) for label, text in lines if text)
 
 
-def bias_words(result: BaseResult) -> tuple[tuple[str, str], ...]:
+def bias_words(result: Shown) -> tuple[tuple[str, str], ...]:
     """What becomes of t and the interval where a bound on a bias is known; none where no estimate has one, or the family knows of none."""
     bias = getattr(result, "bias", None)
     if bias is None or not result.has_intervals or not any(one > 0 for one in bias):
@@ -256,7 +260,7 @@ def _either(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _guarantee_words(result: BaseResult) -> str:
+def _guarantee_words(result: Shown) -> str:
     """What the release states of itself. Whether a ledger was charged for it, a release does not know: `verify` tells."""
     if result.simulated:
         return f"none. {SIMULATED}. With secure noise it would be {result.guarantee}"

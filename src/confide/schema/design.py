@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
 from confide.schema.contrasts import codings
@@ -27,7 +28,7 @@ from confide.schema.expression import Expression
 from confide.schema.formula import Formula, cut, parse_formula
 from confide.schema.frames import public_columns, rows_of
 from confide.schema.grid import Grid, is_number
-from confide.schema.schema import Schema, near_match
+from confide.schema.schema import Schema
 from confide.schema.term import Bounds, Indicator, Term, Value, expanded_terms, numeric_term
 
 __all__ = ["Design", "Term"]

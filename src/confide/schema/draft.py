@@ -7,14 +7,13 @@ them would not be private.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import io
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confide._lazy import later
 from confide.errors import SchemaError
 from confide.schema.toml import UNFILLED, key, value
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["draft"]
+
+csv = later("csv")
+gzip = later("gzip")
 
 _HEAD = f"""\
 # A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact: an answer scale, a legal limit,
@@ -143,7 +145,9 @@ def _header(path: Path, delimiter: str) -> list[str]:
         zipped = path.name.lower().endswith(".gz")
         with gzip.open(path, "rb") if zipped else path.open("rb") as file:
             line = file.readline(_LONGEST)
-        fields = next(csv.reader(io.StringIO(line.decode("utf-8-sig")), delimiter=delimiter, strict=True), [])
+        fields: list[str] = next(
+            csv.reader(io.StringIO(line.decode("utf-8-sig")), delimiter=delimiter, strict=True), []
+        )
     except (OSError, EOFError, ValueError, csv.Error):
         fields = []
     if not fields:

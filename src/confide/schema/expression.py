@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.intervals import Interval, repeated_product
-from confide.schema.schema import Schema, near_match
+from confide.schema.schema import Schema
 
 __all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
-from confide.schema.schema import Schema, near_match
+from confide.schema.schema import Schema
 
 __all__ = ["public_columns", "rows_of"]
 

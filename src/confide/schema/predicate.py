@@ -21,12 +21,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import near_match
 from confide.errors import PlanError, SchemaError
 from confide.schema.categorical import Categorical
 from confide.schema.columns import Column, Integer
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.grid import is_number
-from confide.schema.schema import Schema, near_match
+from confide.schema.schema import Schema
 
 __all__ = ["Predicate", "check_where", "overlap", "parse_predicate"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -14,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from confide._text import near_match
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
+from confide.schema.draft import draft
 from confide.schema.provenance import is_unicode
+from confide.schema.toml import column_from_settings, from_toml, to_toml
 from confide.schema.unit import Unit, unit_from_settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Schema", "near_match"]
+__all__ = ["Schema"]
 
 _EXAMPLE = 'write Schema({"age": Numeric(0, 100), "region": Categorical(["north", "south"])})'
 
@@ -218,9 +220,7 @@ class Schema:
         provenance = { kind = "public", text = "" }
         <BLANKLINE>
         """
-        from confide.schema.toml import to_toml
-
-        return to_toml(self)
+        return to_toml(self.columns, rows_per_unit=self.rows_per_unit, unit=self.unit, dataset=self.dataset)
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Schema:
@@ -232,9 +232,8 @@ class Schema:
         >>> Schema.from_toml('columns.x = { kind = "numeric", low = 0, high = 1 }').names
         ('x',)
         """
-        from confide.schema.toml import from_toml
-
-        return from_toml(source)
+        columns, facts = from_toml(source)
+        return cls(columns, **facts)
 
     @staticmethod
     def draft(data: Any, *, delimiter: str = ",") -> str:
@@ -246,8 +245,6 @@ class Schema:
 
         Raises `SchemaError` for something else, or for a file without readable metadata.
         """
-        from confide.schema.draft import draft
-
         return draft(data, delimiter=delimiter)
 
     def sample(self, n: int, seed: int) -> pd.DataFrame:
@@ -275,17 +272,6 @@ class Schema:
             frame[self.unit.column] = np.arange(n)
         frame.attrs["practice"] = True
         return frame
-
-
-def near_match(name: str, names: tuple[str, ...]) -> str:
-    """Words that point at the most similar of some names, or nothing.
-
-    >>> near_match("agee", ("age", "income"))
-    " (did you mean 'age'?)"
-    """
-    lowered = {known.lower(): known for known in reversed(names)}
-    found = difflib.get_close_matches(name.lower(), list(lowered), n=1)
-    return f" (did you mean {lowered[found[0]]!r}?)" if found else ""
 
 
 def _checked_rows(rows_per_unit: Any, unit: object) -> int:
@@ -320,8 +306,6 @@ def _checked_column(name: str, column: Any) -> Column:
     if isinstance(column, (Numeric, Integer, Categorical)):
         return column
     if isinstance(column, Mapping):
-        from confide.schema.toml import column_from_settings
-
         return column_from_settings(name, column)
     raise SchemaError(
         f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}; "

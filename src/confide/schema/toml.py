@@ -13,10 +13,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from confide._text import near_match
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric
 from confide.schema.provenance import PUBLIC, Provenance
-from confide.schema.schema import Schema, near_match
 from confide.schema.unit import Unit
 
 __all__ = ["UNFILLED", "column_from_settings", "from_toml", "key", "to_toml", "value"]
@@ -43,8 +43,8 @@ _LINES = {
 }
 
 
-def from_toml(source: str | PathLike[str]) -> Schema:
-    """The schema in a TOML file or text; see `Schema.from_toml`."""
+def from_toml(source: str | PathLike[str]) -> tuple[dict[str, Column], dict[str, Any]]:
+    """The columns in a TOML file or text, and the facts of the whole table that it states; see `Schema.from_toml`."""
     text, place = _text(source)
     try:
         data = tomllib.loads(text)
@@ -70,7 +70,7 @@ def from_toml(source: str | PathLike[str]) -> Schema:
             f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)
         )
     columns = {name: column_from_settings(name, table) for name, table in tables.items()}
-    return Schema(columns, **{name: data[name] for name in ("rows_per_unit", "unit", "dataset") if name in data})
+    return columns, {name: data[name] for name in ("rows_per_unit", "unit", "dataset") if name in data}
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:
@@ -179,15 +179,15 @@ def _as_lines(message: str, name: str) -> str:
     return message.replace('write on_missing="drop"', f'{place} on_missing = "drop"')
 
 
-def to_toml(schema: Schema) -> str:
+def to_toml(columns: Mapping[str, Column], *, rows_per_unit: int, unit: Unit | str, dataset: str | None) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
-    lines = [] if schema.dataset is None else [f"dataset = {value(schema.dataset)}"]
-    if isinstance(schema.unit, Unit):
-        facts = {name: fact for name, fact in schema.unit.to_dict().items() if fact is not None}
+    lines = [] if dataset is None else [f"dataset = {value(dataset)}"]
+    if isinstance(unit, Unit):
+        facts = {name: fact for name, fact in unit.to_dict().items() if fact is not None}
         lines += [f"unit = {value(facts)}"]
     else:
-        lines += [f"rows_per_unit = {schema.rows_per_unit}", f"unit = {value(schema.unit)}"]
-    for name, column in schema.columns.items():
+        lines += [f"rows_per_unit = {rows_per_unit}", f"unit = {value(unit)}"]
+    for name, column in columns.items():
         lines += ["", f"[columns.{key(name)}]", *_lines(column)]
     return "\n".join(lines) + "\n"
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import near_match
 from confide.errors import PlanError, SchemaError
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Integer, Schema
-from confide.schema.schema import near_match
 
 __all__ = ["Attribute", "Axes", "Crossing"]
 

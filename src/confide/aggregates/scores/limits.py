@@ -15,6 +15,7 @@ squares that the meat's limit cuts off there are added to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import inf, sqrt
 
@@ -157,12 +158,12 @@ class Tail:
     believed: float = CERTAIN
     outer: int = 0
 
-    @property
+    @cached_property
     def beyond(self) -> Array:
         """The noisy count of records beyond each edge, (k,)."""
         return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
 
-    @property
+    @cached_property
     def noise(self) -> Array:
         """The sd of `beyond`, (k,)."""
         return np.asarray(np.sqrt(np.arange(len(self.edges), 0, -1)) * self.sd)
@@ -172,7 +173,7 @@ class Tail:
         """The place of the first outer edge."""
         return len(self.edges) - self.outer
 
-    @property
+    @cached_property
     def reliable(self) -> Array:
         """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from typing import Any
 
@@ -72,13 +73,13 @@ class Round:
             cap=cap,
         )
 
-    @property
+    @cached_property
     def axis(self) -> Array:
         """e with e'u = 1 for every record, T^{-1} e_0, shape (p,)."""
         p = len(self.cross)
         return np.asarray(np.linalg.solve(self.frame.matrix, np.eye(p)[0]))
 
-    @property
+    @cached_property
     def count(self) -> float:
         """The noisy weighted count of records, at least 1."""
         return max(float(self.axis @ self.gram @ self.axis), 1.0)

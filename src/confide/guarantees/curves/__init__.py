@@ -19,7 +19,6 @@ from confide.guarantees.curves.elementary import (
 from confide.guarantees.curves.factories import (
     approx_dp,
     curve_from_dict,
-    from_guarantee,
     gaussian,
     laplace,
     objective,
@@ -47,7 +46,6 @@ __all__ = [
     "approx_dp",
     "calibrate_symmetric_laplace",
     "curve_from_dict",
-    "from_guarantee",
     "gaussian",
     "laplace",
     "levels",

@@ -125,6 +125,9 @@ def composed(parts: Iterable[tuple[Curve, int]]) -> Curve:
     return Composed(merged)
 
 
+Curve._composed = staticmethod(composed)
+
+
 def _absorbed(first: Curve, counts: Counter[Curve]) -> Curve:
     """A part that has a closed form with any other takes all of them, one kind after another."""
     rest = counts.copy()

@@ -14,14 +14,16 @@ Every number is on the safe side: delta and epsilon are rounded up, f down.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from math import exp, inf, isinf, log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.curves.charging import least_mu
+from confide.guarantees.curves.plotting import plot_curves
 from confide.guarantees.validation import count, is_number, real
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ class Curve(ABC):
     A subclass gives `_profile` (delta at epsilons of at least 0, rounded up) and `_data` (its numbers, for files); where it knows
     more, it overrides `_beta`, `_merged` or `gdp`.
     """
+
+    #: `composed.composed`, which knows the kinds of curves and enters itself here.
+    _composed: ClassVar[Callable[[Iterable[tuple[Curve, int]]], Curve]]
 
     @abstractmethod
     def _profile(self, epsilons: Floats) -> Floats:
@@ -195,13 +200,11 @@ class Curve(ABC):
         >>> gaussian(3.0).compose(gaussian(4.0))
         gaussian(5.0)
         """
-        from confide.guarantees.curves.composed import composed
-
         if not isinstance(other, Curve):
             raise PrivacyError(
                 f"a curve composes with a curve, got {type(other).__name__}; write gaussian(1.0).compose(laplace(0.5))"
             )
-        return composed(((self, 1), (other, 1)))
+        return Curve._composed(((self, 1), (other, 1)))
 
     def power(self, k: int) -> Curve:
         """The curve of k such releases together.
@@ -210,9 +213,7 @@ class Curve(ABC):
         >>> gaussian(0.5).power(16)
         gaussian(2.0)
         """
-        from confide.guarantees.curves.composed import composed
-
-        return composed(((self, count(k, "k", "power(10)")),))
+        return Curve._composed(((self, count(k, "k", "power(10)")),))
 
     def __mul__(self, other: Curve) -> Curve:
         """`compose`, as curves print: gaussian(1.0) * laplace(0.5)."""
@@ -240,8 +241,6 @@ class Curve(ABC):
 
         Returns the matplotlib figure.
         """
-        from confide.guarantees.curves.plotting import plot_curves
-
         return plot_curves({repr(self): self}, kind=kind, ax=ax)
 
 

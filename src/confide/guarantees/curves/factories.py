@@ -1,4 +1,4 @@
-"""Curves by name, from guarantees, and from files; every number is checked here."""
+"""Curves by name and from files; every number is checked here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from confide.guarantees.curves.elementary import (
 from confide.guarantees.curves.objective import Objective
 from confide.guarantees.curves.symmetric_laplace import SymmetricLaplace
 from confide.guarantees.rounding import sqrt_up
-from confide.guarantees.validation import count, level, share
-from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.validation import count, level, orders_tuple, renyi_levels, share
 
 __all__ = [
     "approx_dp",
     "curve_from_dict",
-    "from_guarantee",
     "gaussian",
     "laplace",
     "objective",
@@ -130,33 +128,6 @@ def zero_inflated(zeta: float, base: Curve) -> Curve:
     return ZeroInflated(bare, base) if bare else base
 
 
-def from_guarantee(g: Guarantee) -> Curve:
-    """The curve that a guarantee proves: f-DP for the largest f that follows from it, or a proved lower bound.
-
-    Exact for PureDP, ApproxDP, GDP and TradeOff; for ZCDP and RDP what their best order proves.
-
-    >>> from confide.guarantees import GDP
-    >>> from_guarantee(GDP(1.0, 1e-6)).mass_at_infinity
-    1e-06
-    """
-    match g:
-        case TradeOff(curve):
-            return curve
-        case GDP(mu, delta):
-            return Relaxed(Gaussian(mu), delta) if delta else Gaussian(mu)
-        case PureDP(epsilon):
-            return RandomisedResponse(epsilon)
-        case ApproxDP(epsilon, delta):
-            return approx_dp(epsilon, delta)
-        case ZCDP(rho):
-            return RenyiBound(None, (rho,))
-        case RDP(orders, epsilons):
-            return RenyiBound(orders, epsilons)
-    raise PrivacyError(
-        f"a curve is made from a guarantee, got {type(g).__name__}; write from_guarantee(GDP(1.0)) or gaussian(1.0)"
-    )
-
-
 def curve_from_dict(data: Mapping[str, Any]) -> Curve:
     """The curve that `to_dict` wrote, to the bit; `PrivacyError` on anything else.
 
@@ -198,9 +169,12 @@ def _read(data: Mapping[str, Any]) -> Curve:
         case "objective":
             return objective(number("mu"), number("ratio"), after=number("after"), replaced=data["replaced"])
         case "renyi":
-            orders = None if data["orders"] is None else tuple(map(float.fromhex, data["orders"]))
             bounds = tuple(map(float.fromhex, data["bounds"]))
-            return from_guarantee(ZCDP(bounds[0]) if orders is None else RDP(orders, bounds))
+            if data["orders"] is None:
+                return RenyiBound(None, (level(bounds[0], "rho", "ZCDP(0.1)"),))
+            example = "RDP((2, 8, 32), (0.1, 0.4, 1.6))"
+            orders = orders_tuple(tuple(map(float.fromhex, data["orders"])), example)
+            return RenyiBound(orders, renyi_levels(bounds, orders, example))
         case "composed":
             found = composed((_read(part), count(times, "times", "2")) for part, times in data["parts"])
             if isinstance(found, Composed):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from confide.errors import PrivacyError
-from confide.guarantees.curves.curve import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +21,17 @@ _POINTS = 101
 _WIDEST = 20.0
 
 
-def plot_curves(curves: Mapping[str, Curve], *, kind: str = "tradeoff", ax: Axes | None = None) -> Any:
+class Drawable(Protocol):
+    """What a picture needs of a curve (`Curve` has it)."""
+
+    @property
+    def mass_at_infinity(self) -> float: ...
+    def f(self, alpha: Any) -> Any: ...
+    def delta(self, epsilon: Any) -> Any: ...
+    def epsilon(self, delta: float) -> float: ...
+
+
+def plot_curves(curves: Mapping[str, Drawable], *, kind: str = "tradeoff", ax: Axes | None = None) -> Any:
     """Draw several curves in one picture and return the matplotlib figure.
 
     curves: label -> curve; kind: "tradeoff", missed detections against false alarms, or "profile", delta against epsilon on a
@@ -58,7 +67,7 @@ def _look(place: int) -> dict[str, Any]:
     }
 
 
-def _tradeoff(ax: Axes, curves: Mapping[str, Curve]) -> None:
+def _tradeoff(ax: Axes, curves: Mapping[str, Drawable]) -> None:
     alphas = np.sort(np.concatenate([np.linspace(0, 1, _POINTS), np.geomspace(1e-4, 0.02, 20)]))
     ax.plot([0, 1], [1, 0], color="0.6", linewidth=1.0, linestyle=(0, (1, 2)), label="nothing can be learnt")
     for place, (label, curve) in enumerate(curves.items()):
@@ -68,7 +77,7 @@ def _tradeoff(ax: Axes, curves: Mapping[str, Curve]) -> None:
     ax.set_ylabel("missed detections (type II error)")
 
 
-def _profile(ax: Axes, curves: Mapping[str, Curve]) -> None:
+def _profile(ax: Axes, curves: Mapping[str, Drawable]) -> None:
     reach = [curve.epsilon(max(1e-9, min(1.01 * curve.mass_at_infinity + 1e-9, 0.99))) for curve in curves.values()]
     top = min(max((end for end in reach if np.isfinite(end)), default=_WIDEST) * 1.05 + 0.1, _WIDEST)
     epsilons = np.unique(np.concatenate([np.linspace(0, top, _POINTS), np.linspace(0, top / 8, _POINTS)]))

@@ -24,8 +24,8 @@ from math import floor, sqrt
 import numpy as np
 
 from confide.errors import NoConversion, PrivacyError
-from confide.guarantees.conversion import not_a_guarantee
-from confide.guarantees.curves import Composed, Curve, Gaussian, Objective, Perfect, Relaxed, from_guarantee
+from confide.guarantees.conversion import from_guarantee, not_a_guarantee
+from confide.guarantees.curves import Composed, Curve, Gaussian, Objective, Perfect, Relaxed
 from confide.guarantees.curves.composed import composed
 from confide.guarantees.loss_grid import HIGHEST
 from confide.guarantees.remainder.certificate import Inequality

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from confide.results.plot import LITERAL
-from confide.results.words import clean
+from confide.results.words import LITERAL, clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,13 +9,13 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from confide._text import near_match
 from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.errors import PlanError, SchemaError
 from confide.schema import Schema
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
-from confide.schema.schema import near_match
 
 __all__ = ["Layout", "summands"]
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide.results.plot import LITERAL
-from confide.results.words import clean, level_words, short
+from confide.results.words import LITERAL, clean, level_words, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.methods.regression.sandwich import Sandwich
 from confide.results.table import DASH
-
-if TYPE_CHECKING:
-    from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 
 __all__ = ["Explained"]
 
@@ -42,16 +38,16 @@ class Explained:
         return cls(nan, (nan, nan), (("R-squared", f"{DASH} ({why})"), ("Residual sd", f"{DASH} ({why})")))
 
     @classmethod
-    def of(cls, reading: LeastSquaresReading) -> Explained:
-        """From a release whose A is positive definite."""
-        s = reading.sandwich
-        reach, largest = reading._number("square_limit"), float(reading._public("largest")[2])
-        line = np.linalg.solve(reading._public("metric").T, reading._public("line")) + s.delta
+    def of(cls, s: Sandwich, line: Array, *, reach: float, largest: float, unit: float) -> Explained:
+        """From sums whose A is positive definite.
+
+        line: theta in the whitened features; reach: beyond which residuals were cut; largest: that a residual may have; unit: half the
+        width of the response's bounds.
+        """
         rss, bread = s.residual_sum
         rss += bread + float(np.trace(s.bread @ s.meat))
         error = sqrt(s.sd_square**2 + reach**2 * max(s.square, 0.0))
         residual = max(rss - _Z * error, 0.0), rss + _Z * error
-        unit = float(reading.design.response.high - reading.design.response.low) / 2
         if reach < largest or rss <= 0:
             return cls.nothing("squares of far residuals were cut" if reach < largest else "noise hides it")
         sds = tuple(unit * sqrt(end / s.count) for end in (rss, *residual))

@@ -305,7 +305,7 @@ class LeastSquaresReading:
         bias += moved
         estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
-        explained = Explained.of(self) if self.left is None else Explained.nothing("levels left out")
+        explained = self._explained() if self.left is None else Explained.nothing("levels left out")
         return self._made(
             names=self.design.names,
             estimates=estimates,
@@ -325,6 +325,17 @@ class LeastSquaresReading:
             facts=(self._limited(), *explained.facts),
             rsquared=explained.share,
             rsquared_interval=explained.interval,
+        )
+
+    def _explained(self) -> Explained:
+        """R squared and the residual standard deviation."""
+        response = self.design.response
+        return Explained.of(
+            self.sandwich,
+            np.linalg.solve(self._public("metric").T, self._public("line")) + self.sandwich.delta,
+            reach=self._number("square_limit"),
+            largest=float(self._public("largest")[2]),
+            unit=float(response.high - response.low) / 2,
         )
 
     def _points(self, status: str, reason: str, flags: tuple[str, ...] = ()) -> SharedEstimates:

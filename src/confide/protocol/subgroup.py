@@ -1,0 +1,86 @@
+"""What a method's draw reads: the records of its subgroup, coded once where a plan has several passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from confide.errors import PlanError
+from confide.protocol.plan import Plan
+from confide.protocol.source import Source
+from confide.protocol.statistic import Statistic
+from confide.protocol.where import Subset
+from confide.schema.predicate import Predicate, parse_predicate
+
+__all__ = ["check_read", "for_one_draw", "within"]
+
+
+def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
+    """What a plan's draw reads: where it reads the records more than once, a source that codes them once (`RecordSource.kept`).
+
+    Asked of the class, so that a source that stands before another one, to watch it, is asked for every pass itself.
+    """
+    keep = getattr(type(source), "kept", None)
+    if keep is None or plan.passes < 2:
+        return nullcontext(source)
+    rows = dict.fromkeys(row for statistic in plan.statistics.values() for row in statistic.map.columns)
+    return cast("AbstractContextManager[Source]", keep(source, tuple(rows)))
+
+
+class _Subgroup:
+    """A source whose sums are those of a subgroup: what a method's draw is handed."""
+
+    def __init__(self, source: Source, predicate: Predicate) -> None:
+        self._source, self._predicate = source, predicate
+
+    @property
+    def schema(self) -> Any:
+        return self._source.schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._source.dataset
+
+    @property
+    def rereadable(self) -> bool:
+        return self._source.rereadable
+
+    def check(self, columns: Sequence[str]) -> None:
+        self._source.check(columns)
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        return self._source.aggregate(*(Subset(one, self._predicate) for one in statistics))
+
+    def count(self) -> int:
+        raise PlanError("the number of records in a subgroup is private; count them with noise")
+
+
+def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
+    """What a method's draw is handed: the records of its subgroup, and the plan with the method's own statistics.
+
+    A histogram of units is drawn beside them, of all units.
+    """
+    own = {
+        name: one.statistic if isinstance(one, Subset) else one
+        for name, one in plan.statistics.items()
+        if not getattr(one, "by_unit", False)
+    }
+    if plan.where is None:
+        return source, plan if len(own) == len(plan.statistics) else replace(plan, statistics=own)
+    return _Subgroup(source, parse_predicate(plan.where, source.schema)), replace(plan, statistics=own)
+
+
+def check_read(made: Plan, where: str | None) -> None:
+    """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
+    read = where is None or all(
+        isinstance(one, Subset) or getattr(one, "by_unit", False) for one in made.statistics.values()
+    )
+    if made.where != where or not read:
+        raise PlanError(
+            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
+            "others out; leave where out, or make the plan in the method with Plan.of"
+        )

@@ -1,0 +1,60 @@
+"""Files import each other in one direction: no cycle, whether an import stands at the top, in a function, or for type checkers alone."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import confide
+
+ROOT = Path(confide.__file__).parent.parent
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in ("confide", "confide_lab")
+    for path in (ROOT / package).rglob("*.py")
+}
+
+
+def imported(text: str, known: set[str]) -> set[str]:
+    """The modules among `known` that a file names in any of its imports."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            parts = {f"{node.module}.{name.name}" for name in node.names}
+            found |= parts & known or {node.module}
+    return found & known
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """One cycle of a graph, from a node back to it; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_file_is_imported_by_what_it_imports() -> None:
+    known = set(FILES)
+    graph = {name: imported(path.read_text(), known) - {name} for name, path in FILES.items()}
+    assert cycle(graph) == []
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "from confide.b import x",
+        "import confide.b",
+        "def f():\n    from confide.b import x",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from confide import b",
+    ],
+)
+def test_an_import_of_any_kind_closes_a_cycle(written: str) -> None:
+    known = {"confide.a", "confide.b"}
+    graph = {"confide.a": imported(written, known), "confide.b": imported("from confide.a import y", known)}
+    assert set(cycle(graph)) == known
