@@ -27,7 +27,7 @@ from confide.noise import SecureNoise
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown, with_contributions
-from confide.protocol.proof import parts_agree
+from confide.protocol.proof import parts_agree, request_met
 from confide.protocol.reading import check_body
 from confide.protocol.where import check_read, subgroup_size
 from confide.protocol.whose import protected
@@ -274,6 +274,7 @@ def _consistent(release: Release) -> bool:
         parts_agree(release)
         and release.guarantees == release.plan.guarantees
         and statements_hold(release.plan.event, release.guarantees)
+        and request_met(release.plan)
     )
 
 

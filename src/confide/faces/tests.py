@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from confide.errors import PlanError
@@ -21,8 +22,11 @@ from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
-from confide.protocol import Noise, Source
+from confide.protocol import Noise, Plan, Source
+from confide.methods.tables.power import EFFECTS, power_of
 from confide.results.hypothesis import HypothesisTests
+from confide.schema import Schema
+from confide.schema.schema import near_match
 
 __all__ = [
     "Correlation",
@@ -37,6 +41,7 @@ __all__ = [
     "kruskal",
     "mannwhitneyu",
     "pearsonr",
+    "plan",
     "trend",
     "ttest_ind",
     "ttest_rel",
@@ -118,6 +123,40 @@ def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any]
         outcome, dose = _sides(name, formula)
         return f"{outcome}:{dose}", lambda table: table.test("trend", *_attributes(table), **given)
     return formula, lambda table: table
+
+
+def plan(
+    name: str,
+    formula: str,
+    schema: Schema,
+    privacy: Guarantee | None = None,
+    *,
+    n: int | None = None,
+    effect: float | None = None,
+    ledger: Ledger | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Plan:
+    """The plan of a test by name, with its power: at n records, public by the caller's word, and under an effect (Cohen's d, f, w or r).
+
+    given: the test's own arguments, as in its call; settings: of the method behind it. `PlanError` for what cannot be planned.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
+    >>> plan = cf.tests.plan("ttest_ind", "income ~ sex", schema, cf.GDP(1.0), n=2_000, effect=0.2)
+    >>> plan.notes[-1].partition(":")[0]
+    'power of ttest_ind (5 %) at 2,000 records'
+    """
+    from confide import gate  # here, because the gate is slow to load
+
+    if name not in METHODS:
+        raise PlanError(f"there is no test {name!r}{near_match(name, tuple(METHODS))}; there are: {', '.join(METHODS)}")
+    wanted, _ = asked_of(name, formula, **given)
+    method = method_of(name, wanted, settings or {})
+    made = gate.plan(method, schema, privacy, n=n, ledger=ledger)
+    if name not in EFFECTS:
+        return made
+    return replace(made, notes=(*made.notes, *power_of(name, method, schema, made.requested, n=n, effect=effect).lines()))
 
 
 def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, Callable[[Any], HypothesisTests]]:

@@ -31,8 +31,8 @@ from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
-from confide.methods.tables.weighted import mean_weights
 from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.methods.tables.weighted import mean_weights
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests

@@ -67,7 +67,7 @@ def groups(table: MeanTable, attribute: str | None, column: int, *, names: str) 
         pvalue = (1 + float((simulated >= observed[0]).sum())) / (_RUNS + 1)
         null, df = f"simulated, {_RUNS:,} draws at the pooled mean", own.size - 1
         return tested(table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F")
-    rho, (middle, half) = correlation(table, axes, column, 0, 1), table._scale(column)
+    rho, (_, half) = correlation(table, axes, column, 0, 1), table._scale(column)
 
     def ends(z: float) -> tuple[float, float]:
         low, high = sums.interval(z, _part(table))

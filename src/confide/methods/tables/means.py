@@ -33,8 +33,8 @@ from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
-from confide.methods.tables.weighted import WeightedSums
 from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.methods.tables.weighted import WeightedSums
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.results.base import check_alpha
@@ -107,14 +107,19 @@ class _Measured(CellTable):
         return measure.middle, measure.half
 
     def sd(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units."""
+        """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units, and flag.
+
+        "weak": a few extremes rule it (`intervals.MeanSums.extreme`), or too few records for so skewed a mean.
+        """
         z = float(-special.ndtri(check_alpha(alpha) / 2))
-        parts = []
+        parts, weak = [], []
         for axes, column in self._places:
-            _, half = self._scale(column)
-            parts.append([half * part for part in self.sums(axes, column).spread_interval(z, self.part)])
+            sums, (_, half) = self.sums(axes, column), self._scale(column)
+            parts.append([half * part for part in sums.spread_interval(z, self.part)])
+            weak.append((sums.extreme | sums.skewed) & (self.part > 0))
         names = ("estimate", "std_err", "low", "high")
-        return self.index.assign(**{name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)})
+        found = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)}
+        return self.index.assign(**found, flag=np.where(np.concatenate(weak), "weak", ""))
 
     def shape(self) -> pd.DataFrame:
         """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own."""
@@ -362,7 +367,7 @@ class Means(_MomentMethod):
     >>> release = cf.release(Means("income ~ region", covers="population"), data, cf.GDP(1.0), ledger=None)
     >>> table = cf.infer(release)
     >>> list(table.params.index), table.sd().shape
-    (['income', 'income | region=N', 'income | region=S'], (3, 6))
+    (['income', 'income | region=N', 'income | region=S'], (3, 7))
     """
 
     formula: str

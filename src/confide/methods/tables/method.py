@@ -79,8 +79,8 @@ class TableMethod(Method):
             raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
         if size is not None and self.weights is not None:
             raise PlanError(
-                f"population_size={size} is for records that count alike, and with weights={self.weights!r} the part of the population that "
-                "was seen is not n/N; leave population_size out"
+                f"population_size={size} is for records that count alike; with weights={self.weights!r} the part of the population that was "
+                "seen is not n/N; leave population_size out"
             )
 
     # what a subclass gives --------------------------------------------------------------------------------------------
