@@ -47,20 +47,27 @@ def plan(
     n: int | None = None,
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
-    accuracy: Mapping[str, float] | None = None,
+    accuracy: Mapping[str, Any] | None = None,
+    level: float | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
     the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
     may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
-    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast: the plan is that of the
-    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word.
+    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast ("mean", "share", "count",
+    "quantile" or "all" for each of them), with `level` the largest half-widths of intervals at that level: the plan is that of the
+    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word. Of a publication
+    {"question": {"mean": .01}, ...}, one entry for each question.
     """
     _check_ledger(ledger)
     if accuracy is not None:
-        wanted = check_accuracy(accuracy, privacy, n)
-        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted)
+        if hasattr(method, "sharpened"):
+            own, request = method.sharpened(schema, accuracy, privacy, n=n, level=level, ledger=ledger)
+            made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
+            return replace(made, notes=(*made.notes, _TELLS_OF_N))
+        wanted = check_accuracy(accuracy, privacy, n, level)
+        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted, level)
         return replace(made, notes=(*made.notes, _TELLS_OF_N))
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]

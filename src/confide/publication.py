@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, log, nextafter, sqrt
+from math import ceil, inf, log, nextafter, sqrt
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide import gate, registry
+from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
@@ -162,6 +163,48 @@ class Publication(Method):
                 )
         return tuple(notes)
 
+    def sharpened(
+        self,
+        schema: Any,
+        accuracy: Any,
+        privacy: Any = None,
+        *,
+        n: int | None = None,
+        level: float | None = None,
+        ledger: Any = None,
+    ) -> tuple[Publication, GDP]:
+        """(the same questions at the shares, the least level at which each is as sharp as asked). accuracy: name -> that of its question.
+
+        Raises `PlanError` for a question that none is given for, and what planning each question for its accuracy raises.
+        """
+        if self.shares is not None:
+            raise PlanError("accuracy and shares both divide the budget; give one of them")
+        if not isinstance(accuracy, Mapping) or set(accuracy) != set(self._made):
+            missing = [name for name in self._made if not isinstance(accuracy, Mapping) or name not in accuracy]
+            which = f"{missing[0]!r} has none" if missing else "one of them is no question"
+            first = next(iter(self._made))
+            raise PlanError(
+                f"accuracy must name each question of the publication, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+            )
+        relation = self.relations[0] if ledger is None else ledger.relation
+        weights, problems = {}, []
+        for name, method in self._made.items():
+            try:
+                wanted = check_accuracy(accuracy[name], privacy, n, level)
+                if method.native == "PureDP":
+                    raise PlanError(f"{method.name} has a pure guarantee, and its accuracy is planned alone")
+                at = partial(_planned_at, method, schema, relation, n)
+                own = smallest(at, wanted, level).requested
+                assert isinstance(own, GDP)
+                # rounded up in the sixth digit: exact shares that a file can show
+                weights[name] = Fraction(ceil(own.mu**2 * 10**8) + 1, 10**8)
+            except ConfideError as error:
+                problems.append((name, error))
+        if problems:
+            raise _faulty(problems)
+        mu = sqrt(sum(weights.values())) * (1 + 1e-9)
+        return replace(self, shares=weights), GDP(mu, relation=relation)
+
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
@@ -240,6 +283,10 @@ def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
     for child in children:
         assumed |= dict.fromkeys(child.guarantee.assumptions)
     return replace(allowance, level=replace(allowance.level, assumptions=tuple(assumed)))
+
+
+def _planned_at(method: Method, schema: Any, relation: str, n: int | None, level: float) -> Plan:
+    return gate.plan(method, schema, GDP(level, relation=relation), n=n)
 
 
 def _pairs(questions: Any) -> list[tuple[Any, Any]]:
@@ -351,11 +398,14 @@ class Asked:
     schema: Path | None
     privacy: Guarantee | None
     n: int | None
+    accuracy: Mapping[str, Any] | None = None
+    level: float | None = None
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Asked:
         """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
-        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`.
+        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
+        question may have an `accuracy`, as in { all = 0.02 }, of n records: standard errors, or half-widths at the file's `level`.
 
         Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
         """
@@ -368,11 +418,12 @@ class Asked:
         except tomllib.TOMLDecodeError as error:
             raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
         questions = data.pop("questions", None)
-        unknown = sorted(set(data) - {"schema", "privacy", "n"})
+        unknown = sorted(set(data) - {"schema", "privacy", "n", "level"})
         if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
             what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
             raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
         shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
+        accuracy = {name: one.pop("accuracy") for name, one in questions.items() if "accuracy" in one}
         for name, one in questions.items():
             if not isinstance(one.get("method"), str):
                 raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
@@ -385,7 +436,15 @@ class Asked:
             None if schema is None else Path(path).parent / schema,
             None if "privacy" not in data else _privacy(data["privacy"]),
             data.get("n"),
+            accuracy or None,
+            data.get("level"),
         )
+
+    def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
+        """What `gate.plan` is asked for: an accuracy, where the questions have one and no privacy is given, else a privacy."""
+        if self.accuracy is not None and privacy is None and self.privacy is None:
+            return {"accuracy": self.accuracy, "level": self.level}
+        return {"privacy": privacy or self.privacy}
 
 
 def _tuples(value: Any) -> Any:
