@@ -44,7 +44,9 @@ def check_accuracy(accuracy: Any, privacy: Any, n: Any, level: Any = None) -> di
     level: what is asked for are half-widths of normal intervals at this level; None: standard errors.
     """
     if level is not None and (isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1):
-        raise PlanError(f"level must lie between 0 and 1, got {level!r}; write level=0.95 where accuracy names half-widths")
+        raise PlanError(
+            f"level must lie between 0 and 1, got {level!r}; write level=0.95 where accuracy names half-widths"
+        )
     if privacy is not None:
         raise PlanError(
             f"accuracy says how sharp a release must be, and privacy what it may cost; give one of them; {_EXAMPLE}"

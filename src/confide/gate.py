@@ -222,12 +222,63 @@ def _released(
     return done
 
 
-def infer(release: Release, question: Question | None = None, **others: Any) -> Result:
+def infer(
+    release: Release | Sequence[Release],
+    question: Question | None = None,
+    *,
+    ledger: Ledger | None = None,
+    **others: Any,
+) -> Result:
     """The result of a release: the same numbers each time for one release and question. No record is needed.
+
+    Of several releases of tables, [first, again], the marginals that each holds are combined by least squares; `ledger` is then the one
+    that has the receipts of all of them, which says that they are of one data set.
 
     Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
     when the release does not agree with its own plan or its numbers are not those that its method releases.
     """
+    if isinstance(release, Sequence):
+        return _infer_several(release, question, ledger, others)
+    if ledger is not None:
+        raise PlanError(
+            "ledger is for several releases, infer([first, again], ledger=book); one release is read without it"
+        )
+    method = _read_method(release, question, others)
+    with _reading(release, asked=question is not None):
+        if _consistent(release):
+            return shown(_titled(method.infer(release, question), release.plan), release)
+    raise ReleaseError(_ALTERED)
+
+
+def _infer_several(
+    releases: Sequence[Release], question: Question | None, ledger: Ledger | None, others: Any
+) -> Result:
+    """Releases of one ledger's data set as one table."""
+    from confide.methods.tables.combined import combined
+
+    methods = [_read_method(release, question, others) for release in releases]
+    for release in releases:
+        with _reading(release, asked=question is not None):
+            if not _consistent(release):
+                raise ReleaseError(_ALTERED)
+    _check_ledger(ledger)
+    for release in releases:
+        if ledger is not None and ledger.find(release.sha256) is None:
+            raise ReleaseError(
+                f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing says that the releases are of one "
+                "data set; give the ledger that all were charged to"
+            )
+    if ledger is None and not all(release.simulated for release in releases):
+        raise PlanError(
+            "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
+            "cf.infer([first, again], ledger=cf.Ledger.open(...))"
+        )
+    found = combined(releases, methods, question)
+    return _titled(found, releases[0].plan)
+
+
+def _read_method(release: Release, question: Question | None, others: Any) -> Method:
+    """The method behind a release, in the version that made it."""
     _check_question(release, question, others)
     with _reading(release, asked=True):
         method = registry.make(release.plan.method.name, **release.plan.method.parameters)
@@ -236,13 +287,13 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"
         )
-    with _reading(release, asked=question is not None):
-        if _consistent(release):
-            return shown(_titled(method.infer(release, question), release.plan), release)
-    raise ReleaseError(
-        "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
-        "and check it with confide.verify against the ledger"
-    )
+    return method
+
+
+_ALTERED = (
+    "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+    "and check it with confide.verify against the ledger"
+)
 
 
 def _titled(result: Result, made: Plan) -> Result:

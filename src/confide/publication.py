@@ -27,14 +27,17 @@ from confide import gate, registry
 from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.methods.tables.method import TableMethod
+from confide.methods.tables.pooling import Pool, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
+from confide.protocol.contributions import shown
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
-from confide.protocol.plan import method_parameters
+from confide.protocol.plan import LATE, method_parameters
 from confide.protocol.rounds import in_rounds
 from confide.protocol.whose import protected
 from confide.results.publication import Report
-from confide.schema import Practice
+from confide.schema import Practice, Schema
 from confide.schema.predicate import overlap, parse_predicate
 
 __all__ = ["Asked", "Publication"]
@@ -50,7 +53,8 @@ class Publication(Method):
     """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=book))`.
 
     questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
-    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question.
+    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question. pool: tables of the same records are one
+    release where each question gains, as the plan says (`methods.tables.pooling`); False keeps them apart.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
@@ -63,6 +67,7 @@ class Publication(Method):
 
     questions: Any
     shares: Mapping[str, Any] | None = None
+    pool: bool | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "publication"
     family: ClassVar[str] = "publications"
@@ -75,7 +80,8 @@ class Publication(Method):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        asked = tuple(_stored(name, one) for name, one in _pairs(self.questions))
+        given = self.questions
+        asked = tuple(_stored(name, one) for name, one in _pairs(given))
         names = [one["question"] for one in asked]
         if not 1 <= len(asked) <= _MOST:
             raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {_EXAMPLE}")
@@ -87,6 +93,13 @@ class Publication(Method):
         put(self, "questions", tuple(_stored(name, method) for name, method in made.items()))
         put(self, "shares", _weights(self.shares, names))
         put(self, "_made", made)
+        # files made before there were pools hold their questions one by one, and say nothing of it
+        tables = sum(one.family == "tables" for one in made.values())
+        put(
+            self,
+            "pool",
+            (True if isinstance(given, Mapping) and tables > 1 and self.pool is None else self.pool) or None,
+        )
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -117,8 +130,9 @@ class Publication(Method):
         assert isinstance(level, GDP)
         whole = self._level(level.mu)
         children, problems, warnings = {}, [], []
-        for name, method in self._made.items():
-            request = _request(method, _root(self.fractions[name] * whole), allowance.relation)
+        pooled = self._pools(schema)
+        for name, (method, share) in self._parts(pooled).items():
+            request = _request(method, _root(share * whole), allowance.relation)
             if isinstance(request, PureDP):
                 warnings.append(
                     f"{name}: {method.name} has a pure guarantee and is paid as {request.to_gdp()}, which costs more than it gives"
@@ -137,12 +151,33 @@ class Publication(Method):
             statistics_of(children),
             n=n,
             passes=max(child.passes for child in children.values()),
-            target=f"{len(children)} questions: {', '.join(children)}",
+            target=f"{len(self._made)} questions: {', '.join(self._made)}",
             covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
             warnings=tuple(warnings),
             children=children,
-            notes=self._crossings(schema),
+            notes=(*(pool.note() for pool in pooled), *self._crossings(schema)),
         )
+
+    def _pools(self, schema: Any) -> tuple[Pool, ...]:
+        """The tables that are released as one; none where a question cannot be planned, which the plan says."""
+        if not self.pool:
+            return ()
+        try:
+            return pools(self._made, self.fractions, schema)
+        except ConfideError:
+            return ()
+
+    def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
+        """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""
+        of = {name: pool for pool in pooled for name in pool.names}
+        found: dict[str, tuple[Method, Fraction]] = {}
+        for name, method in self._made.items():
+            pool = of.get(name)
+            if pool is None:
+                found[name] = method, self.fractions[name]
+            elif name == pool.names[0]:
+                found[pool.name] = pool.method, sum((self.fractions[own] for own in pool.names), Fraction(0))
+        return found
 
     def _crossings(self, schema: Any) -> tuple[str, ...]:
         """Questions that are one question of disjoint subgroups, and would cost once."""
@@ -184,7 +219,7 @@ class Publication(Method):
             which = f"{missing[0]!r} has none" if missing else "one of them is no question"
             first = next(iter(self._made))
             raise PlanError(
-                f"accuracy must name each question of the publication, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+                f"accuracy must name each question, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
             )
         relation = self.relations[0] if ledger is None else ledger.relation
         weights, problems = {}, []
@@ -209,7 +244,8 @@ class Publication(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
-        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, method in self._made.items()})
+        parts = self._parts(self._pools(Schema.from_dict(plan.schema)))
+        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
         public: dict[str, NDArray[Any]] = {}
         for name, outcome in found.items():
             if outcome.failed:
@@ -223,20 +259,32 @@ class Publication(Method):
     def infer(self, release: Release, question: Question | None = None) -> Report:
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
         (question or Question()).only()
-        self._check_children(release.plan)
-        results: dict[str, Result] = {
-            name: gate.infer(release.child(name)) for name in self._made if release.statuses[name] != "failed"
-        }
-        return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()})
+        schema = Schema.from_dict(release.plan.schema)
+        pooled = self._pools(schema)
+        self._check_children(release.plan, pooled)
+        of = {name: pool for pool in pooled for name in pool.names}
+        parts = {name: of[name].name if name in of else name for name in self._made}
+        results: dict[str, Result] = {}
+        for name, method in self._made.items():
+            if release.statuses[parts[name]] == "failed":
+                continue
+            child = release.child(parts[name])
+            if name in of:
+                assert isinstance(method, TableMethod)
+                results[name] = shown(view(method, of[name].method, child, schema), child)
+            else:
+                results[name] = gate.infer(child)
+        return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()}, parts)
 
-    def _check_children(self, plan: Plan) -> None:
+    def _check_children(self, plan: Plan, pooled: Iterable[Pool]) -> None:
         """Raise `ReleaseError` unless the parts of a plan are these questions, each at its share of the level."""
         level, whose = plan.guarantee, protected(plan.schema)
-        asked = {name: (method.name, method_parameters(method)) for name, method in self._made.items()}
+        parts = self._parts(pooled)
+        asked = {name: (method.name, method_parameters(method)) for name, (method, _) in parts.items()}
         found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
         whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
-        for name, method in self._made.items():
-            request = _request(method, _root(self.fractions[name] * whole), plan.relation)
+        for name, (method, share) in parts.items():
+            request = _request(method, _root(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
                 raise ReleaseError(
                     "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "

@@ -233,7 +233,9 @@ class Privacy:
             except ValueError:
                 wanted[name] = 0.0
             if not name or not wanted[name] > 0:
-                raise Refused(f"--accuracy takes NAME=HALF, a half-width above 0, got {text!r}; write --accuracy mean=.02")
+                raise Refused(
+                    f"--accuracy takes NAME=HALF, a half-width above 0, got {text!r}; write --accuracy mean=.02"
+                )
         return {"accuracy": wanted, "level": 0.95}
 
     @property

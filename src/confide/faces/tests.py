@@ -21,9 +21,9 @@ from confide.ledger import Ledger
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
+from confide.methods.tables.power import EFFECTS, power_of
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Noise, Plan, Source
-from confide.methods.tables.power import EFFECTS, power_of
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Schema
 from confide.schema.schema import near_match
@@ -156,7 +156,9 @@ def plan(
     made = gate.plan(method, schema, privacy, n=n, ledger=ledger)
     if name not in EFFECTS:
         return made
-    return replace(made, notes=(*made.notes, *power_of(name, method, schema, made.requested, n=n, effect=effect).lines()))
+    return replace(
+        made, notes=(*made.notes, *power_of(name, method, schema, made.requested, n=n, effect=effect).lines())
+    )
 
 
 def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, Callable[[Any], HypothesisTests]]:

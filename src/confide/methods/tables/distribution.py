@@ -154,12 +154,14 @@ class Distribution(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One Gaussian release; the forecast is of the share of records below each quantile; with n, a note says how far intervals reach."""
+        """One Gaussian release; the forecast is of shares of records below quantiles; with n, a note says how far intervals reach."""
         made = super().plan(schema, privacy, n=n, public=public)
         rows = self.about(schema).rows
         unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
         part = 1.0 if self.covers == "population" else 0.0
-        found: dict[str, Any] = {"assumes": "of the share of a group's records below the quantile, groups of equal size"}
+        found: dict[str, Any] = {
+            "assumes": "of the share of a group's records below the quantile, groups of equal size"
+        }
         for size in (n,) if n else _SIZES:
             own = checked_quantiles(self.quantiles)
             found[str(size)] = {f"{q:g}": rank_error(q, size / rows.cells, unit, rows.bins.size, part) for q in own}

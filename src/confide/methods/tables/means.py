@@ -286,9 +286,8 @@ class _MomentMethod(TableMethod):
         rows = self._rows(layout, axes, relation)
         return CellTotals(rows if layout.weight is None else WeightedRows(layout.crossing, axes, rows, layout.weight))
 
-    def released(self, release: Release, layout: Layout) -> Margins:
+    def with_total(self, own: Margins, release: Release, layout: Layout) -> Margins:
         known = self._known(release)
-        own = super().released(release, layout)
         if known is None:
             return own
         # a public number of records, in the steps that counts are in

@@ -79,8 +79,8 @@ class TableMethod(Method):
             raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
         if size is not None and self.weights is not None:
             raise PlanError(
-                f"population_size={size} is for records that count alike; with weights={self.weights!r} the part of the population that was "
-                "seen is not n/N; leave population_size out"
+                f"population_size={size} is for records that count alike, and with weights={self.weights!r} the part of the population "
+                "that was seen is not n/N; leave population_size out"
             )
 
     # what a subclass gives --------------------------------------------------------------------------------------------
@@ -173,7 +173,12 @@ class TableMethod(Method):
             noisy = release.statistics.get(marginal_name(layout, axes))
             if noisy is not None:
                 found[axes] = noisy.decode().reshape(-1, *layout.crossing.shape(axes)), noisy.variance
-        return Margins.of(layout.crossing.sizes, found, total=self._known(release))
+        own = Margins.of(layout.crossing.sizes, found, total=self._known(release))
+        return self.with_total(own, release, layout)
+
+    def with_total(self, own: Margins, release: Release, layout: Layout) -> Margins:
+        """The margins with a public number of records in the statistics' own steps."""
+        return own
 
     def _known(self, release: Release) -> float | None:
         known = release.plan.constants.get(_TOTAL)

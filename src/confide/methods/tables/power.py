@@ -8,7 +8,8 @@ Everything follows from the plan's noise variances and textbook effect sizes, th
     h  difference of two shares (binomtest)
 
 Groups and cells are taken to be equally large, records to have a third of their bounds' half-width as sd; noise enters as in the tests.
-Rank tests state theirs in their own plans. A power is computed from n, which must be public by the caller's word; nothing of it stands in a plan's file.
+Rank tests state theirs in their own plans. A power is computed from n, which must be public by the caller's word; nothing of it stands in
+a plan's file.
 """
 
 from __future__ import annotations

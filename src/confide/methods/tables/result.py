@@ -53,7 +53,8 @@ _READING_WORDS = {
     "dataset": "these very records: privacy noise alone, no sampling",
 }
 _FLAGS = {
-    "below_noise": "the number of records is below three standard deviations of its privacy noise",
+    "below_noise": "the number of records is below three standard deviations of its privacy noise; the interval holds over all releases, "
+    "flagged or not",
     "E": "cv at least 16.5 %: use with caution",
     "F": "cv at least 33.3 %: too uncertain for most uses",
     "weak": "too few records for so skewed a column: the interval may be short on one side",

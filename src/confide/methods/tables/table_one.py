@@ -31,6 +31,7 @@ from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.rows import BOUND
 from confide.errors import PlanError
+from confide.guarantees import Guarantee
 from confide.methods.tables.distribution import rank_error
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.intervals import MeanSums
@@ -38,7 +39,6 @@ from confide.methods.tables.layout import Layout
 from confide.methods.tables.result import checked_reading
 from confide.methods.tables.table_one_reading import Level, Numeric, Row
 from confide.methods.tables.table_one_result import TableOneResult
-from confide.guarantees import Guarantee
 from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formula import cut
