@@ -1,5 +1,7 @@
 """Accuracy first: the smallest budget whose forecast is as sharp as asked, and what each budget buys.
 
+A wish is a standard error, or with a level the half-width of an interval at that level.
+
 Everything here follows from forecasts, which follow from public facts and a number of records that the caller gives. **A budget that was
 chosen from n tells of n**: whoever plans so says that n is public. A wrong guess costs width, never privacy.
 """
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Any
 
+from confide import _special as special
 from confide._lazy import later
 from confide._text import near_match
 from confide.errors import ConfideError, PlanError
@@ -29,12 +32,21 @@ _LEAST, _MOST = 1e-3, 64.0
 # The level is found to this factor, and is then rounded up to four digits.
 _CLOSE = 1.005
 _EXAMPLE = 'write cf.plan(method, schema, accuracy={"x": 0.02}, n=5000)'
+# What stands for every number of a forecast.
+_KINDS = ("count", "share", "mean", "quantile", "all")
 
 PlanAt = Callable[[float], Plan]
 
 
-def check_accuracy(accuracy: Any, privacy: Any, n: Any) -> dict[str, float]:
-    """The standard errors that are asked for, by name; `PlanError` for anything else, or beside a privacy or without n."""
+def check_accuracy(accuracy: Any, privacy: Any, n: Any, level: Any = None) -> dict[str, float]:
+    """The standard errors that are asked for, by name; `PlanError` for anything else, or beside a privacy or without n.
+
+    level: what is asked for are half-widths of normal intervals at this level; None: standard errors.
+    """
+    if level is not None and (isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1):
+        raise PlanError(
+            f"level must lie between 0 and 1, got {level!r}; write level=0.95 where accuracy names half-widths"
+        )
     if privacy is not None:
         raise PlanError(
             f"accuracy says how sharp a release must be, and privacy what it may cost; give one of them; {_EXAMPLE}"
@@ -50,24 +62,33 @@ def check_accuracy(accuracy: Any, privacy: Any, n: Any) -> dict[str, float]:
         raise PlanError(
             f"accuracy must name standard errors above 0, as the plan's forecast names them, got {accuracy!r}; {_EXAMPLE}"
         )
-    return {str(name): float(x) for name, x in accuracy.items()}
+    return {str(name): float(x) / _reach(level) for name, x in accuracy.items()}
 
 
-def smallest(plan_at: PlanAt, accuracy: Mapping[str, float]) -> Plan:
+def _reach(level: float | None) -> float:
+    """Half-widths in standard errors; 1 where standard errors are asked for."""
+    return 1.0 if level is None else float(-special.ndtri((1 - level) / 2))
+
+
+def smallest(plan_at: PlanAt, accuracy: Mapping[str, float], level: float | None = None) -> Plan:
     """The plan at the smallest level whose predicted standard errors are at most those asked for; of a range its upper end counts.
+
+    level: of the intervals whose half-widths were asked for, in which an error speaks.
 
     Raises `PlanError` for names that the forecast does not have, and where no level would do: with the least standard error and the number
     of records that would.
     """
     best = _reached(plan_at, _MOST)
+    accuracy = _spread(best[1], accuracy)
     _check_names(best, accuracy)
     wrong = {name: found for name in accuracy if (found := best[1][name]) > accuracy[name]}
     if wrong:
         name, found = next(iter(wrong.items()))
         need = "" if found == inf else f"; about {ceil(best[2] * (found / accuracy[name]) ** 2):,} records would do"
-        least = "no interval is expected" if found == inf else f"at least {found:.3g} is expected"
+        z, what = _reach(level), "standard error" if level is None else "half-width"
+        least = "no interval is expected" if found == inf else f"at least {z * found:.3g} is expected"
         raise PlanError(
-            f"a standard error of {accuracy[name]:g} for {name!r} is beyond what {best[2]:,} records give at any budget: {least}{need}; "
+            f"a {what} of {z * accuracy[name]:.4g} for {name!r} is beyond what {best[2]:,} records give at any budget: {least}{need}; "
             "ask for a larger one"
         )
     low, high, made = _LEAST, _MOST, best[0]
@@ -105,6 +126,16 @@ def _reached(plan_at: PlanAt, level: float) -> tuple[Plan, dict[str, float], int
 def _rounded(level: float) -> float:
     digits: int = 3 - int(f"{level:e}".partition("e")[2])
     return ceil(level * 10.0**digits * (1 - 1e-12)) / 10.0**digits
+
+
+def _spread(forecast: Mapping[str, float], accuracy: Mapping[str, float]) -> dict[str, float]:
+    """The wishes by the names of the forecast: one of `_KINDS` that it does not have stands for all of them."""
+    wanted: dict[str, float] = {}
+    for name, x in accuracy.items():
+        every = name in _KINDS and name not in forecast
+        for one in forecast if every else (name,):
+            wanted[one] = min(x, wanted.get(one, inf))
+    return wanted
 
 
 def _check_names(best: tuple[Plan, dict[str, float], int], accuracy: Mapping[str, float]) -> None:

@@ -27,7 +27,7 @@ from confide.ledger.names import same_name
 from confide.protocol import Method, Noise, Plan, Question, Release, Result, Source, check_plan, seal, statements_hold
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown, with_contributions
-from confide.protocol.proof import parts_agree
+from confide.protocol.proof import parts_agree, request_met
 from confide.protocol.reading import check_body
 from confide.protocol.subgroup import check_read
 from confide.protocol.where import subgroup_size
@@ -48,20 +48,27 @@ def plan(
     n: int | None = None,
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
-    accuracy: Mapping[str, float] | None = None,
+    accuracy: Mapping[str, Any] | None = None,
+    level: float | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
     the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
     may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
-    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast: the plan is that of the
-    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word.
+    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast ("mean", "share", "count",
+    "quantile" or "all" for each of them), with `level` the largest half-widths of intervals at that level: the plan is that of the
+    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word. Of a publication
+    {"question": {"mean": .01}, ...}, one entry for each question.
     """
     _check_ledger(ledger)
     if accuracy is not None:
-        wanted = check_accuracy(accuracy, privacy, n)
-        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted)
+        if hasattr(method, "sharpened"):
+            own, request = method.sharpened(schema, accuracy, privacy, n=n, level=level, ledger=ledger)
+            made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
+            return replace(made, notes=(*made.notes, _TELLS_OF_N))
+        wanted = check_accuracy(accuracy, privacy, n, level)
+        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted, level)
         return replace(made, notes=(*made.notes, _TELLS_OF_N))
     if isinstance(method, Plan):
         return registry.remake(method, schema)[1]
@@ -216,12 +223,63 @@ def _released(
     return done
 
 
-def infer(release: Release, question: Question | None = None, **others: Any) -> Result:
+def infer(
+    release: Release | Sequence[Release],
+    question: Question | None = None,
+    *,
+    ledger: Ledger | None = None,
+    **others: Any,
+) -> Result:
     """The result of a release: the same numbers each time for one release and question. No record is needed.
+
+    Of several releases of tables, [first, again], the marginals that each holds are combined by least squares; `ledger` is then the one
+    that has the receipts of all of them, which says that they are of one data set.
 
     Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
     when the release does not agree with its own plan or its numbers are not those that its method releases.
     """
+    if isinstance(release, Sequence):
+        return _infer_several(release, question, ledger, others)
+    if ledger is not None:
+        raise PlanError(
+            "ledger is for several releases, infer([first, again], ledger=book); one release is read without it"
+        )
+    method = _read_method(release, question, others)
+    with _reading(release, asked=question is not None):
+        if _consistent(release):
+            return shown(_titled(method.infer(release, question), release.plan), release)
+    raise ReleaseError(_ALTERED)
+
+
+def _infer_several(
+    releases: Sequence[Release], question: Question | None, ledger: Ledger | None, others: Any
+) -> Result:
+    """Releases of one ledger's data set as one table."""
+    from confide.methods.tables.combined import combined
+
+    methods = [_read_method(release, question, others) for release in releases]
+    for release in releases:
+        with _reading(release, asked=question is not None):
+            if not _consistent(release):
+                raise ReleaseError(_ALTERED)
+    _check_ledger(ledger)
+    for release in releases:
+        if ledger is not None and ledger.find(release.sha256) is None:
+            raise ReleaseError(
+                f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing says that the releases are of one "
+                "data set; give the ledger that all were charged to"
+            )
+    if ledger is None and not all(release.simulated for release in releases):
+        raise PlanError(
+            "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
+            "cf.infer([first, again], ledger=cf.Ledger.open(...))"
+        )
+    found = combined(releases, methods, question)
+    return _titled(found, releases[0].plan)
+
+
+def _read_method(release: Release, question: Question | None, others: Any) -> Method:
+    """The method behind a release, in the version that made it."""
     _check_question(release, question, others)
     with _reading(release, asked=True):
         method = registry.make(release.plan.method.name, **release.plan.method.parameters)
@@ -230,13 +288,13 @@ def infer(release: Release, question: Question | None = None, **others: Any) -> 
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"
         )
-    with _reading(release, asked=question is not None):
-        if _consistent(release):
-            return shown(_titled(method.infer(release, question), release.plan), release)
-    raise ReleaseError(
-        "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
-        "and check it with confide.verify against the ledger"
-    )
+    return method
+
+
+_ALTERED = (
+    "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+    "and check it with confide.verify against the ledger"
+)
 
 
 def _titled(result: Result, made: Plan) -> Result:
@@ -275,6 +333,7 @@ def _consistent(release: Release) -> bool:
         parts_agree(release)
         and release.guarantees == release.plan.guarantees
         and statements_hold(release.plan.event, release.guarantees)
+        and request_met(release.plan)
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, log, nextafter, sqrt
+from math import ceil, inf, log, nextafter, sqrt
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,16 +24,20 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide import gate, registry
+from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.methods.tables.method import TableMethod
+from confide.methods.tables.pooling import Pool, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
+from confide.protocol.contributions import shown
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
-from confide.protocol.plan import method_parameters
+from confide.protocol.plan import LATE, method_parameters
 from confide.protocol.rounds import in_rounds
 from confide.protocol.whose import protected
 from confide.results.publication import Report
-from confide.schema import Practice
+from confide.schema import Practice, Schema
 from confide.schema.predicate import overlap, parse_predicate
 
 __all__ = ["Asked", "Publication"]
@@ -49,7 +53,8 @@ class Publication(Method):
     """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=book))`.
 
     questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
-    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question.
+    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question. pool: tables of the same records are one
+    release where each question gains, as the plan says (`methods.tables.pooling`); False keeps them apart.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
@@ -62,6 +67,7 @@ class Publication(Method):
 
     questions: Any
     shares: Mapping[str, Any] | None = None
+    pool: bool | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "publication"
     family: ClassVar[str] = "publications"
@@ -74,7 +80,8 @@ class Publication(Method):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        asked = tuple(_stored(name, one) for name, one in _pairs(self.questions))
+        given = self.questions
+        asked = tuple(_stored(name, one) for name, one in _pairs(given))
         names = [one["question"] for one in asked]
         if not 1 <= len(asked) <= _MOST:
             raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {_EXAMPLE}")
@@ -86,6 +93,13 @@ class Publication(Method):
         put(self, "questions", tuple(_stored(name, method) for name, method in made.items()))
         put(self, "shares", _weights(self.shares, names))
         put(self, "_made", made)
+        # files made before there were pools hold their questions one by one, and say nothing of it
+        tables = sum(one.family == "tables" for one in made.values())
+        put(
+            self,
+            "pool",
+            (True if isinstance(given, Mapping) and tables > 1 and self.pool is None else self.pool) or None,
+        )
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -116,8 +130,9 @@ class Publication(Method):
         assert isinstance(level, GDP)
         whole = self._level(level.mu)
         children, problems, warnings = {}, [], []
-        for name, method in self._made.items():
-            request = _request(method, _root(self.fractions[name] * whole), allowance.relation)
+        pooled = self._pools(schema)
+        for name, (method, share) in self._parts(pooled).items():
+            request = _request(method, _root(share * whole), allowance.relation)
             if isinstance(request, PureDP):
                 warnings.append(
                     f"{name}: {method.name} has a pure guarantee and is paid as {request.to_gdp()}, which costs more than it gives"
@@ -136,12 +151,33 @@ class Publication(Method):
             statistics_of(children),
             n=n,
             passes=max(child.passes for child in children.values()),
-            target=f"{len(children)} questions: {', '.join(children)}",
+            target=f"{len(self._made)} questions: {', '.join(self._made)}",
             covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
             warnings=tuple(warnings),
             children=children,
-            notes=self._crossings(schema),
+            notes=(*(pool.note() for pool in pooled), *self._crossings(schema)),
         )
+
+    def _pools(self, schema: Any) -> tuple[Pool, ...]:
+        """The tables that are released as one; none where a question cannot be planned, which the plan says."""
+        if not self.pool:
+            return ()
+        try:
+            return pools(self._made, self.fractions, schema)
+        except ConfideError:
+            return ()
+
+    def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
+        """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""
+        of = {name: pool for pool in pooled for name in pool.names}
+        found: dict[str, tuple[Method, Fraction]] = {}
+        for name, method in self._made.items():
+            pool = of.get(name)
+            if pool is None:
+                found[name] = method, self.fractions[name]
+            elif name == pool.names[0]:
+                found[pool.name] = pool.method, sum((self.fractions[own] for own in pool.names), Fraction(0))
+        return found
 
     def _crossings(self, schema: Any) -> tuple[str, ...]:
         """Questions that are one question of disjoint subgroups, and would cost once."""
@@ -162,11 +198,54 @@ class Publication(Method):
                 )
         return tuple(notes)
 
+    def sharpened(
+        self,
+        schema: Any,
+        accuracy: Any,
+        privacy: Any = None,
+        *,
+        n: int | None = None,
+        level: float | None = None,
+        ledger: Any = None,
+    ) -> tuple[Publication, GDP]:
+        """(the same questions at the shares, the least level at which each is as sharp as asked). accuracy: name -> that of its question.
+
+        Raises `PlanError` for a question that none is given for, and what planning each question for its accuracy raises.
+        """
+        if self.shares is not None:
+            raise PlanError("accuracy and shares both divide the budget; give one of them")
+        if not isinstance(accuracy, Mapping) or set(accuracy) != set(self._made):
+            missing = [name for name in self._made if not isinstance(accuracy, Mapping) or name not in accuracy]
+            which = f"{missing[0]!r} has none" if missing else "one of them is no question"
+            first = next(iter(self._made))
+            raise PlanError(
+                f"accuracy must name each question, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+            )
+        relation = self.relations[0] if ledger is None else ledger.relation
+        weights, problems = {}, []
+        for name, method in self._made.items():
+            try:
+                wanted = check_accuracy(accuracy[name], privacy, n, level)
+                if method.native == "PureDP":
+                    raise PlanError(f"{method.name} has a pure guarantee, and its accuracy is planned alone")
+                at = partial(_planned_at, method, schema, relation, n)
+                own = smallest(at, wanted, level).requested
+                assert isinstance(own, GDP)
+                # rounded up in the sixth digit: exact shares that a file can show
+                weights[name] = Fraction(ceil(own.mu**2 * 10**8) + 1, 10**8)
+            except ConfideError as error:
+                problems.append((name, error))
+        if problems:
+            raise _faulty(problems)
+        mu = sqrt(sum(weights.values())) * (1 + 1e-9)
+        return replace(self, shares=weights), GDP(mu, relation=relation)
+
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
-        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, method in self._made.items()})
+        parts = self._parts(self._pools(Schema.from_dict(plan.schema)))
+        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
         public: dict[str, NDArray[Any]] = {}
         for name, outcome in found.items():
             if outcome.failed:
@@ -180,20 +259,32 @@ class Publication(Method):
     def infer(self, release: Release, question: Question | None = None) -> Report:
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
         (question or Question()).only()
-        self._check_children(release.plan)
-        results: dict[str, Result] = {
-            name: gate.infer(release.child(name)) for name in self._made if release.statuses[name] != "failed"
-        }
-        return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()})
+        schema = Schema.from_dict(release.plan.schema)
+        pooled = self._pools(schema)
+        self._check_children(release.plan, pooled)
+        of = {name: pool for pool in pooled for name in pool.names}
+        parts = {name: of[name].name if name in of else name for name in self._made}
+        results: dict[str, Result] = {}
+        for name, method in self._made.items():
+            if release.statuses[parts[name]] == "failed":
+                continue
+            child = release.child(parts[name])
+            if name in of:
+                assert isinstance(method, TableMethod)
+                results[name] = shown(view(method, of[name].method, child, schema), child)
+            else:
+                results[name] = gate.infer(child)
+        return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()}, parts)
 
-    def _check_children(self, plan: Plan) -> None:
+    def _check_children(self, plan: Plan, pooled: Iterable[Pool]) -> None:
         """Raise `ReleaseError` unless the parts of a plan are these questions, each at its share of the level."""
         level, whose = plan.guarantee, protected(plan.schema)
-        asked = {name: (method.name, method_parameters(method)) for name, method in self._made.items()}
+        parts = self._parts(pooled)
+        asked = {name: (method.name, method_parameters(method)) for name, (method, _) in parts.items()}
         found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
         whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
-        for name, method in self._made.items():
-            request = _request(method, _root(self.fractions[name] * whole), plan.relation)
+        for name, (method, share) in parts.items():
+            request = _request(method, _root(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
                 raise ReleaseError(
                     "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "
@@ -240,6 +331,10 @@ def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
     for child in children:
         assumed |= dict.fromkeys(child.guarantee.assumptions)
     return replace(allowance, level=replace(allowance.level, assumptions=tuple(assumed)))
+
+
+def _planned_at(method: Method, schema: Any, relation: str, n: int | None, level: float) -> Plan:
+    return gate.plan(method, schema, GDP(level, relation=relation), n=n)
 
 
 def _pairs(questions: Any) -> list[tuple[Any, Any]]:
@@ -351,11 +446,14 @@ class Asked:
     schema: Path | None
     privacy: Guarantee | None
     n: int | None
+    accuracy: Mapping[str, Any] | None = None
+    level: float | None = None
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Asked:
         """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
-        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`.
+        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
+        question may have an `accuracy`, as in { all = 0.02 }, of n records: standard errors, or half-widths at the file's `level`.
 
         Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
         """
@@ -368,11 +466,12 @@ class Asked:
         except tomllib.TOMLDecodeError as error:
             raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
         questions = data.pop("questions", None)
-        unknown = sorted(set(data) - {"schema", "privacy", "n"})
+        unknown = sorted(set(data) - {"schema", "privacy", "n", "level"})
         if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
             what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
             raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
         shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
+        accuracy = {name: one.pop("accuracy") for name, one in questions.items() if "accuracy" in one}
         for name, one in questions.items():
             if not isinstance(one.get("method"), str):
                 raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
@@ -385,7 +484,15 @@ class Asked:
             None if schema is None else Path(path).parent / schema,
             None if "privacy" not in data else _privacy(data["privacy"]),
             data.get("n"),
+            accuracy or None,
+            data.get("level"),
         )
+
+    def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
+        """What `gate.plan` is asked for: an accuracy, where the questions have one and no privacy is given, else a privacy."""
+        if self.accuracy is not None and privacy is None and self.privacy is None:
+            return {"accuracy": self.accuracy, "level": self.level}
+        return {"privacy": privacy or self.privacy}
 
 
 def _tuples(value: Any) -> Any:

@@ -102,7 +102,7 @@ def plan(
     confide plan "happy ~ age + children" --schema schema.toml --mu 1 -o plan.json
     """
     session: Session = ctx.obj
-    requested, settings = privacy.guarantee(), parameters.settings()
+    terms, settings = privacy.terms(), parameters.settings()
     if dataset is not None and ledger is None:
         raise Refused("--dataset names an account in a ledger: it goes with --ledger")
     check_places({"-o": output}, {"the schema": schema, "the ledger": book_file(ledger)})
@@ -115,7 +115,7 @@ def plan(
             book = open_book(ledger, dataset, found.dataset)
             chosen = asked_in(model).publication if is_publication(model) else make(method, model, settings)
             check_relation(chosen, book)
-            planned = gate.plan(chosen, found, requested, n=n, ledger=book)
+            planned = gate.plan(chosen, found, n=n, ledger=book, **terms)
         remember(session, planned, schema, Account(ledger, dataset=dataset))
         session.say(planned.summary())
         if book is not None:

@@ -288,7 +288,7 @@ def at_once(
 
     formula: the method's first parameter. read: what is shown of the release, the method's table when left out.
     """
-    requested = once.privacy.guarantee()
+    terms = once.privacy.terms()
     drawings = once.drawings
     outputs = {"-o": once.output, **drawings.places}
     begin(session, once.account, once.simulate, outputs, {"the schema": schema}, data)
@@ -299,7 +299,7 @@ def at_once(
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
             chosen = make(method, formula, settings)
             check_relation(chosen, book)
-            return gate.plan(chosen, found, requested, n=once.n, ledger=book)
+            return gate.plan(chosen, found, n=once.n, ledger=book, **terms)
 
         reading = gate.infer if read is None else read
         paid = plan_and_pay(session, once, data, schema, plan_of, kept=place is not None)

@@ -79,6 +79,17 @@ Relation = Annotated[
     ),
 ]
 
+Accuracy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accuracy",
+        metavar="NAME=HALF",
+        help="In place of a privacy: the half-width of 95 % intervals that is wanted, by the names of the forecast (or mean, share, count, "
+        "quantile, all), for --n records, which then counts as public. Repeat for more.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+
 LedgerFile = Annotated[
     str | None, typer.Option("--ledger", metavar="LEDGER", help="The ledger to charge.", rich_help_panel=_LEDGER)
 ]
@@ -206,6 +217,26 @@ class Privacy:
     epsilon: Epsilon = None
     delta: Delta = None
     relation: Relation = None
+    accuracy: Accuracy = None
+
+    def terms(self) -> dict[str, Any]:
+        """What a plan is asked for: a privacy, or the accuracy that is to be had for the least of it."""
+        if not self.accuracy:
+            return {"privacy": self.guarantee()}
+        if self.given:
+            raise Refused("--accuracy asks for the least privacy cost, and --mu, --rho, --epsilon give it: one of them")
+        wanted = {}
+        for text in self.accuracy:
+            name, _, value = text.rpartition("=")
+            try:
+                wanted[name] = float(value)
+            except ValueError:
+                wanted[name] = 0.0
+            if not name or not wanted[name] > 0:
+                raise Refused(
+                    f"--accuracy takes NAME=HALF, a half-width above 0, got {text!r}; write --accuracy mean=.02"
+                )
+        return {"accuracy": wanted, "level": 0.95}
 
     @property
     def given(self) -> bool:

@@ -39,12 +39,12 @@ def plan_in(path: Path) -> Plan:
     from confide import gate
 
     asked = asked_in(path)
-    if asked.schema is None or asked.privacy is None:
+    if asked.schema is None or (asked.privacy is None and asked.accuracy is None):
         raise Refused(
             f"{str(path)!r} names no {'schema' if asked.schema is None else 'privacy'}, which a release needs; write it into the file "
             '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...'
         )
-    return gate.plan(asked.publication, load_schema(asked.schema), asked.privacy, n=asked.n)
+    return gate.plan(asked.publication, load_schema(asked.schema), n=asked.n, **asked.terms())
 
 
 @spread
@@ -92,14 +92,14 @@ def publish(
     begin(session, charged.account, charged.simulate, {"-o": output, **drawings.places}, inputs, data)
     if where is None:
         raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
-    own = charged.privacy.given or asked.privacy is None
-    requested = charged.privacy.guarantee() if own else asked.privacy
+    own = charged.privacy.given or (asked.privacy is None and asked.accuracy is None)
+    terms = asked.terms(charged.privacy.guarantee() if own else None)
     drawings.check(force=charged.written.force)
     with reserve(output, force=charged.written.force) as place:
         from confide import gate
 
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
-            return gate.plan(asked.publication, found, requested, n=charged.n or asked.n, ledger=book)
+            return gate.plan(asked.publication, found, n=charged.n or asked.n, ledger=book, **terms)
 
         paid = plan_and_pay(session, charged, data, where, plan_of, keep_others=keep_others)
         show_once(session, place, paid.release, None, drawings)

@@ -107,7 +107,7 @@ def means(
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> table = cf.tables.means("income ~ region", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
     >>> list(table.sd().columns)
-    ['variable', 'region', 'estimate', 'std_err', 'low', 'high']
+    ['variable', 'region', 'estimate', 'std_err', 'low', 'high', 'flag']
     """
     found: MeanTable = _table("means", Means, formula, data, covers, privacy, ledger, noise, n, settings)
     return found

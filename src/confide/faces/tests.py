@@ -2,13 +2,15 @@
 
 Each is a question to a release: a t test to means, a chi-square test to counts. Whoever has such a release already asks it directly,
 `table.test("independence", "smoker", "region")`, and pays nothing more. All of them are about the population that the records are a
-sample of; their p-values account for sampling and privacy noise.
+sample of; their p-values account for sampling and privacy noise. `settings` are those of the method behind a test: where="age >= 65", and
+weights="w" and term_bounds for tests of means.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from confide.errors import PlanError
@@ -19,9 +21,12 @@ from confide.ledger import Ledger
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
+from confide.methods.tables.power import EFFECTS, power_of
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
-from confide.protocol import Noise, Source
+from confide.protocol import Noise, Plan, Source
 from confide.results.hypothesis import HypothesisTests
+from confide.schema import Schema
+from confide.schema.schema import near_match
 
 __all__ = [
     "Correlation",
@@ -36,6 +41,7 @@ __all__ = [
     "kruskal",
     "mannwhitneyu",
     "pearsonr",
+    "plan",
     "trend",
     "ttest_ind",
     "ttest_rel",
@@ -51,17 +57,45 @@ def _asked(
     formula: str,
     data: Source,
     call: dict[str, Any],
+    settings: dict[str, Any],
     given: dict[str, Any] | None = None,
-    **settings: Any,
 ) -> HypothesisTests:
-    """The answer to a test from one release."""
+    """The answer to a test from one release. settings: of the method behind it, such as where, and weights for means."""
     example = {"means": '"income ~ sex"', "counts": '"smoker * region"'}.get(method.name, '"x + y"')
     privacy, ledger = call["privacy"], call["ledger"]
-    checked_call(
-        f"cf.tests.{verb}", method, privacy, ledger, {}, example=f"{example}, data, privacy=cf.GDP(1.0), ledger=None"
-    )
+    example = f"{example}, data, privacy=cf.GDP(1.0), ledger=None"
+    checked_call(f"cf.tests.{verb}", method, privacy, ledger, settings, example=example)
     wanted, ask = asked_of(verb, formula, **(given or {}))
-    return ask(answered(method(wanted, **settings), data, privacy, ledger, call["noise"], call["n"]))
+    own = method_of(verb, wanted, settings)
+    return ask(answered(own, data, privacy, ledger, call["noise"], call["n"]))
+
+
+#: The method whose release answers a test.
+METHODS: Mapping[str, type[Any]] = {
+    "ttest_ind": Means,
+    "ttest_rel": Means,
+    "f_oneway": Means,
+    "chi2_contingency": Counts,
+    "chisquare": Counts,
+    "binomtest": Counts,
+    "trend": Counts,
+    "pearsonr": Correlation,
+    "mannwhitneyu": MannWhitney,
+    "kruskal": Kruskal,
+    "wilcoxon": Wilcoxon,
+}
+
+
+def method_of(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
+    """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law does not hold."""
+    kind = METHODS[name]
+    if kind is Counts and settings.get("weights") is not None:
+        raise PlanError(
+            f"the null law of {name} is of records that count alike, and weights make another one; leave weights out, or ask for "
+            "cf.tables.shares(..., weights=...) with intervals and differences; ttest_ind, ttest_rel and f_oneway take weights"
+        )
+    own = {"covers": _POPULATION} if kind in (Means, Counts) else {}
+    return kind(formula, **{**settings, **own})
 
 
 def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:
@@ -89,6 +123,42 @@ def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any]
         outcome, dose = _sides(name, formula)
         return f"{outcome}:{dose}", lambda table: table.test("trend", *_attributes(table), **given)
     return formula, lambda table: table
+
+
+def plan(
+    name: str,
+    formula: str,
+    schema: Schema,
+    privacy: Guarantee | None = None,
+    *,
+    n: int | None = None,
+    effect: float | None = None,
+    ledger: Ledger | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Plan:
+    """The plan of a test by name, with its power: at n records, public by the caller's word, and under an effect (Cohen's d, f, w or r).
+
+    given: the test's own arguments, as in its call; settings: of the method behind it. `PlanError` for what cannot be planned.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
+    >>> plan = cf.tests.plan("ttest_ind", "income ~ sex", schema, cf.GDP(1.0), n=2_000, effect=0.2)
+    >>> plan.notes[-1].partition(":")[0]
+    'power of ttest_ind (5 %) at 2,000 records'
+    """
+    from confide import gate  # here, because the gate is slow to load
+
+    if name not in METHODS:
+        raise PlanError(f"there is no test {name!r}{near_match(name, tuple(METHODS))}; there are: {', '.join(METHODS)}")
+    wanted, _ = asked_of(name, formula, **given)
+    method = method_of(name, wanted, settings or {})
+    made = gate.plan(method, schema, privacy, n=n, ledger=ledger)
+    if name not in EFFECTS:
+        return made
+    return replace(
+        made, notes=(*made.notes, *power_of(name, method, schema, made.requested, n=n, effect=effect).lines())
+    )
 
 
 def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, Callable[[Any], HypothesisTests]]:
@@ -129,6 +199,7 @@ def ttest_ind(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether two groups have equal means, of unequal variances (Welch's): "income ~ sex". For skewed columns `mannwhitneyu` sees more.
 
@@ -139,7 +210,7 @@ def ttest_ind(
     ('income by sex: f - m',)
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("ttest_ind", Means, formula, data, call, covers=_POPULATION)
+    return _asked("ttest_ind", Means, formula, data, call, settings)
 
 
 def ttest_rel(
@@ -150,6 +221,7 @@ def ttest_rel(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether the mean difference of two columns is zero: "after - before", with public bounds by interval arithmetic.
 
@@ -160,7 +232,7 @@ def ttest_rel(
     'ok'
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("ttest_rel", Means, formula, data, call, covers=_POPULATION)
+    return _asked("ttest_rel", Means, formula, data, call, settings)
 
 
 def f_oneway(
@@ -171,6 +243,7 @@ def f_oneway(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether several groups have equal means, of unequal variances: "income ~ region". For skewed columns `kruskal` sees more.
 
@@ -181,7 +254,7 @@ def f_oneway(
     [2.0]
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("f_oneway", Means, formula, data, call, covers=_POPULATION)
+    return _asked("f_oneway", Means, formula, data, call, settings)
 
 
 def chi2_contingency(
@@ -193,6 +266,7 @@ def chi2_contingency(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether two attributes are independent: "smoker * region"; given: within each level of others, whose statistics add up.
 
@@ -203,7 +277,7 @@ def chi2_contingency(
     [2.0]
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("chi2_contingency", Counts, formula, data, call, {"given": given}, covers=_POPULATION)
+    return _asked("chi2_contingency", Counts, formula, data, call, settings, {"given": given})
 
 
 def chisquare(
@@ -215,6 +289,7 @@ def chisquare(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether the levels of an attribute have public shares f_exp, in their order or by name; equal ones when left out.
 
@@ -225,7 +300,7 @@ def chisquare(
     [2.0]
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("chisquare", Counts, attribute, data, call, {"f_exp": f_exp}, covers=_POPULATION)
+    return _asked("chisquare", Counts, attribute, data, call, settings, {"f_exp": f_exp})
 
 
 def binomtest(
@@ -239,6 +314,7 @@ def binomtest(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether the share of a level (the last one when left out) is p. Exact under "substitute" with n given and no record left out.
 
@@ -251,7 +327,7 @@ def binomtest(
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
     asked = {"p": p, "level": level, "alternative": alternative}
-    return _asked("binomtest", Counts, attribute, data, call, asked, covers=_POPULATION)
+    return _asked("binomtest", Counts, attribute, data, call, settings, asked)
 
 
 def trend(
@@ -264,6 +340,7 @@ def trend(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """Whether the share of a level of the outcome changes with a dose: "case ~ dose", scores of the doses 0, 1, 2, ... when left out.
 
@@ -275,7 +352,7 @@ def trend(
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
     asked = {"scores": scores, "level": level}
-    return _asked("trend", Counts, formula, data, call, asked, covers=_POPULATION)
+    return _asked("trend", Counts, formula, data, call, settings, asked)
 
 
 def pearsonr(
@@ -287,6 +364,7 @@ def pearsonr(
     ledger: Ledger | None = LEFT_OUT,
     noise: Noise | None = None,
     n: int | None = None,
+    **settings: Any,
 ) -> HypothesisTests:
     """The correlation of two columns, "x + y", with its interval, and whether it is zero.
 
@@ -297,7 +375,7 @@ def pearsonr(
     ('r(x, y)',)
     """
     call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("pearsonr", Correlation, formula, data, call, term_bounds=term_bounds)
+    return _asked("pearsonr", Correlation, formula, data, call, {"term_bounds": term_bounds, **settings})
 
 
 def _only(table: Any) -> str:

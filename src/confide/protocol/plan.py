@@ -24,7 +24,7 @@ from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
 from confide.protocol.whose import check_rows, counted_words, unit_words
 
-__all__ = ["BESIDE", "MethodId", "Plan", "method_parameters", "parameters_of"]
+__all__ = ["BESIDE", "LATE", "MethodId", "Plan", "method_parameters", "parameters_of"]
 
 
 # columns on a screen
@@ -34,6 +34,10 @@ _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
     "meet it; ask for a delta far below"
 )
+
+
+#: Metadata of a parameter that came after releases were made: a plan holds it only where it is not the default.
+LATE: Mapping[str, bool] = {"late": True}
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,9 @@ def method_parameters(method: Any) -> dict[str, Any]:
             f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
         )
     given = {name: getattr(method, name) for name in parameters_of(type(method))}
-    # written only where there is a subgroup, so that plans without one stay what they were
-    if given.get("where") is None:
-        given.pop("where", None)
-    return given
+    # written only where they say something, so that plans without a subgroup, or made before a parameter came, stay what they were
+    late = {"where": None} | {f.name: f.default for f in fields(method) if f.metadata.get("late")}
+    return {name: value for name, value in given.items() if name not in late or value != late[name]}
 
 
 def parameters_of(kind: Any) -> tuple[str, ...]:

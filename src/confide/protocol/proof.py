@@ -28,7 +28,7 @@ from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.whose import protected
 
-__all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "statements_hold"]
+__all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "request_met", "statements_hold"]
 
 
 def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
@@ -44,6 +44,13 @@ def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
     same = all((g.relation, g.unit, g.trust) == (relation, native.unit, native.trust) for g in guarantees)
     assumed = all(set(native.assumptions) <= set(g.assumptions) for g in guarantees)
     return paid and same and assumed and _bounds_fit(event, native) and all(implies(native, g) for g in guarantees[1:])
+
+
+def request_met(plan: Plan) -> bool:
+    """Whether what a plan says was asked for is about the same unit and relation as its guarantee, and the guarantee gives it."""
+    asked, native = plan.requested, plan.guarantees[0]
+    same = (asked.relation, asked.unit, asked.trust) == (native.relation, native.unit, native.trust)
+    return same and any(implies(own, asked) for own in plan.guarantees)
 
 
 def _bounds_fit(event: Event, native: Guarantee) -> bool:

@@ -52,17 +52,26 @@ class Report:
     simulated: bool
 
     @classmethod
-    def of(cls, release: Release, results: Mapping[str, Result], shares: Mapping[str, float]) -> Report:
-        """The report of a release, from the results of its questions."""
+    def of(
+        cls,
+        release: Release,
+        results: Mapping[str, Result],
+        shares: Mapping[str, float],
+        parts: Mapping[str, str] | None = None,
+    ) -> Report:
+        """The report of a release, from the results of its questions. parts: which part of the plan answers each question."""
         plan = release.plan
+        children = {
+            name: plan.children[part] for name, part in (parts or {name: name for name in plan.children}).items()
+        }
         return cls(
             release_sha256=release.sha256,
             results=dict(results),
-            statuses={name: results[name].status if name in results else "failed" for name in plan.children},
+            statuses={name: results[name].status if name in results else "failed" for name in children},
             shares=dict(shares),
-            wheres={name: child.where for name, child in plan.children.items()},
-            targets={name: child.target for name, child in plan.children.items()},
-            flags=("failed_questions",) if len(results) < len(plan.children) else (),
+            wheres={name: child.where for name, child in children.items()},
+            targets={name: getattr(results.get(name), "target", child.target) for name, child in children.items()},
+            flags=("failed_questions",) if len(results) < len(children) else (),
             requested=plan.requested,
             guarantee=release.charged,
             target=plan.target,

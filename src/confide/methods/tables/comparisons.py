@@ -58,8 +58,10 @@ def compared(table: CellTable, how: str, first: Any, second: Any, column: int, a
 def _flag(table: CellTable, axes: Axes, column: int, cells: tuple[int, int]) -> str:
     """The flags of a table's rows that also speak of what is compared."""
     chosen = list(cells)
-    few = table.counts(axes)[chosen] < 3 * np.sqrt(table.count_variance(axes))
-    found = {"below_noise": few.any(), "weak": table.weak(axes, column)[chosen].any()}
+    counts, sd = table.counts(axes)[chosen], np.sqrt(table.count_variance(axes))
+    # a share near 0 or 1 of few records makes a difference short; the interval of the cell itself is not
+    thin = table.weak(axes, column)[chosen].any() or (table.part > 0 and (counts < _THIN * sd).any())
+    found = {"below_noise": (counts < _LOST * sd).any(), "weak": thin}
     return " ".join(name for name, there in found.items() if there)
 
 

@@ -154,7 +154,15 @@ class Correlation(Method):
         common: dict[str, Any] = {"response": self.formula, "names": (name,), "statistic": "z", "null": "normal"}
         if not own.clear:
             return HypothesisTests.of(
-                release, status="weak", reason=_WEAK, statistics=[nan], df=[nan], pvalues=[nan], **common
+                release,
+                status="weak",
+                reason=_WEAK,
+                statistics=[nan],
+                df=[nan],
+                pvalues=[nan],
+                estimates=np.array([nan]),
+                limits=lambda alpha: (np.array([-1.0]), np.array([1.0])),
+                **common,
             )
         r, sampling, noise = own.correlation()
         error = sqrt(sampling + noise) / (1 - r * r)

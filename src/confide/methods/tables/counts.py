@@ -11,7 +11,8 @@ Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
-from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
+from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Axes
+from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
+from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.methods.tables.comparisons import compared, standardised
 from confide.methods.tables.intervals import count_interval, share_interval
@@ -29,7 +32,9 @@ from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.methods.tables.weighted import mean_weights
 from confide.protocol import Release, Statistic
+from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
 
@@ -42,9 +47,31 @@ __all__ = ["CountTable", "Counts", "ShareTable", "Shares"]
 
 Array = NDArray[np.float64]
 
+# Integer steps of a record of the largest weight.
+_STEPS = 1 << BITS
+
 
 class _Counted(CellTable):
-    """What tables of counts and shares share: joint errors of counts."""
+    """What tables of counts and shares share: joint errors of counts, and the weights behind them."""
+
+    def counts(self, axes: Axes) -> Array:
+        y = super().counts(axes)
+        return y if self.layout.weight is None else y / _STEPS
+
+    def count_variance(self, axes: Axes) -> float:
+        return super().count_variance(axes) / (1.0 if self.layout.weight is None else float(_STEPS) ** 2)
+
+    @cached_property
+    def size(self) -> float:
+        return float(self.counts(())[0])
+
+    def mean_weight(self, axes: Axes) -> Array | float:
+        """sum omega^2/sum omega of each cell; 1 without weights."""
+        if self.layout.weight is None:
+            return 1.0
+        every, (n, rest) = self.margins.table(()).ravel() / _STEPS, self.margins.table(axes).reshape(2, -1) / _STEPS
+        overall = min(max(float(every[0] - every[1]) / max(float(every[0]), 1.0), 0.01), 1.0)
+        return mean_weights(n, n - rest, float(np.sqrt(self.count_variance(axes))), overall)
 
     def _errors(self, generator: np.random.Generator, draws: int) -> Iterator[tuple[Axes, Array]]:
         """Draws of the errors of counts, (draws, *levels) for each marginal shown and the total."""
@@ -70,13 +97,14 @@ class CountTable(_Counted):
     noun: ClassVar[str] = "Counts"
 
     def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
-        y, noise = self.counts(axes), self.count_variance(axes)
-        variance = self.part * np.maximum(y, 0.0) + noise
+        y, noise, scale = self.counts(axes), self.count_variance(axes), self.layout.heaviest
+        variance = self.part * self.mean_weight(axes) * np.maximum(y, 0.0) + noise
         with np.errstate(invalid="ignore"):
-            return y, np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
+            return scale * y, scale * np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
-        low, high = count_interval(self.counts(axes), self.count_variance(axes), z, self.part)
+        own = self.counts(axes), self.count_variance(axes), z, self.part, self.mean_weight(axes)
+        low, high = (self.layout.heaviest * end for end in count_interval(*own))
         return (low, high) if self.population is None else (low, np.minimum(high, self.population))
 
     def test(self, kind: str, *attributes: str, given: Any = None, **settings: Any) -> HypothesisTests:
@@ -88,6 +116,11 @@ class CountTable(_Counted):
         """
         from confide.methods.tables import independence as own
 
+        if self.layout.weight is not None:
+            raise PlanError(
+                "the null laws of these tests are of records that count alike, and this table is weighted; ask cf.tables.shares(..., "
+                f"weights={self.layout.weight.name!r}) for intervals and differences, or plan the test without weights"
+            )
         if kind == "independence" and len(attributes) in (0, 2):
             first, second = attributes or (None, None)
             return own.independence(self, first, second, given, **settings)
@@ -106,7 +139,7 @@ class CountTable(_Counted):
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two cells of a marginal: noise alone, as Poisson counts are independent."""
-        return noise_covariance(self, (axes, one), (axes, other))
+        return self.layout.heaviest**2 * noise_covariance(self, (axes, one), (axes, other))
 
     def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
         crossed = expected_cells(self.layout, self.margins) if self.part else None
@@ -145,7 +178,7 @@ class ShareTable(_Counted):
         below = self.base(axes)
         v_base = self.count_variance(below)
         ratio = self.margins.cells(below) / self.margins.cells(axes)
-        own = self.margins.table(below)[0]
+        own = self.counts(below)
         spread_out = own.reshape([self.margins.sizes[axis] if axis in below else 1 for axis in axes])
         size = np.broadcast_to(spread_out, self.layout.crossing.shape(axes)).ravel()
         return self.counts(axes), size, self.count_variance(axes), v_base, v_base * ratio
@@ -155,13 +188,25 @@ class ShareTable(_Counted):
         size = np.maximum(n, 1.0)
         p = np.clip(y / size, 0.0, 1.0)
         noise = np.maximum(v_count - 2 * p * covariance + p * p * v_base, 0.0) / size**2
-        variance = self.part * p * (1 - p) / size + noise
+        own, of_base = self._weights(axes, n, p)
+        variance = self.part * p * (own + (of_base - 2 * own) * p) / size + noise
         with np.errstate(invalid="ignore"):
             return p, np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         y, n, v_count, v_base, covariance = self.parts(axes)
-        return share_interval(y, n, v_count, v_base, covariance, z, self.part)
+        weights = self._weights(axes, n, np.clip(y / np.maximum(n, 1.0), 0.0, 1.0))
+        return share_interval(y, n, v_count, v_base, covariance, z, self.part, *weights)
+
+    def _weights(self, axes: Axes, n: Array, p: Array) -> tuple[Array | float, Array | float]:
+        """`mean_weight` of each cell and of its base, which is at least the cell's part of it."""
+        if self.layout.weight is None:
+            return 1.0, 1.0
+        below = self.base(axes)
+        shape = [self.margins.sizes[axis] if axis in below else 1 for axis in axes]
+        whole = np.asarray(self.mean_weight(below)).reshape(shape)
+        own = self.mean_weight(axes)
+        return own, np.maximum(np.broadcast_to(whole, self.layout.crossing.shape(axes)).ravel(), p * own)
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two shares of a marginal: noise, and sampling where both are of the same records."""
@@ -175,6 +220,9 @@ class ShareTable(_Counted):
             + p[0] * p[1] * noise_covariance(self, *bases)
         )
         sampling = -self.part * p[0] * p[1] / size[0] if bases[0] == bases[1] else 0.0
+        if self.layout.weight is not None:
+            own, of_base = (np.asarray(part)[[one, other]] for part in self._weights(axes, n, y / np.maximum(n, 1.0)))
+            sampling *= float(own.sum() - of_base[0])
         return float(noise / (size[0] * size[1]) + sampling)
 
     def odds_ratio(self, first: Any, second: Any = None, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -231,7 +279,8 @@ def noise_covariance(table: CellTable, first: tuple[Axes, int], second: tuple[Ax
         (axes, [int(v) for v in np.unravel_index(cell, shape)] if axes else [])
         for (axes, cell), shape in zip((first, second), shapes, strict=True)
     ]
-    return table.margins.covariance(places[0], places[1], counts=True)
+    scale = 1.0 if table.layout.weight is None else float(_STEPS) ** 2
+    return table.margins.covariance(places[0], places[1], counts=True) / scale
 
 
 def shares_shown(layout: Layout, within: Axes) -> tuple[Axes, ...]:
@@ -243,7 +292,7 @@ class _CountMethod(TableMethod):
     """What counts and shares share: one exact count for each cell."""
 
     def about(self, schema: Any) -> Layout:
-        layout = Layout.of(self.formula, schema)
+        layout = Layout.of(self.formula, schema, weights=self.weights)
         self._check(layout)
         return layout
 
@@ -256,7 +305,10 @@ class _CountMethod(TableMethod):
             )
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
-        return CellCounts(CellIndex(layout.crossing, axes))
+        if layout.weight is None:
+            return CellCounts(CellIndex(layout.crossing, axes))
+        own = CountRows(layout.crossing, axes)
+        return CellTotals(WeightedRows(layout.crossing, axes, own, layout.weight))
 
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
         """Two records that differ in every attribute."""
@@ -266,12 +318,12 @@ class _CountMethod(TableMethod):
         ends = []
         for last in (False, True):
             record: dict[str, Any] = {}
-            for name in layout.crossing.columns:
+            for name in layout.columns:
                 column = schema[name]
                 levels = getattr(column, "levels", None)
                 record[name] = (levels[-1] if last else levels[0]) if levels else (column.high if last else column.low)
             ends.append(record)
-        return (tuple(ends),) if layout.crossing.columns else ()
+        return (tuple(ends),) if layout.columns else ()
 
 
 @dataclass(frozen=True)
@@ -280,7 +332,8 @@ class Counts(_CountMethod):
 
     covers: "population" (the records are a sample: Poisson sampling and noise) or "dataset" (these records: noise alone), without a
     default; a question may ask for the other one. population_size: the public size of a finite population, whose sampling variance is
-    multiplied by 1 - n/N. One pass.
+    multiplied by 1 - n/N. weights: a numeric column with public bounds from 0 up, which each record counts with; the noise grows with the
+    largest weight over the mean one, so declare bounds that few weights reach. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
@@ -294,6 +347,7 @@ class Counts(_CountMethod):
     formula: str
     covers: str | None = None
     population_size: int | None = None
+    weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "counts"
     intervals: ClassVar[str] = (
@@ -304,7 +358,7 @@ class Counts(_CountMethod):
     extensive: ClassVar[bool] = True
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {"target": f"numbers of records by {about.formula}", "covers": self.intervals}
+        return {"target": f"numbers of records by {about.formula}{about.weighed}", "covers": self.intervals}
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         sampling = count if self.covers == "population" else 0.0
@@ -341,6 +395,7 @@ class Shares(_CountMethod):
     within: str | tuple[str, ...] | None = None
     covers: str | None = None
     population_size: int | None = None
+    weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "shares"
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
@@ -359,7 +414,7 @@ class Shares(_CountMethod):
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
-        return {"target": f"shares of records by {about.formula}{of}", "covers": self.intervals}
+        return {"target": f"shares of records by {about.formula}{of}{about.weighed}", "covers": self.intervals}
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         inside = tuple(axis for axis in axes if axis in self._within(layout))

@@ -42,6 +42,7 @@ _QUARTILES = (0.25, 0.5, 0.75)
 # Numbers that one release may hold.
 _MOST_NUMBERS = 1 << 22
 _Z = float(special.ndtri(0.975))
+_SIZES = (1_000, 10_000, 100_000)
 
 
 @dataclass(frozen=True)
@@ -153,16 +154,23 @@ class Distribution(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One Gaussian release; with n, a note says how far intervals will reach."""
+        """One Gaussian release; the forecast is of shares of records below quantiles; with n, a note says how far intervals reach."""
         made = super().plan(schema, privacy, n=n, public=public)
+        rows = self.about(schema).rows
+        unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
+        part = 1.0 if self.covers == "population" else 0.0
+        found: dict[str, Any] = {
+            "assumes": "of the share of a group's records below the quantile, groups of equal size"
+        }
+        for size in (n,) if n else _SIZES:
+            own = checked_quantiles(self.quantiles)
+            found[str(size)] = {f"{q:g}": rank_error(q, size / rows.cells, unit, rows.bins.size, part) for q in own}
+        made = replace(made, forecast=found)
         if not n:
             return made
-        bins = self.about(schema).rows.bins.size
-        unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
         reached = []
         for q in checked_quantiles(self.quantiles):
-            middle = float(strategy(bins).centred(q)[min(int(q * bins), bins - 1)])
-            half = _Z * sqrt(n * q * (1 - q) + unit * middle) / n
+            half = _Z * rank_error(q, n, unit, rows.bins.size, 1.0)
             reached.append(f"{q:g} from {max(q - half, 0):.3g} to {min(q + half, 1):.3g}")
         said = f"with {n:,} records in a group the intervals reach about as far as these of its quantiles, and a bin: {', '.join(reached)}"
         return replace(made, notes=(*made.notes, said))
@@ -205,6 +213,12 @@ class Distribution(Method):
             for name in measure.columns:
                 column = schema[name]
                 yield {name: getattr(column, "low", None)}, {name: getattr(column, "high", None)}
+
+
+def rank_error(q: float, size: float, unit: float, bins: int, part: float) -> float:
+    """The standard error of the share of `size` records below their quantile q; unit: the noise variance of the strategy's numbers."""
+    middle = float(strategy(bins).centred(q)[min(int(q * bins), bins - 1)])
+    return sqrt(part * size * q * (1 - q) + unit * middle) / size
 
 
 def checked_quantiles(q: Any) -> tuple[float, ...]:

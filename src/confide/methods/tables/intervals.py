@@ -8,8 +8,10 @@ Sources: Wilson 1927; Fieller 1954; Zou, Donner 2008 and Newcombe 1998 for the M
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +25,19 @@ Pair = tuple[Array, Array]
 _LEAST = 1e-4
 
 
-def count_interval(count: Array, variance: float | Array, z: float, part: float = 1.0) -> Pair:
-    """The theta with (Y - theta)^2 <= z^2 (part theta + v) for Y = max(count, 0): Poisson sampling and noise; cut at 0.
+def count_interval(
+    count: Array, variance: float | Array, z: float, part: float = 1.0, weight: Array | float = 1.0
+) -> Pair:
+    """The theta with (Y - theta)^2 <= z^2 (part weight theta + v) for Y = max(count, 0): Poisson sampling and noise; cut at 0.
+
+    weight: sum omega^2/sum omega of weighted records.
 
     >>> [round(float(v), 3) for v in count_interval(np.array(10.0), 0.0, 1.96)]
     [5.432, 18.41]
     """
     y = np.maximum(count, 0.0) if part else count
-    square = part * z * z
-    half = z * np.sqrt(part * y + variance + part * square / 4)
+    square = part * z * z * weight
+    half = z * np.sqrt(part * weight * y + variance + part * weight * square / 4)
     return np.maximum(y + square / 2 - half, 0.0), np.maximum(y + square / 2 + half, 0.0)
 
 
@@ -43,15 +49,20 @@ def share_interval(
     covariance: Array | float,
     z: float,
     part: float = 1.0,
+    weight: Array | float = 1.0,
+    base_weight: Array | float = 1.0,
 ) -> Pair:
     """The p in [0, 1] with (Y - p N)^2 <= z^2 (part N p (1 - p) + V(Y - p N)); [0, 1] where the set has no ends.
+
+    weight, base_weight: a = sum omega^2/sum omega of weighted records in the cell and in its base, b; then the sampling variance is
+    sum omega^2 (1[cell] - p)^2 = N p (a + (b - 2 a) p).
 
     >>> [round(float(v), 4) for v in share_interval(np.array(5.0), np.array(50.0), 0.0, 0.0, 0.0, 1.96)]
     [0.0435, 0.2136]
     """
     sampling = part * z * z * np.maximum(base, 0.0)
-    lead = base**2 + sampling - z * z * v_base
-    middle = 2 * count * base + sampling - 2 * z * z * covariance
+    lead = base**2 + sampling * (2 * weight - base_weight) - z * z * v_base
+    middle = 2 * count * base + sampling * weight - 2 * z * z * covariance
     rest = count**2 - z * z * v_count
     root = middle**2 - 4 * lead * rest
     open_ = ~((lead > 0) & (root >= 0))
@@ -162,6 +173,40 @@ class MeanSums:
         """Whether s^2 stands above three standard deviations of its noise."""
         return np.asarray(self.plain_variance > 3 * np.sqrt(self.variance_noise))
 
+    @property
+    def lean(self) -> Array:
+        """The third central moment over s^2, moved towards the far bound by half its noise sd."""
+        return np.asarray((self.third - np.sign(self.mean) * np.sqrt(self.third_noise) / 2) / self.variance)
+
+    @property
+    def effective(self) -> Array:
+        """How many records of equal weight tell as much: N."""
+        return self.size
+
+    @property
+    def sampling_variance(self) -> Array:
+        """N times the sampling variance of the mean, without the allowance for noise."""
+        return self.plain_variance
+
+    def at(self, pick: Callable[[Array], Array]) -> Self:
+        """The same sums with each array picked from or reshaped."""
+        return replace(self, **{own.name: pick(getattr(self, own.name)) for own in fields(self)})
+
+    def redrawn(self, mean: Array, own: Array, noises: Sequence[Array]) -> MeanSums:
+        """Draws of a release, (runs, cells): mean and `sampling_variance` of the records drawn, noises of N, S, Q and two more sums."""
+        size = np.broadcast_to(np.maximum(np.rint(self.size), 2.0), own.shape)
+        parts = (size, size * mean, size * (1.0 - own - mean**2))
+        n, s, q = (part + noise for part, noise in zip(parts, noises, strict=False))
+        nothing = np.zeros(own.shape)
+        return MeanSums(n, s, q, nothing, nothing, self.v0, self.v1)
+
+    def total(self, middle: float, half: float, part: float) -> tuple[Array, Array, Array]:
+        """(the sum of middle + half u, its noise variance, its sampling variance)."""
+        noise = half**2 * self.v1 + middle**2 * self.v0
+        mean = middle + half * self.mean
+        sampling = part * np.maximum(self.n, 0.0) * (half**2 * self.variance + mean**2)
+        return middle * self.n + half * self.s, noise, sampling
+
     def noise(self, mean: Array) -> Array:
         """Noise variance of S - mean N."""
         return np.asarray(self.v1 + mean**2 * self.v0)
@@ -176,9 +221,8 @@ class MeanSums:
         r = (third central moment, moved towards the far bound by half its noise sd)/s^2 within [-(1 + m), 1 - m], f = 2/3 + 1/(3 z^2): the
         variance of a skewed mean at theta, to first order in 1/sqrt(N), so that each end has its own quadratic.
         """
-        m, var = self.mean, self.variance
-        moved = (self.third - np.sign(m) * np.sqrt(self.third_noise) / 2) / var
-        r = np.clip(moved, -(1.0 + m), 1.0 - m) * (2 / 3 + 1 / (3 * z * z))
+        m = self.mean
+        r = np.clip(self.lean, -(1.0 + m), 1.0 - m) * (2 / 3 + 1 / (3 * z * z))
         return self._end(z, part, np.minimum(r, 0.0), -1.0), self._end(z, part, np.maximum(r, 0.0), 1.0)
 
     def _end(self, z: float, part: float, tilt: Array, side: float) -> Array:
@@ -198,16 +242,45 @@ class MeanSums:
         nearest = np.clip(self.mean, -1.0, 1.0)
         return np.where(at_bound, side, np.where(np.isfinite(outer), side * outer, np.where(nearest > 0, 1.0, -1.0)))
 
-    def spread_interval(self, z: float, part: float = 1.0) -> tuple[Array, Array, Array, Array]:
-        """(sd, its standard error, low, high) of the records: sd^2 +- z sqrt(var), var = part (m4 - s^4)/N + noise.
-
-        Half a noise sd of m4 is added, and of s^2 in the square.
-        """
+    @property
+    def spread_sampling(self) -> Array:
+        """N times the sampling variance of s^2, m4 - s^4, with half a noise sd of m4."""
         square = self.plain_variance
         fourth = np.maximum(self.fourth + np.sqrt(self.fourth_noise) / 2, square**2)
-        var = part * np.maximum(fourth - square**2, 0.0) / self.size + self.variance_noise
-        half = z * np.sqrt(var)
-        low, high = np.sqrt(np.clip(square - half, 0.0, 1.0)), np.sqrt(np.clip(square + half, 0.0, 1.0))
+        return np.maximum(fourth - square**2, 0.0)
+
+    @property
+    def _kurtosis(self) -> Array:
+        """Of the records, with the allowances of the interval, within what the bounds allow."""
+        square = self.variance
+        most = (1.0 + np.abs(self.mean)) ** 2 / square
+        return np.clip(1.0 + self.spread_sampling / square**2, 1.0, np.maximum(most, 1.0))
+
+    @cached_property
+    def extreme(self) -> NDArray[np.bool_]:
+        """Fewer records than 3 (kurtosis - 1), as far as it stands above its noise: about three squared skewnesses of (u - m)^2 at least.
+
+        Then a few extremes rule the standard deviation, and who has not seen one has too short an interval.
+        """
+        square = self.variance
+        fourth = self.fourth - np.sqrt(self.fourth_noise)
+        return np.asarray(self.effective < 3 * (fourth / square**2 - 1.0))
+
+    def spread_interval(self, z: float, part: float = 1.0) -> tuple[Array, Array, Array, Array]:
+        """(sd, its standard error, low, high) of the records: s^2 - z sqrt(V) and s^2 + d, d^2 = z^2 (V + part f r d/N).
+
+        V = part (m4 - s^4)/N + noise, half a noise sd added to m4. (u - m)^2 is skewed, so that its mean varies more the larger it is: to
+        first order by r = its third cumulant over its second, here 2 s^2 (kurtosis - 1), which is exact for normal records and above what
+        two values have, within what the bounds allow; f = 2/3 + 1/(3 z^2) as for means.
+        """
+        square = self.plain_variance
+        var = part * self.spread_sampling / self.size + self.variance_noise
+        most = np.maximum((1.0 + np.abs(self.mean)) ** 2 - square, 0.0)
+        lean = np.minimum(2 * square * (self._kurtosis - 1.0), most)
+        tilt = z * z * part * (2 / 3 + 1 / (3 * z * z)) * lean / self.size
+        up = (tilt + np.sqrt(tilt**2 + 4 * z * z * var)) / 2
+        low = np.sqrt(np.clip(square - z * np.sqrt(var), 0.0, 1.0))
+        high = np.sqrt(np.clip(square + up, 0.0, 1.0))
         sd = np.sqrt(square)
         return sd, np.sqrt(var) / (2 * sd), low, high
 

@@ -13,11 +13,11 @@ from confide._text import near_match
 from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.errors import PlanError, SchemaError
-from confide.schema import Schema
+from confide.schema import Categorical, Schema
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
 
-__all__ = ["Layout", "summands"]
+__all__ = ["Layout", "summands", "weight_of"]
 
 _MOST_MARGINALS = 4096
 _MOST_CELLS = 1 << 22
@@ -46,6 +46,7 @@ class Layout:
     crossing: Crossing
     shown: tuple[Axes, ...]
     measures: tuple[Measure, ...] = ()
+    weight: Measure | None = None
 
     @classmethod
     def of(
@@ -55,6 +56,7 @@ class Layout:
         *,
         term_bounds: Mapping[str, tuple[float, float]] | None = None,
         most: int = _MOST_CELLS,
+        weights: str | None = None,
     ) -> Layout:
         """The layout of a formula; `PlanError` or `SchemaError` for one that cannot be planned from public facts."""
         if not isinstance(formula, str) or not formula.strip():
@@ -69,7 +71,8 @@ class Layout:
         measures = tuple(
             Measure.of(text, whole, formula=cut(formula), term_bounds=term_bounds) for text in summands(left)
         )
-        layout = cls(formula, crossing, tuple(sorted(shown, key=lambda axes: (len(axes), axes))), measures)
+        weight = None if weights is None else weight_of(weights, whole)
+        layout = cls(formula, crossing, tuple(sorted(shown, key=lambda axes: (len(axes), axes))), measures, weight)
         layout._check(most)
         return layout
 
@@ -111,13 +114,25 @@ class Layout:
     @property
     def drops(self) -> bool:
         """Whether a record may be left out because a value is missing."""
-        return self.crossing.drops or (len(self.measures) == 1 and self.measures[0].drops)
+        alone = len(self.measures) == 1 and self.measures[0].drops
+        return self.crossing.drops or alone or (self.weight is not None and self.weight.drops)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All schema columns that are used."""
         own = (name for measure in self.measures for name in measure.columns)
-        return tuple(dict.fromkeys((*self.crossing.columns, *own)))
+        weight = () if self.weight is None else self.weight.columns
+        return tuple(dict.fromkeys((*self.crossing.columns, *own, *weight)))
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight that the schema allows; 1 without weights."""
+        return 1.0 if self.weight is None else float(self.weight.term.high)
+
+    @property
+    def weighed(self) -> str:
+        """Of the weights, in the words of a target; nothing without."""
+        return "" if self.weight is None else f", weighted by {self.weight.name} (at most {self.heaviest:g})"
 
     def axes(self, names: Any) -> Axes:
         """The positions of attributes, by name; `PlanError` for a name that is none."""
@@ -129,6 +144,22 @@ class Layout:
                     f"{name!r} is no attribute of this table{near_match(str(name), tuple(known))}; it has: {', '.join(known) or 'none'}"
                 )
         return tuple(sorted(known.index(name) for name in wanted))
+
+
+def weight_of(text: Any, schema: Schema) -> Measure:
+    """The column of weights; `PlanError` for one that may be negative or has no public bounds."""
+    if not isinstance(text, str) or text not in schema:
+        known = ", ".join(name for name in schema.names if schema[name].kind != "categorical") or "none"
+        raise PlanError(
+            f"weights must name a numeric column of the schema, got {text!r}{near_match(str(text), schema.names)}; numeric are: {known}"
+        )
+    column = schema[text]
+    if isinstance(column, Categorical) or not 0 <= column.low < column.high:
+        raise PlanError(
+            f"weights are numbers of at least 0 with a public largest one, and {text!r} has not such bounds; declare it as in "
+            f"{text} = cf.Numeric(0, 20), where larger weights count as 20"
+        )
+    return Measure.of(quoted(text), schema, formula=f"weights={text}")
 
 
 def _sides(formula: str) -> tuple[str, str]:

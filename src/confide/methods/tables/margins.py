@@ -59,10 +59,21 @@ class Margins:
         cls, sizes: Sequence[int], released: Mapping[Axes, tuple[Array, float]], *, total: float | None = None
     ) -> Margins:
         """From released marginals: axes -> (numbers (block, *levels), noise variance of each)."""
+        # in one order, whatever that of a file: sums of floats depend on it
+        return cls.joined(sizes, sorted(released.items(), key=lambda own: own[0]), total=total)
+
+    @classmethod
+    def joined(
+        cls,
+        sizes: Sequence[int],
+        released: Sequence[tuple[Axes, tuple[Array, float]]],
+        *,
+        total: float | None = None,
+    ) -> Margins:
+        """The same where a marginal may have been released more than once, with independent noise."""
         sums: dict[Axes, Array] = {}
         precision: dict[Axes, float] = {}
-        # in one order, whatever that of a file: sums of floats depend on it
-        for axes, (table, variance) in sorted(released.items(), key=lambda own: own[0]):
+        for axes, (table, variance) in released:
             weight = 1.0 / (prod(table.shape[1:]) * variance)
             for part in subsets(axes):
                 others = tuple(1 + place for place, axis in enumerate(axes) if axis not in part)
@@ -75,6 +86,19 @@ class Margins:
             whole[0] = total
             components[()] = whole
         return cls(tuple(sizes), components, {part: 1.0 / own for part, own in precision.items()}, total)
+
+    def rearranged(self, order: Sequence[int]) -> Margins:
+        """What is known of some of the attributes, in an order of their own: attribute k of the new one is order[k] of this."""
+        place = {axis: new for new, axis in enumerate(order)}
+        components, spread = {}, {}
+        for part, values in self.components.items():
+            if all(axis in place for axis in part):
+                moved = [place[axis] for axis in part]
+                turn = sorted(range(len(part)), key=moved.__getitem__)
+                new = tuple(sorted(moved))
+                components[new] = values.transpose(0, *(1 + k for k in turn))
+                spread[new] = self.spread[part]
+        return Margins(tuple(self.sizes[axis] for axis in order), components, spread, self.total)
 
     def cells(self, axes: Axes) -> int:
         return prod(self.sizes[axis] for axis in axes)

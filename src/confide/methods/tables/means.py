@@ -12,7 +12,7 @@ of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +25,7 @@ from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import MomentRows, count_steps
+from confide.aggregates.cells.weighted_cells import WeightedRows
 from confide.errors import PlanError
 from confide.methods.tables.comparisons import standardised
 from confide.methods.tables.intervals import MeanSums
@@ -33,7 +34,9 @@ from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.methods.tables.weighted import WeightedSums
 from confide.protocol import Release, Statistic
+from confide.protocol.plan import LATE
 from confide.results.base import check_alpha
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
@@ -60,7 +63,8 @@ class _Measured(CellTable):
 
     def sums(self, axes: Axes, column: int) -> MeanSums:
         """Noisy sums of a marginal's cells, in units of records and half-widths."""
-        table = self.margins.table(axes).reshape(self.rows.block, -1)
+        table = self.margins.table(axes)
+        table = table.reshape(len(table), -1)
         start = self.rows.starts[column]
         n, v0 = table[0] / self.rows.count, self.count_variance(axes)
         moments = table[start : start + 4] / self.rows.steps
@@ -69,7 +73,18 @@ class _Measured(CellTable):
             n = n - table[start + 4] / self._one
             v0 = v0 + self.margins.variance(axes) / self._one**2
         s, q, c, d = moments
-        return MeanSums(n, s, q, c, d, np.full(len(n), v0), np.full(len(n), v1))
+        noises = np.full(len(n), v0), np.full(len(n), v1)
+        if self.layout.weight is None:
+            return MeanSums(n, s, q, c, d, *noises)
+        return WeightedSums(n, s, q, c, d, *noises, *self._squared(table, column, np.stack([n, s, q, c, d])))
+
+    def _squared(self, table: Array, column: int, first: Array) -> Array:
+        """The sums of omega^2 f: those of omega f less those of omega (1 - omega) f, which stand behind them."""
+        behind, start = table[self.rows.block :], self.rows.starts[column]
+        count = behind[0] / self.rows.count
+        if self.rows.counts_missing(column):
+            count = count - behind[start + 4] / self._one
+        return np.asarray(first - np.concatenate([count[None], behind[start : start + 4] / self.rows.steps]))
 
     @property
     def _one(self) -> float:
@@ -92,14 +107,19 @@ class _Measured(CellTable):
         return measure.middle, measure.half
 
     def sd(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units."""
+        """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units, and flag.
+
+        "weak": a few extremes rule it (`intervals.MeanSums.extreme`), or too few records for so skewed a mean.
+        """
         z = float(-special.ndtri(check_alpha(alpha) / 2))
-        parts = []
+        parts, weak = [], []
         for axes, column in self._places:
-            _, half = self._scale(column)
-            parts.append([half * part for part in self.sums(axes, column).spread_interval(z, self.part)])
+            sums, (_, half) = self.sums(axes, column), self._scale(column)
+            parts.append([half * part for part in sums.spread_interval(z, self.part)])
+            weak.append((sums.extreme | sums.skewed) & (self.part > 0))
         names = ("estimate", "std_err", "low", "high")
-        return self.index.assign(**{name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)})
+        found = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)}
+        return self.index.assign(**found, flag=np.where(np.concatenate(weak), "weak", ""))
 
     def shape(self) -> pd.DataFrame:
         """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own."""
@@ -231,12 +251,9 @@ class TotalTable(_Measured):
         return -inf, inf
 
     def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
-        sums, (middle, half) = self.sums(axes, column), self._scale(column)
-        noise = half**2 * sums.v1 + middle**2 * sums.v0
-        mean = middle + half * sums.mean
-        sampling = self.part * np.maximum(sums.n, 0.0) * (half**2 * sums.variance + mean**2)
-        variance = noise + sampling
-        return middle * sums.n + half * sums.s, np.sqrt(variance), noise / np.maximum(variance, 1e-300)
+        estimate, noise, sampling = self.sums(axes, column).total(*self._scale(column), self.part)
+        variance, weight = noise + sampling, self.layout.heaviest
+        return weight * estimate, weight * np.sqrt(variance), noise / np.maximum(variance, 1e-300)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         estimate, error, _ = self.points(axes, column)
@@ -260,17 +277,17 @@ class _MomentMethod(TableMethod):
         if isinstance(formula, str) and formula.strip() and "~" not in formula:
             formula = f"{formula} ~ 1"
         bounds = tuple(sorted((k, (float(a), float(b))) for k, (a, b) in (self.term_bounds or {}).items()))
-        return _layout(formula, bounds, schema)
+        return _layout(formula, bounds, schema, self.weights)
 
     def _rows(self, layout: Layout, axes: Axes, relation: str) -> MomentRows:
         return MomentRows(layout.crossing, axes, layout.measures, count_steps(len(layout.measures), relation))
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
-        return CellTotals(self._rows(layout, axes, relation))
+        rows = self._rows(layout, axes, relation)
+        return CellTotals(rows if layout.weight is None else WeightedRows(layout.crossing, axes, rows, layout.weight))
 
-    def released(self, release: Release, layout: Layout) -> Margins:
+    def with_total(self, own: Margins, release: Release, layout: Layout) -> Margins:
         known = self._known(release)
-        own = super().released(release, layout)
         if known is None:
             return own
         # a public number of records, in the steps that counts are in
@@ -283,9 +300,7 @@ class _MomentMethod(TableMethod):
     def _noises(self, layout: Layout, noise: float, relation: str) -> tuple[float, float]:
         """(v0, v1): noise variances of a count and of a moment, from that in units of the sensitivity."""
         rows = self._rows(layout, (), relation)
-        squared = noise * float(
-            CellTotals(self._rows(layout, layout.shown[-1], relation)).sensitivity_squared(relation)
-        )
+        squared = noise * float(self.statistic(layout, layout.shown[-1], relation).sensitivity_squared(relation))
         return squared / rows.count**2, squared / rows.steps**2
 
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
@@ -326,8 +341,10 @@ class _MomentMethod(TableMethod):
 
 
 @lru_cache(maxsize=16)
-def _layout(formula: str, bounds: tuple[tuple[str, tuple[float, float]], ...], schema: Any) -> Layout:
-    layout = Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20)
+def _layout(
+    formula: str, bounds: tuple[tuple[str, tuple[float, float]], ...], schema: Any, weights: str | None
+) -> Layout:
+    layout = Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20, weights=weights)
     if not layout.measures:
         raise PlanError(
             f"means need a column on the left side, got {formula!r}; write 'income ~ region', or 'income ~ 1'"
@@ -340,8 +357,8 @@ class Means(_MomentMethod):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
-    covers: "population" or "dataset", without a default; term_bounds: public bounds of derived terms; population_size: as for `Counts`.
-    With one column a record without its value is left out; with several, each has its own number of values. One pass.
+    covers: "population" or "dataset", without a default; term_bounds: public bounds of derived terms; population_size, weights: as for
+    `Counts`. With one column a record without its value is left out; with several, each has its own number of values. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
@@ -349,13 +366,14 @@ class Means(_MomentMethod):
     >>> release = cf.release(Means("income ~ region", covers="population"), data, cf.GDP(1.0), ledger=None)
     >>> table = cf.infer(release)
     >>> list(table.params.index), table.sd().shape
-    (['income', 'income | region=N', 'income | region=S'], (3, 6))
+    (['income', 'income | region=N', 'income | region=S'], (3, 7))
     """
 
     formula: str
     covers: str | None = None
     population_size: int | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
+    weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "means"
     intervals: ClassVar[str] = (
@@ -364,7 +382,10 @@ class Means(_MomentMethod):
     verb: ClassVar[str] = "means"
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {"target": f"means, {about.formula}, of values moved into their bounds", "covers": self.intervals}
+        return {
+            "target": f"means, {about.formula}{about.weighed}, of values moved into their bounds",
+            "covers": self.intervals,
+        }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean half-way to a bound."""
@@ -397,6 +418,7 @@ class Totals(_MomentMethod):
     covers: str | None = None
     population_size: int | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
+    weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "totals"
     intervals: ClassVar[str] = (
@@ -406,7 +428,10 @@ class Totals(_MomentMethod):
     extensive: ClassVar[bool] = True
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {"target": f"totals, {about.formula}, of values moved into their bounds", "covers": self.intervals}
+        return {
+            "target": f"totals, {about.formula}{about.weighed}, of values moved into their bounds",
+            "covers": self.intervals,
+        }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""

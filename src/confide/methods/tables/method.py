@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes
+from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout
@@ -38,6 +39,11 @@ def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None
     """Sums of practice records by cell of a marginal, (cells,); of 1 each when weights are left out."""
     codes = np.stack([frame.codes[name] for name in layout.crossing.columns]) if layout.crossing.columns else None
     cells = layout.crossing.cells(axes)
+    if layout.weight is not None:
+        read = np.stack([frame.codes[name] for name in layout.weight.columns])
+        omega, keep = places_of_weights(layout.weight, read)
+        own = layout.heaviest * (omega if keep is None else np.where(keep, omega, 0.0))
+        weights = own if weights is None else own * weights
     if codes is None:
         place = np.zeros(len(frame), dtype=np.int64)
     else:
@@ -54,6 +60,7 @@ class TableMethod(Method):
     formula: str
     covers: str | None
     population_size: int | None
+    weights: str | None
 
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = (
@@ -62,12 +69,19 @@ class TableMethod(Method):
     asks: ClassVar[tuple[str, ...]] = ("covers",)
     #: The call that stands for it, in messages.
     verb: ClassVar[str] = "counts"
+    #: Whether its numbers grow with the number of records.
+    extensive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checked_reading(self.covers, self.verb)
         size = self.population_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
+        if size is not None and self.weights is not None:
+            raise PlanError(
+                f"population_size={size} is for records that count alike, and with weights={self.weights!r} the part of the population "
+                "that was seen is not n/N; leave population_size out"
+            )
 
     # what a subclass gives --------------------------------------------------------------------------------------------
 
@@ -105,6 +119,7 @@ class TableMethod(Method):
             relation == "substitute"
             and n is not None
             and self.where is None
+            and layout.weight is None
             and not layout.drops
             and len(layout.closure) > 1
         )
@@ -126,13 +141,23 @@ class TableMethod(Method):
 
     def _forecast(self, layout: Layout, allowance: Allowance, n: int | None, *, known: bool) -> dict[str, Any]:
         strategy, unit = self.strategy(layout, known=known), 1.0 / float(allowance.amount)
-        found: dict[str, Any] = {
-            "assumes": "of one cell of each marginal, if all its cells have the same number of records"
-        }
+        alike = "of one cell of each marginal, if all its cells have the same number of records"
+        own = 1.0
+        if layout.weight is not None:
+            # in units of the mean weight the noise is W/mean as large
+            own = layout.weight.middle / layout.heaviest
+            alike += f" and weights are {layout.weight.middle:g} each, the middle of their bounds"
+        scale = own * layout.heaviest if self.extensive else 1.0
+        found: dict[str, Any] = {"assumes": alike}
         for size in (n,) if n else _SIZES:
             found[str(size)] = {
-                layout.crossing.title(axes): self.expected(
-                    layout, axes, size / layout.crossing.cells(axes), strategy.variance(axes) * unit, allowance.relation
+                layout.crossing.title(axes): scale
+                * self.expected(
+                    layout,
+                    axes,
+                    size / layout.crossing.cells(axes),
+                    strategy.variance(axes) * unit / own**2,
+                    allowance.relation,
                 )
                 for axes in layout.shown
             }
@@ -148,7 +173,12 @@ class TableMethod(Method):
             noisy = release.statistics.get(marginal_name(layout, axes))
             if noisy is not None:
                 found[axes] = noisy.decode().reshape(-1, *layout.crossing.shape(axes)), noisy.variance
-        return Margins.of(layout.crossing.sizes, found, total=self._known(release))
+        own = Margins.of(layout.crossing.sizes, found, total=self._known(release))
+        return self.with_total(own, release, layout)
+
+    def with_total(self, own: Margins, release: Release, layout: Layout) -> Margins:
+        """The margins with a public number of records in the statistics' own steps."""
+        return own
 
     def _known(self, release: Release) -> float | None:
         known = release.plan.constants.get(_TOTAL)

@@ -53,7 +53,8 @@ _READING_WORDS = {
     "dataset": "these very records: privacy noise alone, no sampling",
 }
 _FLAGS = {
-    "below_noise": "the number of records is below three standard deviations of its privacy noise",
+    "below_noise": "the number of records is below three standard deviations of its privacy noise; the interval holds over all releases, "
+    "flagged or not",
     "E": "cv at least 16.5 %: use with caution",
     "F": "cv at least 33.3 %: too uncertain for most uses",
     "weak": "too few records for so skewed a column: the interval may be short on one side",
@@ -272,7 +273,31 @@ class CellTable(BaseResult):
         sd = np.sqrt(self.count_variance(()))
         size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (noise sd {sd:,.3g})"
         own = [("Covers", self.reading), ("Records", size)]
+        if self.layout.weight is not None:
+            own = [("Covers", self.reading), *self._weighted_head()]
         return (*own, ("Population size", f"{self.population:,}")) if self.population is not None else tuple(own)
+
+    def _weighted_head(self) -> list[tuple[str, str]]:
+        """The sum of the weights, and Kish's effective number of records."""
+        assert self.layout.weight is not None
+        total, sd = self.layout.heaviest * self.size, self.layout.heaviest * np.sqrt(self.count_variance(()))
+        return [
+            ("Weights", f"{self.layout.weight.name}, at most {self.layout.heaviest:g}; larger ones count as that"),
+            ("Sum of weights", f"{total:,.0f} (noise sd {sd:,.3g})"),
+            (
+                "Effective records",
+                f"{self.effective_size:,.0f} (Kish: squared sum of weights over the sum of their squares)",
+            ),
+        ]
+
+    @property
+    def effective_size(self) -> float:
+        """How many records of equal weight would tell as much, after Kish: (sum w)^2/sum w^2; over the number of records, 1/deff."""
+        if self.layout.weight is None:
+            return self.size
+        table = self.margins.table(())
+        first, rest = float(table.ravel()[0]), float(table.ravel()[len(table) // 2])
+        return self.size * first / max(first - rest, 1e-3 * abs(first), 1e-9)
 
     # the vocabulary of the other results ------------------------------------------------------------------------------
 
@@ -426,6 +451,11 @@ class CellTable(BaseResult):
             "formula": self.layout.formula,
             "reading": self.reading,
             "population_size": self.population,
+            **(
+                {}
+                if self.layout.weight is None
+                else {"weights": self.layout.weight.name, "effective_size": self.effective_size}
+            ),
             "attributes": {own.name: list(own.labels) for own in self.layout.crossing.attributes},
         }
 

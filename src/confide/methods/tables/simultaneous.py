@@ -29,9 +29,12 @@ _MOST_JOINT, _MOST_CROSSED = 4096, 1 << 14
 
 
 def largest_errors(table: CellTable) -> Array | None:
-    """(draws,) of the largest |error|/standard error; None above 4,096 numbers, or where the finest crossing is too large to draw."""
+    """(draws,) of the largest |error|/standard error; None above 4,096 numbers, of weighted records,
+    or where the finest crossing is too large to draw."""
     crossing = table.layout.crossing
     numbers = sum(crossing.cells(axes) for axes in table.marginals) * len(table.measured)
+    if table.layout.weight is not None:
+        return None
     if numbers > _MOST_JOINT or (table.part > 0 and expected_cells(table.layout, table.margins) is None):
         return None
     generator = keyed_generator(table.release_sha256, f"simultaneous {table.kind} {table.reading}")

@@ -15,10 +15,10 @@ p-values: groups of a study differ by design or by chance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt
+from math import isqrt, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,13 +31,15 @@ from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.rows import BOUND
 from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tables.distribution import rank_error
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.result import checked_reading
 from confide.methods.tables.table_one_reading import Level, Numeric, Row
 from confide.methods.tables.table_one_result import TableOneResult
-from confide.protocol import Method, Question, Release, Statistic
+from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formula import cut
 
@@ -47,6 +49,7 @@ Array = NDArray[np.float64]
 
 _COUNTS = Fraction(1, 10)
 _BINS = 64
+_SIZES = (1_000, 10_000, 100_000)
 _EXAMPLE = 'write TableOne("age + bmi + smoker ~ arm")'
 
 
@@ -190,6 +193,37 @@ class TableOne(Method):
             "target": f"Table One of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}"),
             "covers": f"{self.intervals}, or privacy noise alone where these very records are asked about",
         }
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """All spends in one release, with the standard errors that they will give in a group."""
+        made, about = super().plan(schema, privacy, n=n, public=public), self.about(schema)
+        found: dict[str, Any] = {
+            "assumes": "in one group, groups and levels of equal size; of medians the share of records below"
+        }
+        for size in (n,) if n else _SIZES:
+            found[str(size)] = self._expected(made, about, size / about.cells)
+        return replace(made, forecast=found)
+
+    def _expected(self, made: Plan, about: TableOneAbout, size: float) -> dict[str, float]:
+        """Standard errors by row: means with a third of the half-width as sd, half-way to a bound."""
+        part = 1.0 if self.covers == "population" else 0.0
+        sds = {name: made.spend(name).noise_sd or 0.0 for name in made.statistics}
+        found = {}
+        for own in about.measures:
+            rows = about.moments(made.relation)
+            noise = sds["moments"] ** 2 * (1 / rows.steps**2 + 1 / (4 * rows.count**2))
+            found[f"{own.name}: mean"] = own.half * sqrt(part * size / 9 + noise) / size
+        for level in about.levels:
+            p, noise = 1 / level.size, sds[f"levels of {level.name}"] ** 2
+            # the share's base is the sum of its levels
+            of_share = noise * (1 - 2 * p + p * p * level.size)
+            found[level.name] = sqrt(part * size * p * (1 - p) + of_share) / size
+        for own in about.medians:
+            unit = sds[f"quartiles of {own.name}"] ** 2 / 4.0**20
+            found[f"{own.name}: median"] = rank_error(0.5, size, unit, about.bins(own).bins.size, part)
+        return found
 
     # infer ------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,119 @@
+"""Several tables of the same records as one strategy: marginals that they share are released once, at the shares of all.
+
+Counts and shares of one subgroup and one column of weights are views on marginals of the same records, and so are means and totals of the
+same columns, where the same columns drop missing values. Their formulas joined by + are one table, whose least-squares margins serve each
+question; its noise is never more than a few per cent above that of the best Gaussian mechanism for all of them (`strategy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from confide.methods.tables.counts import Counts, Shares
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.means import Means, Totals
+from confide.methods.tables.method import TableMethod
+from confide.methods.tables.result import CellTable
+from confide.protocol import Method, Release
+
+__all__ = ["Pool", "pools", "view"]
+
+# Pooled where no question loses on average, and all together win so much.
+_ENOUGH = 0.99
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Questions that are asked as one; those that would lose are left out.
+
+    method: whose release answers all; gain: noise variance over that of separate tables, by question.
+    """
+
+    names: tuple[str, ...]
+    method: TableMethod
+    gain: Mapping[str, float]
+
+    @property
+    def name(self) -> str:
+        """Of the part of the plan."""
+        joined = " + ".join(self.names)
+        return joined if len(joined) <= 60 else f"{self.names[0]} and {len(self.names) - 1} others"
+
+    def note(self) -> str:
+        """For the plan."""
+        own = ", ".join(f"{name} {ratio:.2f}" for name, ratio in self.gain.items())
+        return f"{len(self.names)} tables are released as one, {self.method.formula!r}; noise variance over that of separate tables: {own}"
+
+
+def pools(methods: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any) -> tuple[Pool, ...]:
+    """The questions that gain by being one table. methods, shares: of the publication, by name; only what can be planned is looked at."""
+    alike: dict[Any, list[tuple[str, TableMethod, Layout]]] = {}
+    for name, method in methods.items():
+        if type(method) in (Counts, Shares, Means, Totals):
+            assert isinstance(method, TableMethod)
+            layout = method.about(schema)
+            alike.setdefault(_key(method, layout), []).append((name, method, layout))
+    found = [_pooled(group, shares, schema) for group in alike.values() if len(group) > 1]
+    return tuple(pool for pool in found if pool is not None)
+
+
+def _key(method: TableMethod, layout: Layout) -> Any:
+    """What questions of one pool agree in."""
+    drops = {name for name in layout.crossing.columns if layout.crossing.schema[name].on_missing == "drop"}
+    measured = tuple(own.digest for own in layout.measures)
+    return bool(layout.measures), measured, method.where, method.weights, method.population_size, frozenset(drops)
+
+
+def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, Fraction], schema: Any) -> Pool | None:
+    names = tuple(name for name, _, _ in group)
+    first = group[0][1]
+    left, mark, _ = first.formula.partition("~")
+    rights = dict.fromkeys(layout.formula.rpartition("~")[2].strip() for _, _, layout in group)
+    formula = (f"{left.strip()} ~ " if mark or group[0][2].measures else "") + " + ".join(rights)
+    kind, others = (
+        (Means, {"term_bounds": getattr(first, "term_bounds", None)}) if group[0][2].measures else (Counts, {})
+    )
+    made = kind(
+        formula,
+        covers=first.covers,
+        population_size=first.population_size,
+        weights=first.weights,
+        where=first.where,
+        **others,
+    )
+    whole = made.about(schema)
+    joint, amount = made.strategy(whole), float(sum(shares[name] for name in names))
+    gain = {}
+    for name, method, layout in group:
+        own, at = method.strategy(layout), _order(layout, whole)
+        ratios = [
+            joint.variance(tuple(sorted(at[axis] for axis in axes))) / amount / own.variance(axes) * float(shares[name])
+            for axes in layout.shown
+        ]
+        gain[name] = sum(ratios) / len(ratios)
+    loser = max(gain, key=lambda name: gain[name])
+    if gain[loser] > 1:
+        rest = [one for one in group if one[0] != loser]
+        return _pooled(rest, shares, schema) if len(rest) > 1 else None
+    return Pool(names, made, gain) if sum(gain.values()) / len(gain) <= _ENOUGH else None
+
+
+def _order(layout: Layout, whole: Layout) -> tuple[int, ...]:
+    """Where a layout's attributes are in another one."""
+    names = [own.name for own in whole.crossing.attributes]
+    return tuple(names.index(own.name) for own in layout.crossing.attributes)
+
+
+def view(method: TableMethod, pool: TableMethod, release: Release, schema: Any) -> CellTable:
+    """A question's table, from the release of its pool."""
+    layout, whole = method.about(schema), pool.about(schema)
+    margins = pool.released(release, whole).rearranged(_order(layout, whole))
+    table = method.table_of(release, layout, margins, str(method.covers))
+    target = release.plan.titled(str(method.facts(layout)["target"]))
+    whose = (
+        "" if release.plan.where else f", of {'the population' if method.covers == 'population' else 'these records'}"
+    )
+    return replace(table, target=f"{target}{whose}")
