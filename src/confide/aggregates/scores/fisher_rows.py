@@ -134,6 +134,14 @@ class _AtLine(InCoordinates):
         """w = min(1, D/N)."""
         return np.asarray(self.bound / np.maximum(size, self.bound))
 
+    def of_points(self, z: Array) -> Array:
+        """w of public points, (points,), from z (points, k)."""
+        assert self.frame is not None
+        square = ((z @ self.frame.matrix) ** 2).sum(axis=1)
+        eta = z @ self.frame.line
+        size = (self.alpha * self.family.information(eta) * square) ** 2 + self.family.most(eta) ** 2 * square
+        return self.weights(np.sqrt(size))
+
 
 @dataclass(frozen=True)
 class FisherRows(_AtLine):
