@@ -99,7 +99,7 @@ class _AtLine(InCoordinates):
     def width(self) -> int:
         return self.features
 
-    @property
+    @cached_property
     def digest(self) -> str:
         # the frame, D and a cut are left out: the bounds hold for any, and the plan does not know them yet
         own = [] if self.family == LOGIT else [self.family.name]

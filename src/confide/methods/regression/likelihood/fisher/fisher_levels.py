@@ -6,8 +6,9 @@ a level (MacKay 1992); g holds sum (y - p), and their sum is the first count. Th
 it lags behind the first, since a step moves log-odds by about one, but its noise is another.
 
 What is answered by its own noisy count is answered too high: of levels with few such records those with lucky noise pass. So a count X with
-noise of sd s, answered from T on, has the interval that holds GIVEN that it is answered (Lee, Sun, Sun, Taylor 2016, for a truncated normal
-number). With sd r of noise and of sampling, r^2 = s^2 + X, d = (X - T)/r and the normal tail Q, all counts below X - x r are excluded, where
+noise of sd s, answered from T on, has the interval that holds GIVEN that it is answered (Lee, Sun, Sun, Taylor 2016, for a truncated
+normal number). With sd r of noise and of sampling, r^2 = s^2 + X, d = (X - T)/r and the normal tail Q, all counts below X - x r are
+excluded, where
 
     Q(x) = .025 Q(x - d),      x > 1.96, infinite at d = 0 and 1.96 again where d is large.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import nan, sqrt
 from typing import Any, cast
 
@@ -202,7 +202,7 @@ class FisherReading(FisherFigures):
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
             covers="; ".join([self.release.plan.covers, *self._assumptions(hidden)]),
-            mean_slope=mean_slope(self),
+            effects=partial(mean_slope, self),
         )
 
     def _points(self, status: str, reason: str) -> ModelEstimates:
