@@ -84,8 +84,8 @@ class CellIndices(DesignRows):
         scaled, found = np.empty(terms.shape[1]), np.empty(terms.shape[1], dtype=np.intp)
         for j in ranged(self.design):
             np.multiply(terms[j], CELLS / (self.design.terms[j].steps - 1), out=scaled)
-            # what is left behind the point is cut off with the type
-            np.clip(scaled, 0.0, CELLS - 1.0, out=scaled)
+            # what is left behind the point is cut off with the type; a missing code, below 0, is that of a record that does not count
+            np.minimum(scaled, CELLS - 1.0, out=scaled)
             np.copyto(found, scaled, casting="unsafe")
             found += 1
             if keep is not None:

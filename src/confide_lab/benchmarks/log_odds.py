@@ -18,6 +18,7 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 from scipy.special import expit
 
 import confide as cf
@@ -105,6 +106,18 @@ def _factor(g: np.random.Generator) -> pd.DataFrame:
     effect = np.array([0, 0.4, -0.3, 0.8, 0.2, -0.5, -5.0, 0.5])[level]
     labels = np.array(list("abcdefgh"), dtype=object)[level]
     return pd.DataFrame({"x": x, "f": labels, "y": _outcome(g, -3.3 + 0.5 * x + effect)})
+
+
+def _few(share: float, events: float) -> Callable[[np.random.Generator], pd.DataFrame]:
+    """A flag of this share of the records, and this share of all records with the flag and the outcome."""
+
+    def made(g: np.random.Generator) -> pd.DataFrame:
+        x, flag = g.uniform(-1, 1, (_SIZE, 3)), g.random(_SIZE) < share
+        eta = -2.0 + x @ [0.8, -0.6, 0.4]
+        off = brentq(lambda by: expit(eta[flag] + by).mean() * share - events, -15, 15)
+        return pd.DataFrame(x, columns=_names(3)).assign(flag=flag.astype(int), y=_outcome(g, eta + off * flag))
+
+    return made
 
 
 @cache
@@ -195,6 +208,13 @@ DESIGNS: dict[str, Design] = {
         {"x": cf.Numeric(-5, 5), "f": cf.Categorical(list("abcdefgh")), **_Y},
         _factor,
         ((2_000, 1.0), (10_000, 1.0)),
+    ),
+    # 12 events at the flag of 6,000 records, or 20 of 10,000: whether noise lets them be told is open
+    "flag with few events": Design(
+        "y ~ x0 + x1 + x2 + flag",
+        {**{n: _BOX[n] for n in _names(3)}, "flag": cf.Integer(0, 1), **_Y},
+        _few(0.05, 0.002),
+        ((6_000, 1.0), (10_000, 0.3), (2_500, 3.0)),
     ),
     "adult5": Design(
         "y ~ age + education_num + hours_per_week + male + married",

@@ -88,6 +88,10 @@ class Family(Protocol):
         """h."""
         ...
 
+    def most(self, eta: Array) -> Array:
+        """m."""
+        ...
+
     def link(self, mean: float) -> float:
         """eta of a mean, in units in which the largest outcome is 1."""
         ...
@@ -153,6 +157,9 @@ class Logit:
     def information(self, eta: Array) -> Array:
         return np.asarray(1 / (4 * np.cosh(np.clip(eta, -700, 700) / 2) ** 2))
 
+    def most(self, eta: Array) -> Array:
+        return np.asarray(expit(np.abs(eta)))
+
     def link(self, mean: float) -> float:
         return float(np.log(mean / (1 - mean)))
 
@@ -207,6 +214,9 @@ class Probit:
     def information(self, eta: Array) -> Array:
         margin = np.abs(eta)
         return np.asarray(sqrt(2 / pi) / erfcx(margin / sqrt(2)) * _usual(margin) / self.scale)
+
+    def most(self, eta: Array) -> Array:
+        return np.asarray(sqrt(2 / pi) / erfcx(np.abs(eta) / sqrt(2)) / self.scale)
 
     def link(self, mean: float) -> float:
         return float(ndtri(mean))
@@ -266,6 +276,10 @@ class Counts:
 
     def information(self, eta: Array) -> Array:
         return np.asarray(self.mean(eta) / self.cut)
+
+    def most(self, eta: Array) -> Array:
+        h = self.information(eta)
+        return np.asarray(np.maximum(h, 1.0 - h))
 
     def link(self, mean: float) -> float:
         return log(mean * self.cut)

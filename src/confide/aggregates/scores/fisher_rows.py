@@ -99,7 +99,7 @@ class _AtLine(InCoordinates):
     def width(self) -> int:
         return self.features
 
-    @property
+    @cached_property
     def digest(self) -> str:
         # the frame, D and a cut are left out: the bounds hold for any, and the plan does not know them yet
         own = [] if self.family == LOGIT else [self.family.name]
@@ -133,6 +133,14 @@ class _AtLine(InCoordinates):
     def weights(self, size: Array) -> Array:
         """w = min(1, D/N)."""
         return np.asarray(self.bound / np.maximum(size, self.bound))
+
+    def of_points(self, z: Array) -> Array:
+        """w of public points, (points,), from z (points, k)."""
+        assert self.frame is not None
+        square = ((z @ self.frame.matrix) ** 2).sum(axis=1)
+        eta = z @ self.frame.line
+        size = (self.alpha * self.family.information(eta) * square) ** 2 + self.family.most(eta) ** 2 * square
+        return self.weights(np.sqrt(size))
 
 
 @dataclass(frozen=True)

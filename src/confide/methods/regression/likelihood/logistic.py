@@ -126,7 +126,7 @@ class Logistic(Method):
     target: str = "mle"
 
     name: ClassVar[str] = "logistic"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
         "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022); or objective perturbation with the exact "

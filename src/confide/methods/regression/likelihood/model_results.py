@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -26,7 +28,13 @@ Array = NDArray[np.float64]
 class ModelEstimates(DesignEstimates):
     """Coefficients of eta = intercept + sum of coefficient x term, in the units of the data, of which the outcome's mean is a function."""
 
-    mean_slope: MeanSlope | None = None
+    #: Computes `mean_slope`, for the few tables that are asked for effects.
+    effects: Callable[[], MeanSlope | None] | None = None
+
+    @cached_property
+    def mean_slope(self) -> MeanSlope | None:
+        """The mean over the records of the mean outcome's slope in eta; None where the release does not tell it."""
+        return None if self.effects is None else self.effects()
 
     @abstractmethod
     def _mean(self, eta: Array) -> Array:

@@ -149,7 +149,7 @@ class _Foreseen(FisherReading):
     """The reading of a simulated release: which coefficients it would answer, and their standard errors in place of a table."""
 
     def _intervals(self, hidden: list[int]) -> Any:
-        errors = np.sqrt(np.diag(self.sandwich.covariance))
+        errors = np.sqrt(np.diag(self._covariances[0]))
         errors[hidden] = nan
         return Expected(errors, not hidden)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import nan, sqrt
 from typing import Any, cast
 
@@ -58,13 +58,28 @@ class FisherReading(FisherFigures):
     @cached_property
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
+        return self._seen.quiet(self.design, self.release.plan.schema)
+
+    @cached_property
+    def _covariances(self) -> tuple[Array, Array]:
+        """The covariance of the coefficients (k, k), and the part of the variances that is privacy noise (k,)."""
+        whole, noise = np.array(self.sandwich.covariance), np.array(self.sandwich.noise_variance)
+        for one in self._seen.near(self.design, self.release.plan.schema):
+            whole += one.variance * np.outer(one.moves, one.moves)
+            noise += one.noise * one.moves**2
+        return whole, noise
+
+    @cached_property
+    def _seen(self) -> Seen:
         transform, s = self._public("transform"), self.sandwich
         told, back = transform @ self.held.basis, np.linalg.inv(transform)
         noise = told @ s.bread @ s.noise @ s.bread @ told.T
         surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
         lines = self._public("line"), self._public("meat_line")
-        seen = Seen(*lines, noise, surprise, self._public("moments"), self._records, self.box, self.scored_family)
-        return seen.quiet(self.design, self.release.plan.schema)
+        information = back.T @ self.last.gram @ back, self.last.sd_gram * back.T @ back
+        return Seen(
+            *lines, noise, surprise, self._public("moments"), self._records, self.box, self.scored_family, information
+        )
 
     @cached_property
     def _wide(self) -> list[int]:
@@ -174,9 +189,8 @@ class FisherReading(FisherFigures):
         return ""
 
     def _intervals(self, hidden: list[int]) -> ModelEstimates:
-        s = self.sandwich
-        covariance, noise = np.array(s.covariance), np.array(s.noise_variance)
-        estimates, bias = np.array(s.estimates), np.array(self.bias + self.cut_bias)
+        covariance, noise = (np.array(one) for one in self._covariances)
+        estimates, bias = np.array(self.sandwich.estimates), np.array(self.bias + self.cut_bias)
         estimates[hidden] = noise[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
         return self._made(
@@ -188,7 +202,7 @@ class FisherReading(FisherFigures):
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
             covers="; ".join([self.release.plan.covers, *self._assumptions(hidden)]),
-            mean_slope=mean_slope(self),
+            effects=partial(mean_slope, self),
         )
 
     def _points(self, status: str, reason: str) -> ModelEstimates:

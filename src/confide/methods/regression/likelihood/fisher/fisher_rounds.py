@@ -296,7 +296,8 @@ class _Draw:
         # along levels that noise hides there is no step
         levels = levels_of(self.design, self.plan.schema, frame.box)
         held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
-        delta, change = self._settled(begun, frame, done, held.basis, records)
+        weights = self._at(FisherRows(self.design), frame, alpha, bound).of_points(begun.points)
+        delta, change = self._settled(begun, frame, done, held.basis, weights * (records / len(weights)))
         final = _moved(frame, delta)
         meat = self.plan.statistic("meat")
         assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
@@ -321,17 +322,17 @@ class _Draw:
         }
 
     def _settled(
-        self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, records: float
+        self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, counts: Array
     ) -> tuple[Array, NDArray[Any]]:
         """The last step (k,), in the space of `basis`, and the change of A on its way (k, k).
 
         Of the logit, too: where a level's outcome is rare the line before lags, and a step in first order with the information there is
-        short and looks surer than it is.
+        short and looks surer than it is. counts: how many records each made point stands for, with their weights.
         """
         own = done.within(basis)
         u = begun.points @ frame.matrix @ basis
         eta = begun.points @ frame.line
-        delta, change = settled(own.gram, own.cross, own.solved, u, eta, records, self.family)
+        delta, change = settled(own.gram, own.cross, own.solved, u, eta, counts, self.family)
         return basis @ delta, basis @ change @ basis.T
 
     def _at(self, rows: _Map, frame: Frame, alpha: float, bound: float) -> _Map:

@@ -8,7 +8,7 @@ m(eta), its slope s and h, the score at eta of a line whose root is at eta + u'd
 
 so that g = A delta + (F(delta) - F'(0) delta), the bracket from made points (`fisher_start`) for as many records, is solved by
 Newton's steps; it is of second order in delta, and so is what the points get wrong. A + F'(delta) - F'(0) is the information at the new
-line.
+line. Points count as records do in A and g, with weight min(1, D/N): a bracket of full weights beside sums of less may leave no root.
 All of it is post-processing.
 """
 
@@ -30,12 +30,14 @@ _FAR = 3.0
 
 
 def settled(
-    gram: Array, cross: Array, first: Array, u: Array, eta: Array, records: float, family: Family
+    gram: Array, cross: Array, first: Array, u: Array, eta: Array, counts: Array, family: Family
 ) -> tuple[Array, Array]:
-    """(delta (k,), the change of A (k, k)); first and zeros where Newton's steps fail. first: A^-1 g; u (points, k), eta (points,)."""
-    per = records / len(u)
+    """(delta (k,), the change of A (k, k)); first and zeros where Newton's steps fail. first: A^-1 g; u (points, k), eta (points,).
+
+    counts: how many records, with their weights, a point stands for, (points,).
+    """
     slope = family.slope(eta)
-    weight = per * family.information(eta) / np.maximum(slope, 1e-300)
+    weight = counts * family.information(eta) / np.maximum(slope, 1e-300)
     here = family.mean(eta)
 
     def bent(delta: Array) -> tuple[Array, Array]:
