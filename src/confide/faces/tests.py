@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, answered, checked_call
 from confide.faces.rank_tests import kruskal, mannwhitneyu, wilcoxon
@@ -26,7 +27,6 @@ from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Noise, Plan, Source
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Schema
-from confide.schema.schema import near_match
 
 __all__ = [
     "Correlation",
