@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,13 +25,13 @@ from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.methods.tables.comparisons import compared, standardised
+from confide.methods.tables.counted import CountedTable
 from confide.methods.tables.intervals import count_interval, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
-from confide.methods.tables.weighted import mean_weights
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests
@@ -51,46 +50,8 @@ Array = NDArray[np.float64]
 _STEPS = 1 << BITS
 
 
-class _Counted(CellTable):
-    """What tables of counts and shares share: joint errors of counts, and the weights behind them."""
-
-    def counts(self, axes: Axes) -> Array:
-        y = super().counts(axes)
-        return y if self.layout.weight is None else y / _STEPS
-
-    def count_variance(self, axes: Axes) -> float:
-        return super().count_variance(axes) / (1.0 if self.layout.weight is None else float(_STEPS) ** 2)
-
-    @cached_property
-    def size(self) -> float:
-        return float(self.counts(())[0])
-
-    def mean_weight(self, axes: Axes) -> Array | float:
-        """sum omega^2/sum omega of each cell; 1 without weights."""
-        if self.layout.weight is None:
-            return 1.0
-        every, (n, rest) = self.margins.table(()).ravel() / _STEPS, self.margins.table(axes).reshape(2, -1) / _STEPS
-        overall = min(max(float(every[0] - every[1]) / max(float(every[0]), 1.0), 0.01), 1.0)
-        return mean_weights(n, n - rest, float(np.sqrt(self.count_variance(axes))), overall)
-
-    def _errors(self, generator: np.random.Generator, draws: int) -> Iterator[tuple[Axes, Array]]:
-        """Draws of the errors of counts, (draws, *levels) for each marginal shown and the total."""
-        wanted = tuple(dict.fromkeys(((), *self.marginals, *self._bases())))
-        noise = self.margins.noise(wanted, draws, generator, counts=True)
-        crossed = expected_cells(self.layout, self.margins) if self.part else None
-        sampling = None
-        if crossed is not None:
-            scale = np.sqrt(self.part * crossed[1])
-            sampling = generator.standard_normal((draws, *crossed[1].shape)) * scale
-        for axes, own in zip(wanted, noise, strict=True):
-            yield axes, own if sampling is None else own + summed(sampling, axes)
-
-    def _bases(self) -> tuple[Axes, ...]:
-        return ()
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CountTable(_Counted):
+class CountTable(CountedTable):
     """Numbers of records by cell. Estimates may be negative and are no integers: only so do they add up without bias."""
 
     kind: ClassVar[str] = "counts"
@@ -151,7 +112,7 @@ class CountTable(_Counted):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ShareTable(_Counted):
+class ShareTable(CountedTable):
     """Shares of records by cell: of all records, or of those in the same cell of the attributes `within`."""
 
     within: Axes = ()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,9 @@ from confide.errors import PlanError
 from confide.methods.tables.comparisons import correlation
 from confide.methods.tables.independence import tested
 from confide.methods.tables.intervals import MeanSums, difference
+from confide.methods.tables.measured import MeasuredTable
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
-
-if TYPE_CHECKING:
-    from confide.methods.tables.means import MeanTable
 
 __all__ = ["groups", "one_mean"]
 
@@ -40,7 +38,7 @@ _INVERTED = "the interval, inverted"
 _FINEST, _LADDER = 0.02, 33
 
 
-def groups(table: MeanTable, attribute: str | None, column: int, *, names: str) -> HypothesisTests:
+def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: str) -> HypothesisTests:
     """Whether the means of the levels of an attribute are equal: t for two levels (first minus second), F for more."""
     axes = _one_attribute(table, attribute)
     own = table.layout.crossing.attributes[axes[0]]
@@ -91,7 +89,7 @@ def groups(table: MeanTable, attribute: str | None, column: int, *, names: str) 
     )
 
 
-def one_mean(table: MeanTable, value: float, column: int) -> HypothesisTests:
+def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests:
     """Whether the mean of all records is `value`; of a difference of two columns, the paired t test."""
     sums, (middle, half) = table.sums((), column), table._scale(column)
     title = f"mean of {table.measured[column]}"
@@ -119,12 +117,14 @@ def one_mean(table: MeanTable, value: float, column: int) -> HypothesisTests:
     )
 
 
-def _part(table: MeanTable) -> float:
+def _part(table: MeasuredTable) -> float:
     """Tests are of the population, whatever the table covers."""
     return 1.0 if table.reading == "dataset" else table.part
 
 
-def _limits(table: MeanTable, ends: Callable[[float], tuple[float, float]]) -> Callable[[float], tuple[Array, Array]]:
+def _limits(
+    table: MeasuredTable, ends: Callable[[float], tuple[float, float]]
+) -> Callable[[float], tuple[Array, Array]]:
     def found(alpha: float) -> tuple[Array, Array]:
         low, high = ends(table.quantile(alpha))
         return np.atleast_1d(low), np.atleast_1d(high)
@@ -155,7 +155,7 @@ def level_left_out(ends: Callable[[float], tuple[float, float]], value: float) -
     return float(2 * special.ndtr(-low))
 
 
-def _one_attribute(table: MeanTable, attribute: str | None) -> Axes:
+def _one_attribute(table: MeasuredTable, attribute: str | None) -> Axes:
     if attribute is None:
         if len(table.layout.crossing.attributes) != 1:
             raise PlanError("name the attribute whose groups are compared: test('t', 'sex')")
@@ -163,7 +163,7 @@ def _one_attribute(table: MeanTable, attribute: str | None) -> Axes:
     return table.layout.axes(attribute)
 
 
-def _noises(table: MeanTable, axes: Axes, column: int) -> tuple[Array, Array]:
+def _noises(table: MeasuredTable, axes: Axes, column: int) -> tuple[Array, Array]:
     """Noise covariances of the groups' N and S."""
     cells = table.margins.cells(axes)
     n, s = np.empty((cells, cells)), np.empty((cells, cells))
@@ -182,7 +182,7 @@ def _stacked(sums: MeanSums) -> MeanSums:
     return sums.at(lambda part: np.asarray(part)[None])
 
 
-def _drawn(table: MeanTable, sums: MeanSums, axes: Axes, mean: float, generator: np.random.Generator) -> MeanSums:
+def _drawn(table: MeasuredTable, sums: MeanSums, axes: Axes, mean: float, generator: np.random.Generator) -> MeanSums:
     """Draws of a release under equal means, (runs, groups)."""
     size = np.maximum(np.rint(sums.effective), 2.0)
     square = sums.sampling_variance
