@@ -176,7 +176,13 @@ class FisherFigures:
     @cached_property
     def _from_held(self) -> Array:
         """What records of levels that are held may move each coefficient, (k,)."""
-        return self.held.bias(self._lengths, *self._held_counts, span=self.family.span)
+        if not self.held.levels:
+            return np.zeros(len(self.design.terms) + 1)
+        counts, sds = self._held_counts
+        weights = np.array([one.weights for one in self.held.levels])
+        # moments whose small eigenvalues were raised above their noise hold more records of a rare level, and T is made of them
+        counts = np.maximum(counts, weights @ self._public("moments")[0] * self._records)
+        return self.held.bias(self._lengths, counts, sds, span=self.family.span)
 
     @cached_property
     def _held_counts(self) -> tuple[Array, Array]:
@@ -187,7 +193,7 @@ class FisherFigures:
         weights = np.array([one.weights for one in self.held.levels])
         scale = self._records / linear.count
         sds = linear.sd_gram * np.sqrt((weights[:, 0] ** 2 + (weights**2).sum(axis=1)) / 2) * scale
-        return weights @ self._public("moments")[0] * self._records, sds
+        return weights @ linear.gram[0] * scale, sds
 
     @cached_property
     def _lengths(self) -> Array:
