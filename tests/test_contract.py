@@ -1,4 +1,4 @@
-"""Every registered method, and a stranger's, goes through the executable contract; faults planted in one are caught."""
+"""Every registered method, and a third party's, goes through the executable contract; faults planted in one are caught."""
 
 from __future__ import annotations
 

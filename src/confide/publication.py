@@ -50,7 +50,7 @@ _EXAMPLE = 'write cf.Publication({"model": cf.regression.LeastSquares("y ~ x"), 
 
 @dataclass(frozen=True)
 class Publication(Method):
-    """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=book))`.
+    """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=ledger))`.
 
     questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
     twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question. pool: tables of the same records are one

@@ -100,7 +100,7 @@ class Raising(NoisyMean):
 
 @dataclass(frozen=True)
 class Interrupted(NoisyMean):
-    """The user presses Ctrl-C behind the door."""
+    """The user presses Ctrl-C behind the gate."""
 
     name: ClassVar[str] = "stranger_interrupted"
 
@@ -179,7 +179,7 @@ class Bare:
 
 @dataclass(frozen=True)
 class BareMean(NoisyMean):
-    """Its results are of the stranger's own making."""
+    """Its results are of the third party's own making."""
 
     name: ClassVar[str] = "stranger_bare"
 

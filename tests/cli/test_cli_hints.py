@@ -17,7 +17,7 @@ from confide.errors import PrivacyError
 PLAN = ("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
 RELEASE = ("release", "plan.json", "survey.csv", "-o", "new.json", "--ledger")
 REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
-PYTHON = re.compile(r"\b(?:Ledger|Schema|SSP|cf|book|gate)\.?\w*\(|privacy=|\b(?:GDP|ZCDP|PureDP|Numeric)\(\d")
+PYTHON = re.compile(r"\b(?:Ledger|Schema|SSP|cf|ledger|gate)\.?\w*\(|privacy=|\b(?:GDP|ZCDP|PureDP|Numeric)\(\d")
 
 LOW_ABOVE_HIGH = '[columns.age]\nkind = "numeric"\nlow = 60\nhigh = 10\n'
 
@@ -64,7 +64,7 @@ def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
 def test_a_statement_is_no_call_and_stays():
     text = "the charge GDP(mu=1, add-remove) is GDP(1.5), or cf.ApproxDP(1.0, 1e-06)"
     assert for_command_line(text) == "the charge GDP(mu=1, add-remove) is --mu 1.5, or --epsilon 1.0 --delta 1e-06"
-    assert "secret" not in for_command_line("book.show()", book="postgresql://user:secret@host/db")
+    assert "secret" not in for_command_line("ledger.show()", ledger="postgresql://user:secret@host/db")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_book_under_a_relation_that_the_method_has_not_names_what_works(book):
             ledger=Ledger.open("book.db"),
         )
     assert "else take a method that has it" in str(refused.value)
-    said = for_command_line(str(refused.value), book="book.db")
+    said = for_command_line(str(refused.value), ledger="book.db")
     assert "confide ledger init OTHER_LEDGER --dataset survey --mu ... --delta ... --relation substitute (two" in said
     assert said.count("(") == said.count(")")
 
@@ -207,4 +207,4 @@ def test_settings_of_any_method_and_a_public_n():
     assert for_command_line('take Logistic(formula, mechanism="output")') == "take --set mechanism=output"
     assert for_command_line("LeastSquares(formula, cov='robust')") == "--set cov=robust"
     plan = gate.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
-    assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, book=None, dataset=None)
+    assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, ledger=None, dataset=None)

@@ -1,4 +1,4 @@
-"""`confide infer`, `confide regress`, `confide methods`, and a stranger's method through all of them."""
+"""`confide infer`, `confide regress`, `confide methods`, and a third-party method through all of them."""
 
 from __future__ import annotations
 

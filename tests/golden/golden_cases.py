@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import confide as cf
-from confide import classification, registry
+from confide import classification
 from confide.faces.selection import Select
 from confide.methods.intervals.quantile import Quantile
 from confide.methods.synthesis.table import SyntheticTable
@@ -39,9 +39,6 @@ from confide_lab.methods import (
     SmoothNaiveBayes,
     Wavelet,
 )
-
-if "publication" not in registry.known():  # a checkout that was not installed anew
-    registry.register(cf.Publication)
 
 __all__ = ["CASES", "FILE", "SCHEMA", "machine", "record"]
 

@@ -148,7 +148,7 @@ def test_equal_releases_each_have_a_receipt(book: Ledger) -> None:
 def test_a_charge_of_another_book_gets_no_receipt(book: Ledger, change: dict[str, object]) -> None:
     paid = charge(book, gdp(1.0))
     forged = Charge(**{"seq": paid.seq, "statement": paid.statement, "hash": paid.hash, "time": paid.time, **change})
-    with pytest.raises(ReleaseError, match=r"give what book\.charge returned"):
+    with pytest.raises(ReleaseError, match=r"give what ledger\.charge returned"):
         book.receipt(forged, release_sha256=RELEASE, version="0.1.0")
 
 
@@ -202,7 +202,7 @@ def test_an_amendment_changes_the_size_only(book: Ledger, budget: Guarantee, err
 
 @pytest.mark.parametrize("reason", ["", "  ", None])
 def test_an_amendment_needs_a_reason(book: Ledger, reason: str) -> None:
-    with pytest.raises(PlanError, match=r"book.amend\(GDP\(3.0\), reason="):
+    with pytest.raises(PlanError, match=r"ledger.amend\(GDP\(3.0\), reason="):
         book.amend(GDP(3.0), reason=reason)
 
 

@@ -115,7 +115,7 @@ def test_a_lost_answer_to_commit_is_taken_as_charged(url: str, book: Ledger) -> 
     """The server has committed, nobody was told: the charge stands, and nothing may be released."""
     with proxy(url, once(COMMIT, True)) as through:
         far = Ledger.open(through)
-        with pytest.raises(LedgerBusy, match=r"take it as charged if book\.show\(\) lists it; nothing was released"):
+        with pytest.raises(LedgerBusy, match=r"take it as charged if ledger\.show\(\) lists it; nothing was released"):
             charge(far, gdp(0.5))
         deadline = time.monotonic() + 10
         while book.show().units["spent_amount"] != UNIT:  # the server is told when the client is cut off already

@@ -15,8 +15,6 @@ from confide.protocol import (
     Cost,
     Either,
     Opaque,
-    PerPath,
-    Select,
     Spend,
     Test,
     Together,
@@ -39,8 +37,6 @@ TREES = [
     Together((spend("a"), spend("b"))),
     Either((spend("a"), Together((spend("b"), spend("c"))))),
     Test(OPAQUE, spend("a")),
-    Select(spend("a"), "truncated negative binomial"),
-    PerPath(spend("a"), GDP(1.0, relation="add-remove")),
     OPAQUE,
 ]
 
@@ -72,12 +68,9 @@ def test_fold_never_states_less_than_the_cost() -> None:
         assert guarantee.mu == pytest.approx(sqrt(exact), rel=1e-15)
 
 
-def test_fold_takes_the_bound_of_a_path_and_of_an_opaque_release() -> None:
-    assert fold(PerPath(spend("a"), GDP(2.0)), "substitute") == GDP(2.0, relation="substitute")
+def test_fold_takes_the_bound_of_an_opaque_release() -> None:
     assert fold(OPAQUE, "add-remove").epsilon == 0.5
     assert fold(Test(OPAQUE, OPAQUE), "add-remove").epsilon == 1.0
-    with pytest.raises(PlanError, match="Opaque"):
-        fold(Select(spend("a"), "poisson"), "add-remove")
 
 
 def test_unlike_guarantees_meet_in_a_kind_that_both_convert_into() -> None:

@@ -218,7 +218,7 @@ PLAIN_X = Plain(("x",))
 
 @dataclass(frozen=True)
 class Broken:
-    """A statistic of a stranger that quotes what it saw, in one of its steps."""
+    """A statistic of a third party that quotes what it saw, in one of its steps."""
 
     step: str
     error: type[BaseException]

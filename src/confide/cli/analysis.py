@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from confide.cli.beyond import Beyond
-from confide.cli.facts import book_facts, plan_facts, question, result_facts, show_result
+from confide.cli.facts import ledger_facts, plan_facts, question, result_facts, show_result
 from confide.cli.files import (
     Drawings,
-    book_file,
     check_places,
     keep,
+    ledger_file,
     load_plan,
     load_release,
     load_schema,
@@ -27,7 +27,7 @@ from confide.cli.gate import (
     begin,
     check_relation,
     make,
-    open_book,
+    open_ledger,
     paid_facts,
     pay,
     remember,
@@ -105,14 +105,14 @@ def plan(
     terms, settings = privacy.terms(), parameters.settings()
     if dataset is not None and ledger is None:
         raise Refused("--dataset names an account in a ledger: it goes with --ledger")
-    check_places({"-o": output}, {"the schema": schema, "the ledger": book_file(ledger)})
-    session.book = ledger
+    check_places({"-o": output}, {"the schema": schema, "the ledger": ledger_file(ledger)})
+    session.ledger = ledger
     with reserve(output, force=written.force) as place:
         from confide import gate
 
         with session.doing("plan"):
             found = load_schema(schema)
-            book = open_book(ledger, dataset, found.dataset)
+            book = open_ledger(ledger, dataset, found.dataset)
             chosen = asked_in(model).publication if is_publication(model) else make(method, model, settings)
             check_relation(chosen, book)
             planned = gate.plan(chosen, found, n=n, ledger=book, **terms)
@@ -128,7 +128,7 @@ def plan(
             session.say(
                 f"wrote {output}: release it with: confide release {output} DATA --ledger LEDGER -o release.json"
             )
-    session.answer({**plan_facts(planned), "ledger": book_facts(book), "wrote": output})
+    session.answer({**plan_facts(planned), "ledger": ledger_facts(book), "wrote": output})
 
 
 @spread
@@ -173,7 +173,7 @@ def release(
         schema = Schema.from_dict(planned.schema)
     with reserve(output, force=written.force) as place:
         with session.doing("opening the ledger"):
-            book = open_book(account.ledger, account.dataset, schema.dataset)
+            book = open_ledger(account.ledger, account.dataset, schema.dataset)
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter)

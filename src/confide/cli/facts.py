@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from confide.ledger import Ledger
     from confide.protocol import Plan, Release, Spend
 
-__all__ = ["book_facts", "plan_facts", "question", "release_facts", "result_facts", "show_result"]
+__all__ = ["ledger_facts", "plan_facts", "question", "release_facts", "result_facts", "show_result"]
 
 
 def question(subset: str | None) -> Any:
@@ -87,7 +87,7 @@ def release_facts(release: Release) -> dict[str, Any]:
     }
 
 
-def book_facts(book: Ledger | None) -> dict[str, Any] | None:
+def ledger_facts(book: Ledger | None) -> dict[str, Any] | None:
     """Where a ledger stands, without its entries."""
     if book is None:
         return None

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Drawings",
     "Output",
-    "book_file",
     "check_places",
     "keep",
+    "ledger_file",
     "load_plan",
     "load_release",
     "load_schema",
@@ -133,7 +133,7 @@ def keep(session: Session, output: Output | None, release: Release) -> None:
     session.kept = str(output.path)
 
 
-def book_file(ledger: str | None) -> Path | None:
+def ledger_file(ledger: str | None) -> Path | None:
     """The file of a ledger; None for a ledger on a server, whose URL is no path."""
     return None if ledger is None or "://" in ledger else Path(ledger)
 

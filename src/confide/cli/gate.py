@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from confide.cli.facts import book_facts, release_facts, result_facts, show_result
-from confide.cli.files import Drawings, Output, book_file, check_places, keep, load_schema, reserve
+from confide.cli.facts import ledger_facts, release_facts, result_facts, show_result
+from confide.cli.files import Drawings, Output, check_places, keep, ledger_file, load_schema, reserve
 from confide.cli.hints import for_command_line, plan_command
 from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
 from confide.cli.session import Refused, Session
@@ -31,7 +31,7 @@ __all__ = [
     "begin",
     "check_relation",
     "make",
-    "open_book",
+    "open_ledger",
     "paid_facts",
     "pay",
     "plan_and_pay",
@@ -65,7 +65,7 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
     return made
 
 
-def open_book(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:
+def open_ledger(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:
     """The ledger of the dataset that was asked for, else of the one that the schema names, else the only one there."""
     if path is None:
         return None
@@ -117,9 +117,9 @@ def begin(
     data: Sequence[Path],
 ) -> None:
     """What is checked of a command that charges, before it reads anything."""
-    session.charging, session.book = True, account.ledger
+    session.charging, session.ledger = True, account.ledger
     account.check(simulate)
-    read = {**inputs, "the ledger": book_file(account.ledger), **{f"the data {path}": path for path in data}}
+    read = {**inputs, "the ledger": ledger_file(account.ledger), **{f"the data {path}": path for path in data}}
     check_places(outputs, read)
 
 
@@ -137,7 +137,7 @@ def plan_and_pay(
     account = asked.account
     with session.doing("plan"):
         found = load_schema(schema)
-        book = open_book(account.ledger, account.dataset, found.dataset)
+        book = open_ledger(account.ledger, account.dataset, found.dataset)
         planned = plan_of(found, book)
     with session.doing("opening the data", private=True):
         source = source_of(data, found, asked.delimiter)
@@ -194,7 +194,7 @@ def after(session: Session, paid: Paid, output: Path | None) -> None:
 def remember(session: Session, planned: Plan, schema: Path | None, account: Account) -> None:
     """How to ask for the same at another price, should the ledger refuse this one."""
     ledger, dataset = account.ledger, account.dataset
-    session.cheaper = lambda options: plan_command(planned, options, schema=schema, book=ledger, dataset=dataset)
+    session.cheaper = lambda options: plan_command(planned, options, schema=schema, ledger=ledger, dataset=dataset)
 
 
 # what is shown --------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def paid_facts(paid: Paid) -> dict[str, Any]:
     return {
         **release_facts(paid.release),
         "released_before": paid.earlier,
-        "ledger": book_facts(paid.ledger),
+        "ledger": ledger_facts(paid.ledger),
     }
 
 

@@ -26,29 +26,29 @@ _GUARANTEE = re.compile(rf"(?:privacy=)?(?:cf\.)?\b(GDP|ZCDP|PureDP|ApproxDP)\((
 _SIZES = {"GDP": "--mu", "ZCDP": "--rho", "PureDP": "--epsilon", "ApproxDP": "--epsilon"}
 
 
-def for_command_line(message: str, *, book: str | None = None) -> str:
+def for_command_line(message: str, *, ledger: str | None = None) -> str:
     """The message with the calls that are known turned into commands and options.
 
-    book: the ledger that the command line named, for calls that speak of one without its path.
+    ledger: the ledger that the command line named, for calls that speak of one without its path.
 
     >>> for_command_line("for 95 % intervals write alpha=0.05")
     'for 95 % intervals write --alpha 0.05'
     """
     dataset = re.search(r"dataset ('[^']+')", message)
-    place = _shown(book)
+    place = _shown(ledger)
     name = shlex.quote(dataset[1][1:-1]) if dataset else "NAME"
     for pattern, put in _CALLS:
         message = re.sub(pattern, _written(put, place, name), message)
     return _GUARANTEE.sub(lambda call: privacy_options(*call.groups()), message)
 
 
-def _shown(book: str | None) -> str:
+def _shown(ledger: str | None) -> str:
     """A ledger as a command names it; a URL may hold a password and is never repeated."""
-    return "LEDGER" if book is None or "://" in book else shlex.quote(book)
+    return "LEDGER" if ledger is None or "://" in ledger else shlex.quote(ledger)
 
 
-def _written(put: str | _Put, book: str, dataset: str) -> Callable[[re.Match[str]], str]:
-    return lambda call: call.expand(put) if isinstance(put, str) else put(call, book, dataset)
+def _written(put: str | _Put, ledger: str, dataset: str) -> Callable[[re.Match[str]], str]:
+    return lambda call: call.expand(put) if isinstance(put, str) else put(call, ledger, dataset)
 
 
 def privacy_options(kind: str, size: str, delta: str | None = None) -> str:
@@ -60,7 +60,7 @@ def privacy_options(kind: str, size: str, delta: str | None = None) -> str:
     return f"{_SIZES[kind]} {size}" + (f" --delta {delta}" if delta and kind in ("ApproxDP", "GDP") else "")
 
 
-def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str | None, dataset: str | None) -> str:
+def plan_command(planned: Plan, options: str, *, schema: Path | None, ledger: str | None, dataset: str | None) -> str:
     """The `confide plan` that asks the same for another price.
 
     schema: its file, where the command line named one.
@@ -87,17 +87,17 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, book: str 
             words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]
     size = planned.planned_n
     words += [] if size is None else ["--n", str(size)]
-    words += [] if book is None else ["--ledger", _shown(book)]
-    words += [] if book is None or dataset is None else ["--dataset", shlex.quote(dataset)]
+    words += [] if ledger is None else ["--ledger", _shown(ledger)]
+    words += [] if ledger is None or dataset is None else ["--dataset", shlex.quote(dataset)]
     return " ".join([*words, "-o smaller.json"])
 
 
-def _amend(call: re.Match[str], book: str, dataset: str) -> str:
+def _amend(call: re.Match[str], ledger: str, dataset: str) -> str:
     size = _amount(call[1], delta="delta=" in call[2])
-    return f"confide ledger amend {book} --dataset {dataset} {size} --reason TEXT"
+    return f"confide ledger amend {ledger} --dataset {dataset} {size} --reason TEXT"
 
 
-def _create(call: re.Match[str], book: str, dataset: str) -> str:
+def _create(call: re.Match[str], ledger: str, dataset: str) -> str:
     """A new ledger; on other terms than this one's it needs a file of its own, because one dataset has one account in it."""
     terms = re.search(r"budget=(\w+)\((.*?)relation='([^']*)'", call[0])
     whose = re.search(r"unit=('[^']*'), rows_per_unit=(\d+)", call[0])
@@ -108,7 +108,7 @@ def _create(call: re.Match[str], book: str, dataset: str) -> str:
             return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} {size} --relation {terms[3]}"
         return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} --mu ... (or --epsilon ..., --rho ...)"
     if terms is None:
-        return f"confide ledger init {book} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
+        return f"confide ledger init {ledger} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
     size = _amount(terms[1], delta="delta=" in terms[2])
     return f"confide ledger init OTHER_LEDGER --dataset {dataset} {size} --relation {terms[3]}"
 
@@ -140,9 +140,9 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
         r"open the budget in epsilon: budget=PureDP\([^)]*\)",
         "open a budget in epsilon: confide ledger init ... --epsilon ...",
     ),
-    (r"Ledger\.datasets\([^)]*\)", lambda call, book, dataset: f"confide ledger show {book}"),
-    (r"book\.amend\((\w*)([^']*), *reason='[^']*'\)", _amend),
-    (r"book\.(verify|show)\(\)", lambda call, book, dataset: f"confide ledger {call[1]} {book}"),
+    (r"Ledger\.datasets\([^)]*\)", lambda call, ledger, dataset: f"confide ledger show {ledger}"),
+    (r"ledger\.amend\((\w*)([^']*), *reason='[^']*'\)", _amend),
+    (r"ledger\.(verify|show)\(\)", lambda call, ledger, dataset: f"confide ledger {call[1]} {ledger}"),
     (r"Schema\.draft\(data\), then Schema\.from_toml\(\"([^\"]*)\"\)", r"confide schema draft DATA -o \1"),
     (rf"(?:cf\.read|Schema\.draft)\([^)]*delimiter={_QUOTED}\)", r"--delimiter \1"),
     (r"Schema\.draft\(\"([^\"]*)\"\)", r"confide schema draft \1"),
@@ -158,8 +158,8 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"\balpha=([0-9.]+)", r"--alpha \1"),
     (r"\bcharge_delta=([0-9.e+-]+)", r"--charge-delta \1"),
     (
-        r"convert=True \(book\.convert\(\), confide ledger convert\)",
-        lambda call, book, *_: f"--convert, or confide ledger convert {book}",
+        r"convert=True \(ledger\.convert\(\), confide ledger convert\)",
+        lambda call, ledger, *_: f"--convert, or confide ledger convert {ledger}",
     ),
     (r"\bconvert=True", "--convert"),
     (r"\bkeep_others=True", "--keep-others"),

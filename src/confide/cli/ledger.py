@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.files import load_release
-from confide.cli.gate import open_book
+from confide.cli.gate import open_ledger
 from confide.cli.options import Dataset, Json, Privacy
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
@@ -28,8 +28,8 @@ app = typer.Typer(no_args_is_help=True, help="The ledger: what may be spent on a
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 # Text and not a Path, which would turn the // of a URL into /. What is shown is `place`, which has no password in it.
-_Book = Annotated[
-    str, typer.Argument(metavar="BOOK", help="The book's file, or its postgresql:// URL.", show_default=False)
+_Ledger = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.", show_default=False)
 ]
 _Named = Annotated[str, typer.Option("--dataset", metavar="NAME", help="The dataset whose budget it is.")]
 _TRUSTS = {
@@ -42,7 +42,7 @@ _TRUSTS = {
 @spread
 def init(
     ctx: typer.Context,
-    book: _Book,
+    book: _Ledger,
     dataset: _Named,
     *,
     privacy: Privacy,
@@ -79,7 +79,7 @@ def init(
     ] = "",
     json: Json = False,
 ) -> None:
-    """Open a budget for a dataset, in a new book or an existing one.
+    """Open a budget for a dataset, in a new ledger or an existing one.
 
     A bare budget means: relation add-remove, unit record with one row, trust
     central. All of these are pinned: a release of anything else is refused. With
@@ -128,17 +128,17 @@ def init(
 
 
 @app.command()
-def show(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = False) -> None:
+def show(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json = False) -> None:
     """A statement of account: budget, spent, left, and every entry.
 
-    Reads the book alone, which is public. Without --dataset all datasets are shown.
+    Reads the ledger alone, which is public. Without --dataset all datasets are shown.
 
     Example:
 
     confide ledger show book.db
     """
     session: Session = ctx.obj
-    with session.doing("reading the book"):
+    with session.doing("reading the ledger"):
         books = _opened(book, dataset)
         states = [opened.show() for opened in books]
     for place, state in enumerate(states):
@@ -151,12 +151,12 @@ def show(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = 
 
 
 @app.command()
-def head(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = False) -> None:
+def head(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json = False) -> None:
     """Print the hash of the last entry, to be kept elsewhere: on paper, in a mail, in another system.
 
     Reads the ledger alone, which is public. An older copy put back, or newest
     entries cut off, is found by a kept head (or a receipt, or a published release)
-    and by nothing else: confide ledger verify BOOK --head HEAD.
+    and by nothing else: confide ledger verify LEDGER --head HEAD.
 
     Example:
 
@@ -175,7 +175,7 @@ def head(ctx: typer.Context, book: _Book, dataset: Dataset = None, json: Json = 
 @app.command()
 def verify(
     ctx: typer.Context,
-    book: _Book,
+    book: _Ledger,
     dataset: Dataset = None,
     kept: Annotated[
         list[str] | None,
@@ -191,7 +191,7 @@ def verify(
 
     Reads the ledger alone, which is public. That cannot show newest entries cut off
     or an older copy put back: --head looks for what was kept elsewhere, and
-    `confide verify RELEASE --ledger BOOK` for a release.
+    `confide verify RELEASE --ledger LEDGER` for a release.
 
     Example:
 
@@ -230,8 +230,8 @@ def verify(
 @spread
 def amend(
     ctx: typer.Context,
-    book: _Book,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the book.")],
+    book: _Ledger,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")],
     *,
     privacy: Privacy,
     dataset: Dataset = None,
@@ -240,7 +240,7 @@ def amend(
     """Give a dataset a new budget by a new entry; what was spent stays spent.
 
     The privacy options give the whole new budget, not what is added. The entry is
-    as public as the book.
+    as public as the ledger.
 
     Example:
 
@@ -250,9 +250,9 @@ def amend(
     budget = privacy.guarantee()
     from confide.guarantees.wording import weakness
 
-    with session.doing("amending the book"), warnings.catch_warnings():
+    with session.doing("amending the ledger"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*protects nobody")  # said below
-        opened = open_book(book, dataset, None)
+        opened = open_ledger(book, dataset, None)
         assert opened is not None
         opened.amend(budget, reason=reason)
         state = opened.show()
@@ -268,7 +268,7 @@ def amend(
 @app.command()
 def convert(
     ctx: typer.Context,
-    book: _Book,
+    book: _Ledger,
     dataset: Dataset = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
     yes: Annotated[
@@ -289,7 +289,7 @@ def convert(
     """
     session: Session = ctx.obj
     with session.doing("converting the ledger"):
-        opened = open_book(book, dataset, None)
+        opened = open_ledger(book, dataset, None)
         assert opened is not None
         before, choice = opened.show(), opened.buys()
     # a ledger that cannot be converted says so itself, and stays as it is
@@ -319,13 +319,13 @@ def convert(
 def verify_release(
     ctx: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
-    ledger: Annotated[str, typer.Option("--ledger", metavar="BOOK", help="The book that it was charged to.")],
+    ledger: Annotated[str, typer.Option("--ledger", metavar="LEDGER", help="The ledger that it was charged to.")],
     dataset: Dataset = None,
     json: Json = False,
 ) -> None:
-    """Check a published release against the book it was charged to; exit code 1 when something does not hold.
+    """Check a published release against the ledger it was charged to; exit code 1 when something does not hold.
 
-    Reads the release and the book, which are public: receipt, plan, chain.
+    Reads the release and the ledger, which are public: receipt, plan, chain.
 
     Example:
 
@@ -337,7 +337,7 @@ def verify_release(
     with session.doing("reading the release"):
         loaded = load_release(release)
     with session.doing("verifying the release"):
-        book = open_book(ledger, dataset, loaded.plan.schema.get("dataset"))
+        book = open_ledger(ledger, dataset, loaded.plan.schema.get("dataset"))
         assert book is not None
         found = gate.verify(loaded, book)
     session.say(str(found))

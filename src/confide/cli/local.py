@@ -9,15 +9,12 @@ import typer
 
 from confide.cli.facts import result_facts, show_result
 from confide.cli.files import Drawings, check_places, load_schema
-from confide.cli.gate import open_book
+from confide.cli.gate import open_ledger
 from confide.cli.options import (
     Account,
     Alpha,
-    Csv,
     Delimiter,
-    Plot,
     Privacy,
-    Report,
     SchemaFile,
     Seed,
     Written,
@@ -101,8 +98,8 @@ def protect(
         return
     account.check(simulate)
     check_places({"OUT": out}, {"IN": data, "--schema": schema})
-    book = open_book(account.ledger, account.dataset, public_schema.dataset)
-    session.charging, session.book = True, account.ledger
+    book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
+    session.charging, session.ledger = True, account.ledger
     source = read(data, public_schema, delimiter=delimiter_of(delimiter))
     with session.doing("protecting the table", private=True), _bar(session) as step:
         made = local.protect_source(
@@ -140,10 +137,8 @@ def fit(
     ] = None,
     method: Annotated[str, typer.Option("--method", metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
     alpha: Alpha = None,
-    report: Report = None,
-    plot: Plot = None,
-    csv: Csv = None,
     *,
+    drawings: Drawings,
     written: Written,
 ) -> None:
     """Fit a model to a protected table: coefficients and intervals that account for the noise on its rows.
@@ -158,7 +153,6 @@ def fit(
     session: Session = ctx.obj
     from confide.local.estimates import fit as fitted
 
-    drawings = Drawings(report, plot, csv)
     drawings.check(force=written.force)
     with session.doing("fitting the protected table"):
         result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)

@@ -40,7 +40,7 @@ class Session:
     json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
     of that step. charging: whether the command is one that
     charges. charge: "none", "possible" (inside the gate, with a
-    ledger) or "made". book: the ledger that was named. cheaper: the `confide plan` for another price, from its options.
+    ledger) or "made". ledger: the ledger that was named. cheaper: the `confide plan` for another price, from its options.
     kept: where the release was written. spoke: whether stdout has its JSON document.
     """
 
@@ -49,7 +49,7 @@ class Session:
     private: bool = False
     charging: bool = False
     charge: str = "none"
-    book: str | None = None
+    ledger: str | None = None
     cheaper: Callable[[str], str] | None = None
     kept: str | None = None
     spoke: bool = False
@@ -149,7 +149,7 @@ class Session:
     def _confide(self, error: ConfideError) -> int:
         # Behind the gate whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
-        message = for_command_line(str(error), book=self.book)
+        message = for_command_line(str(error), ledger=self.ledger)
         if self.charge == "made":
             message += self._charge_words()
         if isinstance(error, BudgetExceeded):

@@ -26,8 +26,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     >>> @spread
     ... def area(name: str, *, size: Size) -> None:
     ...     print(name, size.width * size.height)
-    >>> area(name="door", height=3)
-    door 3
+    >>> area(name="hall", height=3)
+    hall 3
     >>> list(signature(area).parameters)
     ['name', 'width', 'height']
     """

@@ -1,22 +1,101 @@
-"""What the one-call functions share: the refusal of a call without privacy or ledger, and the way to an answer."""
+"""What the one-call functions share: their parameters, the refusal of a call without privacy or ledger, and the way to an answer."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from functools import update_wrapper
+from inspect import Parameter, Signature
+from typing import Any, Protocol, TypeVar
 
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.protocol import Noise, Question, Source
+from confide.protocol import Noise, Question, Source, parameters_of
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown
 
-__all__ = ["LEFT_OUT", "answered", "checked_call", "checked_ledger"]
+__all__ = ["LEFT_OUT", "OneCall", "answered", "checked_call", "checked_ledger", "one_call"]
 
 _OWN = ("privacy", "ledger", "noise", "n")
 LEFT_OUT: Any = object()  # None means: charge no ledger
+_EXAMPLE = '"y ~ x", data, privacy=cf.GDP(1.0), ledger=None'
+
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class OneCall(Protocol[_Result_co]):
+    """Plan, release and infer in one call. settings: the parameters of the method."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        formula: str,
+        data: Source,
+        *,
+        privacy: Guarantee | None = None,
+        ledger: Ledger | None = LEFT_OUT,
+        noise: Noise | None = None,
+        n: int | None = None,
+        **settings: Any,
+    ) -> _Result_co:
+        """The answer. privacy and ledger have no default: whoever wants no ledger writes ledger=None."""
+
+
+def one_call(
+    method: type[Any],
+    *,
+    verb: str,
+    example: str = _EXAMPLE,
+    check: Callable[[str, dict[str, Any]], None] | None = None,
+) -> Callable[[Callable[[_Result], _Result]], OneCall[_Result]]:
+    """Make a call of a function that says what is shown of the method's result; it keeps the function's name and docstring.
+
+    verb: how it is written; check: of the formula and the settings, before any other.
+    """
+
+    def made(show: Callable[[_Result], _Result]) -> OneCall[_Result]:
+        def call(
+            formula: str,
+            data: Source,
+            *,
+            privacy: Guarantee | None = None,
+            ledger: Ledger | None = LEFT_OUT,
+            noise: Noise | None = None,
+            n: int | None = None,
+            **settings: Any,
+        ) -> _Result:
+            if check is not None:
+                check(formula, settings)
+            checked_call(verb, method, privacy, ledger, settings, example=example)
+            return show(answered(method(formula, **settings), data, privacy, ledger, noise, n))
+
+        update_wrapper(call, show)
+        call.__signature__ = _signature(method, show)  # type: ignore[attr-defined]
+        return call
+
+    return made
+
+
+def _signature(method: type[Any], show: Callable[..., Any]) -> Signature:
+    """What help shows: the call's own parameters, then those of the method."""
+    known = {field.name: field for field in fields(method)}
+    first, *settings = (known[name] for name in parameters_of(method))
+    named = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (first.name, "data")]
+    own = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None if name in ("noise", "n") else Parameter.empty)
+        for name in _OWN
+    ]
+    others = [
+        Parameter(
+            field.name, Parameter.KEYWORD_ONLY, default=Parameter.empty if field.default is MISSING else field.default
+        )
+        for field in settings
+    ]
+    return Signature([*named, *own, *others], return_annotation=show.__annotations__.get("return"))
 
 
 def answered(
@@ -51,7 +130,7 @@ def checked_call(
     ledger: Ledger | None,
     settings: dict[str, Any],
     *,
-    example: str = '"y ~ x", data, privacy=cf.GDP(1.0), ledger=None',
+    example: str = _EXAMPLE,
 ) -> None:
     """Refuse a call without privacy or ledger, and options that the method does not have."""
     checked_privacy(privacy)

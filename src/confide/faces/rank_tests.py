@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from confide.faces.one_call import LEFT_OUT, answered, checked_call
-from confide.guarantees import Guarantee
-from confide.ledger import Ledger
+from confide.faces.one_call import one_call
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.methods.tests.rank_result import RankTest
-from confide.protocol import Noise, Source
 
 __all__ = ["kruskal", "mannwhitneyu", "wilcoxon"]
 
 
-def mannwhitneyu(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> RankTest:
+@one_call(MannWhitney, verb="cf.tests.mannwhitneyu", example='"income ~ sex", data, privacy=cf.GDP(1.0), ledger=None')
+def mannwhitneyu(result: RankTest) -> RankTest:
     """Do two groups differ? P(Y1 > Y2) - 1/2 with its interval, and the test of equal laws: plan, release and infer `MannWhitney`.
 
     privacy and ledger have no default. Errors are those of `confide.release`.
@@ -34,22 +21,11 @@ def mannwhitneyu(
     >>> 0 < mannwhitneyu("income ~ sex", data, privacy=cf.GDP(1.0), ledger=None).pvalue <= 1
     True
     """
-    example = '"income ~ sex", data, privacy=cf.GDP(1.0), ledger=None'
-    checked_call("cf.tests.mannwhitneyu", MannWhitney, privacy, ledger, settings, example=example)
-    found: RankTest = answered(MannWhitney(formula, **settings), data, privacy, ledger, noise, n)
-    return found
+    return result
 
 
-def kruskal(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> RankTest:
+@one_call(Kruskal, verb="cf.tests.kruskal", example='"income ~ region", data, privacy=cf.GDP(1.0), ledger=None')
+def kruskal(result: RankTest) -> RankTest:
     """Do several groups differ? Mean ranks and the test of equal laws: plan, release and infer `Kruskal`.
 
     privacy and ledger have no default. Errors are those of `confide.release`.
@@ -60,22 +36,11 @@ def kruskal(
     >>> kruskal("income ~ region", data, privacy=cf.GDP(1.0), ledger=None).df[0]
     2.0
     """
-    example = '"income ~ region", data, privacy=cf.GDP(1.0), ledger=None'
-    checked_call("cf.tests.kruskal", Kruskal, privacy, ledger, settings, example=example)
-    found: RankTest = answered(Kruskal(formula, **settings), data, privacy, ledger, noise, n)
-    return found
+    return result
 
 
-def wilcoxon(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> RankTest:
+@one_call(Wilcoxon, verb="cf.tests.wilcoxon", example='"after - before", data, privacy=cf.GDP(1.0), ledger=None')
+def wilcoxon(result: RankTest) -> RankTest:
     """Is a difference centred at 0? P(d + d' > 0) - 1/2 with its interval, and the signed-rank test: plan, release and infer `Wilcoxon`.
 
     privacy and ledger have no default. Errors are those of `confide.release`.
@@ -86,7 +51,4 @@ def wilcoxon(
     >>> 0 < wilcoxon("after - before", data, privacy=cf.GDP(1.0), ledger=None).pvalue <= 1
     True
     """
-    example = '"after - before", data, privacy=cf.GDP(1.0), ledger=None'
-    checked_call("cf.tests.wilcoxon", Wilcoxon, privacy, ledger, settings, example=example)
-    found: RankTest = answered(Wilcoxon(formula, **settings), data, privacy, ledger, noise, n)
-    return found
+    return result

@@ -5,29 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from confide.errors import PlanError
-from confide.faces.one_call import LEFT_OUT, answered, checked_call
-from confide.guarantees import Guarantee
-from confide.ledger import Ledger
+from confide.faces.one_call import one_call
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.poisson import Poisson
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
-from confide.protocol import Noise, Source
 from confide.regression import LeastSquares, LinearEstimates
 
 __all__ = ["linear_regression", "logistic_regression", "poisson_regression"]
 
 
-def linear_regression(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> LinearEstimates:
+def _one_line(formula: str, settings: dict[str, Any]) -> None:
+    """Refuse settings of the other line, with the call that takes them."""
+    if other := {"objective", "slope_bound", "target"} & set(settings):
+        raise PlanError(
+            f"{min(other)} is no setting of the least-squares line, it belongs to another one; write cf.infer(cf.release("
+            f"cf.regression.HuberLine({formula!r}), data, cf.GDP(1.0), ledger=None))"
+        )
+
+
+@one_call(LeastSquares, verb="linear_regression", check=_one_line)
+def linear_regression(result: LinearEstimates) -> LinearEstimates:
     """Plan, release and infer a linear regression; `settings` are those of `confide.regression.LeastSquares`.
 
     privacy and ledger have no default: whoever wants no ledger writes ledger=None. The release itself is not kept: to
@@ -40,26 +38,11 @@ def linear_regression(
     >>> result.status
     'ok'
     """
-    if other := {"objective", "slope_bound", "target"} & set(settings):
-        raise PlanError(
-            f"{min(other)} is no setting of the least-squares line, it belongs to another one; write cf.infer(cf.release("
-            f"cf.regression.HuberLine({formula!r}), data, cf.GDP(1.0), ledger=None))"
-        )
-    checked_call("linear_regression", LeastSquares, privacy, ledger, settings)
-    result: LinearEstimates = answered(LeastSquares(formula, **settings), data, privacy, ledger, noise, n)
     return result
 
 
-def logistic_regression(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> LogisticEstimates:
+@one_call(Logistic, verb="logistic_regression")
+def logistic_regression(result: LogisticEstimates) -> LogisticEstimates:
     """Plan, release and infer a logistic regression; `settings` are those of `confide.regression.Logistic`.
 
     The outcome is a categorical column of two levels or one between 0 and 1. privacy: any request, or what another mechanism takes.
@@ -72,21 +55,11 @@ def logistic_regression(
     >>> result.status, result.levels
     ('ok', ('no', 'yes'))
     """
-    checked_call("logistic_regression", Logistic, privacy, ledger, settings)
-    result: LogisticEstimates = answered(Logistic(formula, **settings), data, privacy, ledger, noise, n)
     return result
 
 
-def poisson_regression(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> PoissonEstimates:
+@one_call(Poisson, verb="poisson_regression")
+def poisson_regression(result: PoissonEstimates) -> PoissonEstimates:
     """Plan, release and infer a Poisson regression; `settings` are those of `confide.regression.Poisson`.
 
     The outcome is a count, declared as Integer(0, most). privacy and ledger have no default: whoever wants no ledger writes ledger=None.
@@ -99,6 +72,4 @@ def poisson_regression(
     >>> result.status, list(result.rate_ratios().columns)
     ('ok', ['rate_ratio', 'low', 'high'])
     """
-    checked_call("poisson_regression", Poisson, privacy, ledger, settings)
-    result: PoissonEstimates = answered(Poisson(formula, **settings), data, privacy, ledger, noise, n)
     return result

@@ -5,19 +5,17 @@ A lower-case name is the call (plan, release, infer), a class the method behind 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from confide.faces.distribution import distribution
-from confide.faces.one_call import LEFT_OUT, answered, checked_call
-from confide.faces.table_one import table_one
-from confide.guarantees import Guarantee
-from confide.ledger import Ledger
+from confide.faces.one_call import OneCall, one_call
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
 from confide.methods.tables.distribution import Distribution
+from confide.methods.tables.distribution_result import DistributionResult
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
 from confide.methods.tables.result import checked_reading
 from confide.methods.tables.table_one import TableOne
-from confide.protocol import Noise, Source
+from confide.methods.tables.table_one_result import TableOneResult
 
 __all__ = [
     "Counts",
@@ -34,20 +32,24 @@ __all__ = [
     "totals",
 ]
 
+_Result = TypeVar("_Result")
+
 _EXAMPLE = '"region * smoker", data, covers="population", privacy=cf.GDP(1.0), ledger=None'
 
 
-def counts(
-    formula: str,
-    data: Source,
-    *,
-    covers: str | None = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> CountTable:
+def _table(
+    method: type[Any], verb: str, example: str = _EXAMPLE
+) -> Callable[[Callable[[_Result], _Result]], OneCall[_Result]]:
+    """A call that has to say what it covers."""
+
+    def check(formula: str, settings: dict[str, Any]) -> None:
+        checked_reading(settings.get("covers"), verb)
+
+    return one_call(method, verb=f"cf.tables.{verb}", example=example, check=check)
+
+
+@_table(Counts, "counts")
+def counts(result: CountTable) -> CountTable:
     """Numbers of records: plan, release and infer `Counts`, whose parameters `settings` are.
 
     formula: "a*b" crossing and margins, "a:b" crossing and total, "a + b" one-way margins; cut(age, 18, 65) makes levels of a numeric
@@ -60,21 +62,11 @@ def counts(
     >>> table.crosstab().shape
     (3, 4)
     """
-    found: CountTable = _table("counts", Counts, formula, data, covers, privacy, ledger, noise, n, settings)
-    return found
+    return result
 
 
-def shares(
-    formula: str,
-    data: Source,
-    *,
-    covers: str | None = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> ShareTable:
+@_table(Shares, "shares")
+def shares(result: ShareTable) -> ShareTable:
     """Shares of records: plan, release and infer `Shares`; within="region" gives shares of each region. See `counts`.
 
     >>> import confide as cf
@@ -85,21 +77,11 @@ def shares(
     >>> table.status
     'ok'
     """
-    found: ShareTable = _table("shares", Shares, formula, data, covers, privacy, ledger, noise, n, settings)
-    return found
+    return result
 
 
-def means(
-    formula: str,
-    data: Source,
-    *,
-    covers: str | None = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> MeanTable:
+@_table(Means, "means")
+def means(result: MeanTable) -> MeanTable:
     """Means with intervals; standard deviation, skewness and kurtosis at no further cost: plan, release and infer `Means`. See `counts`.
 
     >>> import confide as cf
@@ -109,21 +91,11 @@ def means(
     >>> list(table.sd().columns)
     ['variable', 'region', 'estimate', 'std_err', 'low', 'high', 'flag']
     """
-    found: MeanTable = _table("means", Means, formula, data, covers, privacy, ledger, noise, n, settings)
-    return found
+    return result
 
 
-def totals(
-    formula: str,
-    data: Source,
-    *,
-    covers: str | None = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> TotalTable:
+@_table(Totals, "totals")
+def totals(result: TotalTable) -> TotalTable:
     """Totals with intervals: plan, release and infer `Totals`. See `counts` and `means`.
 
     >>> import confide as cf
@@ -132,22 +104,38 @@ def totals(
     >>> cf.tables.totals("income ~ region", data, covers="dataset", privacy=cf.GDP(1.0), ledger=None).status
     'ok'
     """
-    found: TotalTable = _table("totals", Totals, formula, data, covers, privacy, ledger, noise, n, settings)
-    return found
+    return result
 
 
-def _table(
-    verb: str,
-    method: type[Any],
-    formula: str,
-    data: Source,
-    covers: str | None,
-    privacy: Guarantee | None,
-    ledger: Ledger | None,
-    noise: Noise | None,
-    n: int | None,
-    settings: dict[str, Any],
-) -> Any:
-    checked_reading(covers, verb)
-    checked_call(f"cf.tables.{verb}", method, privacy, ledger, settings, example=_EXAMPLE)
-    return answered(method(formula, covers=covers, **settings), data, privacy, ledger, noise, n)
+@_table(Distribution, "distribution", '"income ~ sex", data, covers="population", privacy=cf.GDP(1.0), ledger=None')
+def distribution(result: DistributionResult) -> DistributionResult:
+    """Quantiles and distribution function of a column by group: plan, release, infer `Distribution`, whose parameters `settings` are.
+
+    covers ("population" or "dataset"), privacy and ledger have no default. The result answers every question about the distribution at no
+    further cost: `quantile`, `cdf` with its band, `histogram`, `letter_values`, `iqr`, `diff`, `plot("box" | "cdf" | "density")`. Errors
+    are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> found = cf.tables.distribution("income ~ sex", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    >>> found.quantile([0.1, 0.9]).shape
+    (6, 4)
+    """
+    return result
+
+
+@_table(TableOne, "table_one", '"age + smoker ~ arm", data, covers="population", privacy=cf.GDP(1.0), ledger=None')
+def table_one(result: TableOneResult) -> TableOneResult:
+    """Means, medians, shares and standardised differences by group: plan, release and infer `TableOne`, whose parameters `settings` are.
+
+    covers ("population" or "dataset"), privacy and ledger have no default. Errors are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"age": cf.Numeric(0, 100), "smoker": cf.Categorical(["no", "yes"]), "arm": cf.Categorical(["A", "B"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> found = cf.tables.table_one("age + smoker ~ arm", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    >>> list(found.differences().index)
+    ['age: mean', 'smoker=no', 'smoker=yes']
+    """
+    return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confide._lazy import names
 
 if TYPE_CHECKING:
-    from confide.ledger.book import Ledger
+    from confide.ledger.ledger import Ledger
     from confide.ledger.names import same_name
     from confide.ledger.records import Charge, Entry, LedgerState, Quote, Receipt, Verification
 else:
@@ -16,7 +16,7 @@ else:
         {
             "Charge": "confide.ledger.records",
             "Entry": "confide.ledger.records",
-            "Ledger": "confide.ledger.book",
+            "Ledger": "confide.ledger.ledger",
             "LedgerState": "confide.ledger.records",
             "Quote": "confide.ledger.records",
             "Receipt": "confide.ledger.records",

@@ -24,7 +24,7 @@ class Progress:
 def explained(
     name: str, reason_of: Callable[[BaseException | None], tuple[str | None, bool]], progress: Progress
 ) -> Iterator[None]:
-    """Turn database errors into `LedgerBusy` (locked, read-only, full, gone) and `PlanError` (damaged, no book).
+    """Turn database errors into `LedgerBusy` (locked, read-only, full, gone) and `PlanError` (damaged, no ledger).
 
     reason_of: the back end's words for the driver's error, or None when it is no passing state; and whether a COMMIT
     that failed so has certainly left nothing behind.
@@ -36,18 +36,18 @@ def explained(
     except IntegrityError:
         raise PlanError(
             f"{name}: a second entry claims the same place in the chain, so the lock did not hold (a network disk?); "
-            "nothing was written; keep the book on a local disk or on a server, and run book.verify()"
+            "nothing was written; keep the ledger on a local disk or on a server, and run ledger.verify()"
         ) from None
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         reason, undone = reason_of(cause)
         if reason is None:
             raise PlanError(
-                f"{name}: not a ledger, or damaged ({cause}); restore it from a backup, or give the place of a book"
+                f"{name}: not a ledger, or damaged ({cause}); restore it from a backup, or give the place of a ledger"
             ) from None
         unknown = progress.committing and not undone
         state = (
-            "it failed while writing: take it as charged if book.show() lists it; nothing was released"
+            "it failed while writing: take it as charged if ledger.show() lists it; nothing was released"
             if unknown
             else "nothing was charged"
         )

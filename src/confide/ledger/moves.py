@@ -112,7 +112,7 @@ def check_same_terms(account: Account, budget: Guarantee) -> None:
         raise PrivacyError(
             f"dataset {account.dataset!r} is counted in {mine[0]} with relation={mine[1]!r}, unit={account.unit!r}, "
             f"trust={mine[3]!r} for good; the budget {budget} is not; an amendment changes the size only: "
-            f"book.amend({mine[0]}(...), reason='...')"
+            f"ledger.amend({mine[0]}(...), reason='...')"
         )
 
 
@@ -121,7 +121,7 @@ def receipt_of(row: Mapping[str, Any]) -> Receipt:
         guarantee = guarantee_from_text(row["guarantee"])
     except (KeyError, TypeError, ValueError):
         raise PlanError(
-            f"receipt {row['seq']} of dataset {row['dataset']!r} is damaged; book.verify() lists what is wrong"
+            f"receipt {row['seq']} of dataset {row['dataset']!r} is damaged; ledger.verify() lists what is wrong"
         ) from None
     return Receipt(
         dataset=row["dataset"],

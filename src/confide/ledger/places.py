@@ -1,4 +1,4 @@
-"""Where a book is: a file, or a database of a PostgreSQL server. A URL is never quoted in a message: it may hold a password."""
+"""Where a ledger is: a file, or a database of a PostgreSQL server. A URL is never quoted in a message: it may hold a password."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def check_text(name: str, text: str) -> None:
 
 def _url(place: str | Path, scheme: str) -> URL:
     if scheme not in {"postgresql", "postgres", "postgresql+psycopg"}:
-        raise PlanError(f"a book is a file or a PostgreSQL database, not {scheme}://...; write for instance {_WORKS}")
+        raise PlanError(f"a ledger is a file or a PostgreSQL database, not {scheme}://...; write for instance {_WORKS}")
     if isinstance(place, Path):
-        raise PlanError(f"give the URL of a book as text: a Path turns // into /; write {_WORKS}")
+        raise PlanError(f"give the URL of a ledger as text: a Path turns // into /; write {_WORKS}")
     try:
         url = make_url(place)
     except (ArgumentError, ValueError):
-        raise PlanError(f"the URL of the book cannot be read; write for instance {_WORKS}") from None
+        raise PlanError(f"the URL of the ledger cannot be read; write for instance {_WORKS}") from None
     if not url.database:
-        raise PlanError(f"the URL of the book names no database; write for instance {_WORKS}")
+        raise PlanError(f"the URL of the ledger names no database; write for instance {_WORKS}")
     return url.set(drivername="postgresql+psycopg")
 
 

@@ -1,4 +1,4 @@
-"""A book on a server: PostgreSQL, its locking and settings, through psycopg."""
+"""A ledger on a server: PostgreSQL, its locking and settings, through psycopg."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from confide.errors import PlanError
 from confide.ledger.failures import Progress, explained
 from confide.ledger.store import Store
-from confide.ledger.tables import APPLICATION, FORMAT, book_tables, budget, entry, metadata
+from confide.ledger.tables import APPLICATION, FORMAT, budget, entry, ledger_tables, metadata
 
 __all__ = ["PostgresStore"]
 
@@ -55,7 +55,7 @@ _REASONS = {
 
 
 class PostgresStore(Store):
-    """A book in a database of a server.
+    """A ledger in a database of a server.
 
     The lock is that of the dataset's row of `budget`, taken by SELECT ... FOR UPDATE: READ COMMITTED gives the row as
     it is after the wait, and each later statement sees what was committed before the lock was given. Idle connections
@@ -78,34 +78,34 @@ class PostgresStore(Store):
 
     @property
     def path(self) -> Path:
-        raise PlanError(f"the book is on a server and has no file; book.place says where: {self.name}")
+        raise PlanError(f"the ledger is on a server and has no file; ledger.place says where: {self.name}")
 
     def create(self) -> None:
         """Make the tables, in one transaction, unless they are there; the database itself must be."""
         with self.writing(creating=True) as connection:
-            if not _is_there(connection, book_tables.name):
+            if not _is_there(connection, ledger_tables.name):
                 for table in (budget, entry):
                     if _is_there(connection, table.name):
                         raise PlanError(
-                            f"{self.name} has a table {table.name!r} of something else; give the book a database of its "
+                            f"{self.name} has a table {table.name!r} of something else; give the ledger a database of its "
                             "own: createdb ledger"
                         )
                 encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
                 if encoding != "UTF8":
                     raise PlanError(
-                        f"{self.name} stores text as {encoding}; a book needs UTF8: createdb --encoding=UTF8 "
+                        f"{self.name} stores text as {encoding}; a ledger needs UTF8: createdb --encoding=UTF8 "
                         "--template=template0 ledger"
                     )
                 metadata.create_all(connection)
-                book_tables.create(connection)
-                connection.execute(book_tables.insert().values(application=APPLICATION, format=FORMAT))
+                ledger_tables.create(connection)
+                connection.execute(ledger_tables.insert().values(application=APPLICATION, format=FORMAT))
         self.check()
 
     def check(self) -> None:
         with self.reading() as connection:
             found = None
-            if _is_there(connection, book_tables.name):
-                found = connection.execute(select(book_tables.c.application, book_tables.c.format)).first()
+            if _is_there(connection, ledger_tables.name):
+                found = connection.execute(select(ledger_tables.c.application, ledger_tables.c.format)).first()
             flushed = connection.execute(text("SHOW fsync")).scalar_one() == "on"
         if found is None or found.application != APPLICATION:
             raise PlanError(
@@ -128,9 +128,9 @@ class PostgresStore(Store):
     def _update(self) -> None:
         """Needs the rights of the tables' owner, once; whoever may only charge is told so by the server's refusal."""
         with self.writing(creating=True) as connection:
-            if connection.execute(select(book_tables.c.format)).scalar_one() < FORMAT:
+            if connection.execute(select(ledger_tables.c.format)).scalar_one() < FORMAT:
                 self._add_columns(connection)
-                connection.execute(book_tables.update().values(format=FORMAT))
+                connection.execute(ledger_tables.update().values(format=FORMAT))
 
     def integrity(self) -> list[str]:
         """Nothing: the server checks its own files (pg_amcheck, data checksums)."""
@@ -138,7 +138,7 @@ class PostgresStore(Store):
 
     def copy_to(self, target: Path) -> None:
         raise PlanError(
-            f"a book on a server is copied by the server's own tools: pg_dump --format=custom --table=confide_ledger "
+            f"a ledger on a server is copied by the server's own tools: pg_dump --format=custom --table=confide_ledger "
             f"--table=budget --table=entry --file={target} (and pg_restore), with the URL of {self.name}"
         )
 
@@ -167,7 +167,7 @@ class PostgresStore(Store):
             )
         except ImportError:
             raise PlanError(
-                "a book on PostgreSQL needs psycopg: pip install 'confide[postgres]'; or keep the book in a file: "
+                "a ledger on PostgreSQL needs psycopg: pip install 'confide[postgres]'; or keep the ledger in a file: "
                 "Ledger.create('book.db', dataset=..., budget=...)"
             ) from None
 

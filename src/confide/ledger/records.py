@@ -1,4 +1,4 @@
-"""What a book hands out: charges, receipts, the statement of account, the outcome of a verification. All is public."""
+"""What a ledger hands out: charges, receipts, the statement of account, the outcome of a verification. All is public."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Charge:
 
 @dataclass(frozen=True)
 class Quote:
-    """What a charge would cost as the book stands, before it is made.
+    """What a charge would cost as the ledger stands, before it is made.
 
-    statement: the one of the release that would be charged; price, before, after: its price and what is left, as text in the book's own
+    statement: the one of the release that would be charged; price, before, after: its price and what is left, as text in the ledger's own
     currency; last: nothing fits any more afterwards; note: what the reader may not expect, or nothing.
     """
 
@@ -45,7 +45,7 @@ class Quote:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a release was paid with. Kept away from the book, it tells when an older copy is put back.
+    """What a release was paid with. Kept away from the ledger, it tells when an older copy is put back.
 
     seq: the receipt's own place in the chain; charge_seq: the charge's; head: the head of the chain with this
     receipt in it.

@@ -23,7 +23,7 @@ __all__ = ["exceeded", "largest_fitting", "no_conversion", "pure_note", "quote"]
 def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: Price) -> BudgetExceeded:
     """The error of a charge that does not fit, with totals as text; all of them are public.
 
-    counted: what the book counts the statement as, of which a smaller one is offered.
+    counted: what the ledger counts the statement as, of which a smaller one is offered.
     """
     currency, limit = account.currency, account.limit
     spent = currency.standing(limit, account.spent)
@@ -45,14 +45,14 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     elif account.holds(Price(1, 0)) and _delta(counted):
         some = f"too little delta left ({left:.4g})" if left else "no delta left"
         works = (
-            f"this ledger has {some}; a release that may fail needs one: amend the book with a delta, "
-            f"book.amend({type(account.budget).__name__}(..., delta=...), reason='...')"
+            f"this ledger has {some}; a release that may fail needs one: amend the ledger with a delta, "
+            f"ledger.amend({type(account.budget).__name__}(..., delta=...), reason='...')"
         )
     else:
         works = "nothing fits any more"
     size = "..., delta=..." if _delta(account.budget) else "..."
-    raised = f"; the steward can raise the budget: book.amend({type(account.budget).__name__}({size}), reason='...')"
-    if "book.amend" in works:
+    raised = f"; the steward can raise the budget: ledger.amend({type(account.budget).__name__}({size}), reason='...')"
+    if "ledger.amend" in works:
         raised = ""
     message = (
         f"dataset {account.dataset!r}: the charge {statement} ({requested}) does not fit the budget {account.budget}; "
@@ -219,7 +219,7 @@ def _stay_or_convert(account: Account, statements: Sequence[Guarantee]) -> str:
         gaussian = account.converted()
         ways.append(
             f"or convert the ledger, once and for good, to {gaussian.currency.text(gaussian.left)}: convert=True "
-            "(book.convert(), confide ledger convert)"
+            "(ledger.convert(), confide ledger convert)"
         )
     except (PlanError, PrivacyError):
         pass

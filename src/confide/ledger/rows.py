@@ -27,7 +27,7 @@ __all__ = [
     "dataset_names",
     "first_charge",
     "locked_account",
-    "open_book",
+    "open_ledger",
     "receipt_row",
     "shared_columns",
     "unpaid_charge",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:
-    """The datasets of a book, sorted here: each server has its own order of letters."""
+    """The datasets of a ledger, sorted here: each server has its own order of letters."""
     return tuple(sorted(connection.execute(select(budgets.c.dataset)).scalars(), key=str))
 
 
@@ -67,7 +67,7 @@ def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> di
     return None if row is None else dict(row)
 
 
-def open_book(connection: Connection, account: Account, note: str) -> None:
+def open_ledger(connection: Connection, account: Account, note: str) -> None:
     """The first entry of a dataset, and its row of `budget`."""
     row = _entry(
         account, account, kind="open", note=note, price=account.limit, guarantee=guarantee_to_text(account.budget)
@@ -124,12 +124,12 @@ def account_here(connection: Connection, row: Mapping[str, Any]) -> Account:
     if end is None or (end["seq"], end["hash"]) != (account.entries, account.head):
         raise PlanError(
             f"the chain of dataset {dataset!r} does not end where its budget row says: the ledger was changed by hand; "
-            "nothing was written; book.verify() lists what is wrong, and a backup restores it"
+            "nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
         )
     if not _as_written(connection, row, dict(end)):
         raise PlanError(
             f"the totals, limits or terms of dataset {dataset!r} are not those under the hash of its last entry: the ledger was "
-            "changed by hand; nothing was written; book.verify() lists what is wrong, and a backup restores it"
+            "changed by hand; nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
         )
     return account
 
@@ -151,13 +151,13 @@ def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[
     row = connection.execute(query).mappings().first()
     if row is None or row["hash"] != charge.hash:
         raise ReleaseError(
-            f"charge {charge.seq} is not in the book of dataset {dataset!r}; give what book.charge returned"
+            f"charge {charge.seq} is not in the ledger of dataset {dataset!r}; give what ledger.charge returned"
         )
     taken = connection.execute(select(entries.c.seq).where(here, entries.c.charge_seq == charge.seq)).scalar()
     if taken is not None:
         raise ReleaseError(
             f"charge {charge.seq} of dataset {dataset!r} has a receipt already (entry {taken}); one charge pays for "
-            "one release; charge again with book.charge"
+            "one release; charge again with ledger.charge"
         )
     return dict(row)
 

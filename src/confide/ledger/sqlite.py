@@ -1,4 +1,4 @@
-"""A book in a file: SQLite, its locking and settings."""
+"""A ledger in a file: SQLite, its locking and settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from confide.ledger.tables import FORMAT, metadata
 
 __all__ = ["SQLiteStore", "on_network"]
 
-_APPLICATION = 0x636F6E66  # "conf": tells a book from any other SQLite file
+_APPLICATION = 0x636F6E66  # "conf": tells a ledger from any other SQLite file
 _SMALLEST = 512  # bytes of the smallest SQLite file that holds anything
 _NETWORK = {
     "nfs",
@@ -55,7 +55,7 @@ _NEVER_WRITTEN = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_REA
 
 
 class SQLiteStore(Store):
-    """A book in one file.
+    """A ledger in one file.
 
     The lock is that of the whole file, taken by BEGIN IMMEDIATE before anything is read. SQLite keeps its locks per
     process and file, so that a connection must not be alive across a fork, not even to be closed in the child: all are
@@ -76,7 +76,7 @@ class SQLiteStore(Store):
         with suppress(FileExistsError):
             _new_file(self.path)
         if 0 < self.path.stat().st_size < _SMALLEST:  # SQLite takes such a file as empty and would write over it
-            raise PlanError(f"{self.path} is not a ledger; give the path of a book, or of a new file")
+            raise PlanError(f"{self.path} is not a ledger; give the path of a ledger, or of a new file")
         with self.reading() as connection:
             fresh = _is_empty(connection)
         if fresh:
@@ -98,7 +98,7 @@ class SQLiteStore(Store):
             version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         if application != _APPLICATION:
             raise PlanError(
-                f"{self.path} is not a ledger; give the path of a book, or of a new file: Ledger.create(path, "
+                f"{self.path} is not a ledger; give the path of a ledger, or of a new file: Ledger.create(path, "
                 "dataset=..., budget=...)"
             )
         if version > FORMAT:
@@ -111,7 +111,7 @@ class SQLiteStore(Store):
         if on_network(self.path):
             warnings.warn(
                 f"{self.path} is on a network file system, where file locks are not reliable and two processes may "
-                "spend the same budget; keep the book on a local disk of the one machine that charges it, or on a "
+                "spend the same budget; keep the ledger on a local disk of the one machine that charges it, or on a "
                 "PostgreSQL server: Ledger.create('postgresql://...', dataset=..., budget=...)",
                 stacklevel=3,
             )
@@ -185,7 +185,7 @@ class SQLiteStore(Store):
             yield driver
 
     def _same_place(self) -> None:
-        """A connection to a file that was replaced or deleted charges a book that nobody sees: reconnect, or refuse."""
+        """A connection to a file that was replaced or deleted charges a ledger that nobody sees: reconnect, or refuse."""
         try:
             found = self.path.stat()
         except OSError as error:

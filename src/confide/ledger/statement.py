@@ -21,7 +21,7 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
         entries = _entries(account, rows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PlanError(
-            f"an entry of dataset {account.dataset!r} is damaged ({type(error).__name__}); book.verify() lists what "
+            f"an entry of dataset {account.dataset!r} is damaged ({type(error).__name__}); ledger.verify() lists what "
             "is wrong"
         ) from None
     currency, left = account.currency, account.currency.remaining(account.limit, account.spent)

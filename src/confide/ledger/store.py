@@ -1,4 +1,4 @@
-"""Under a book: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect."""
+"""Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect."""
 
 # Some hooks have nothing to do in one of the back ends.
 # ruff: noqa: B027
@@ -26,7 +26,7 @@ __all__ = ["Store"]
 class Store(ABC):
     """Transactions on one database; safe for threads, processes and forks.
 
-    name: where the book is, for messages; target: what `Ledger.open` takes to find it. Neither has a password in it.
+    name: where the ledger is, for messages; target: what `Ledger.open` takes to find it. Neither has a password in it.
     timeout: seconds to wait for a lock. A connection serves one thread at a time and belongs to one process.
     """
 
@@ -41,7 +41,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def path(self) -> Path:
-        """The file, absolute; `PlanError` when the book is on a server."""
+        """The file, absolute; `PlanError` when the ledger is on a server."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -76,11 +76,11 @@ class Store(ABC):
 
     @abstractmethod
     def create(self) -> None:
-        """Make the book's place and its tables unless they are there; `PlanError` when it is something else."""
+        """Make the ledger's place and its tables unless they are there; `PlanError` when it is something else."""
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse what is no book, or one of a newer version: `PlanError`. Warn of a place that is not safe."""
+        """Refuse what is no ledger, or one of a newer version: `PlanError`. Warn of a place that is not safe."""
 
     def _add_columns(self, connection: Connection) -> None:
         """Bring tables 1 or 2 to this version: new columns, empty; no entry is touched, so that every hash stays."""
@@ -130,7 +130,7 @@ class Store(ABC):
         """Raise when a COMMIT would quietly undo what was written."""
 
     def _same_place(self) -> None:
-        """Raise, or connect anew, when what the open connections lead to is not the book any more."""
+        """Raise, or connect anew, when what the open connections lead to is not the ledger any more."""
 
     def _use(self, engine: Engine) -> None:
         self._engine = engine
@@ -143,7 +143,7 @@ class Store(ABC):
         with self._changed:
             if os.getpid() != self._pid:
                 raise LedgerBusy(
-                    f"{self.name}: this process was forked, behind Python's back, while the book was open; its "
+                    f"{self.name}: this process was forked, behind Python's back, while the ledger was open; its "
                     "connections are the parent's; nothing was charged; start processes with os.fork, multiprocessing "
                     "or subprocess"
                 )

@@ -30,17 +30,17 @@ __all__ = [
     "FORMAT",
     "SHARED",
     "TERMS",
-    "book_tables",
     "budget",
     "chained",
     "entry",
+    "ledger_tables",
     "metadata",
 ]
 
-#: Version of the tables; a book of a newer one is refused.
+#: Version of the tables; a ledger of a newer one is refused.
 FORMAT = 3
 
-#: What tells a book from another application's tables (an SQLite file has a place for that in its header).
+#: What tells a ledger from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
 
 #: The columns in which a receipt equals its charge.
@@ -102,7 +102,7 @@ entry = Table(
 )
 
 #: On a server: whose tables these are, and their version. One row.
-book_tables = Table(
+ledger_tables = Table(
     "confide_ledger",
     MetaData(),
     Column("application", String(32), primary_key=True),

@@ -1,6 +1,6 @@
 """Privacy in whole units: a charge is rounded up, a limit down, both from the exact value of the float.
 
-Sums of integers have no order and no rounding, so the total of a book is the same on every machine and can be
+Sums of integers have no order and no rounding, so the total of a ledger is the same on every machine and can be
 checked by anyone.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 AMOUNT_BITS = 40
 #: delta is counted in units of 2^-60 (8.7e-19).
 DELTA_BITS = 60
-#: The largest total that a book holds: half of what an SQL BIGINT can, so that a sum of two never overflows.
+#: The largest total that a ledger holds: half of what an SQL BIGINT can, so that a sum of two never overflows.
 LARGEST = 2**62
 
 

@@ -45,7 +45,7 @@ def checked_head(head: object) -> str:
     if not _HEAD.fullmatch(text):
         raise PlanError(
             f"a head is 64 hexadecimal digits, or the first 12 and more of them, got {head!r}; give it as it was kept: a line of "
-            "confide ledger head, or book.head"
+            "confide ledger head, or ledger.head"
         )
     return text
 
@@ -70,7 +70,7 @@ def examine(
 
 @dataclass
 class _Walk:
-    """The book as the chain tells it, entry by entry."""
+    """The ledger as the chain tells it, entry by entry."""
 
     dataset: str
     problems: list[str]

@@ -7,7 +7,7 @@ from typing import Any
 
 from confide.errors import ReleaseError
 from confide.protocol.codec import decode, encode
-from confide.protocol.events import Either, Event, Opaque, PerPath, Select, Spend, Test, Together
+from confide.protocol.events import Either, Event, Opaque, Spend, Test, Together
 from confide.protocol.laws import ADDITIVE
 
 __all__ = ["event_from_dict", "event_to_dict"]
@@ -17,8 +17,6 @@ _KINDS = {
     "together": Together,
     "either": Either,
     "test": Test,
-    "select": Select,
-    "per_path": PerPath,
     "opaque": Opaque,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}

@@ -25,8 +25,6 @@ __all__ = [
     "Either",
     "Event",
     "Opaque",
-    "PerPath",
-    "Select",
     "Spend",
     "Test",
     "Together",
@@ -152,22 +150,6 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Select:
-    """Private selection: `base` is run a random number of times with the law `runs`, and one winner leaves."""
-
-    base: Event
-    runs: str
-
-
-@dataclass(frozen=True)
-class PerPath:
-    """Spends along a tree of which one record meets a single path; `bound` is the proved guarantee of any path."""
-
-    leaf: Event
-    bound: Guarantee
-
-
-@dataclass(frozen=True)
 class Opaque:
     """A release whose guarantee is proved elsewhere, in `proof`.
 
@@ -183,7 +165,7 @@ class Opaque:
     hiding: Spend | None = field(default=None, metadata=SPARSE)
 
 
-Event = Spend | Together | Either | Test | Select | PerPath | Opaque
+Event = Spend | Together | Either | Test | Opaque
 
 
 def leaves(event: Event) -> Iterator[Spend | Opaque]:
@@ -197,10 +179,6 @@ def leaves(event: Event) -> Iterator[Spend | Opaque]:
         case Test(on, then):
             yield from leaves(on)
             yield from leaves(then)
-        case Select(base, _):
-            yield from leaves(base)
-        case PerPath(leaf, _):
-            yield from leaves(leaf)
 
 
 def with_leaves(event: Event, change: Callable[[Spend | Opaque], Spend | Opaque]) -> Event:
@@ -214,10 +192,6 @@ def with_leaves(event: Event, change: Callable[[Spend | Opaque], Spend | Opaque]
             return Either(tuple(with_leaves(branch, change) for branch in branches))
         case Test(on, then):
             return replace(event, on=with_leaves(on, change), then=with_leaves(then, change))
-        case Select(base):
-            return replace(event, base=with_leaves(base, change))
-        case PerPath(leaf):
-            return replace(event, leaf=with_leaves(leaf, change))
 
 
 def nodes(event: Event) -> Iterator[Event]:
@@ -230,8 +204,6 @@ def nodes(event: Event) -> Iterator[Event]:
         case Test(on, then):
             yield from nodes(on)
             yield from nodes(then)
-        case Select(inner) | PerPath(inner):
-            yield from nodes(inner)
 
 
 def paths(event: Event) -> frozenset[frozenset[str]]:
@@ -245,10 +217,6 @@ def paths(event: Event) -> frozenset[frozenset[str]]:
             return frozenset().union(*(paths(branch) for branch in branches))
         case Test(on, then, _, shown):
             return (paths(on) if shown else frozenset({frozenset()})) | paths(Together((on, then)))
-        case Select(base, _):
-            return paths(base)
-        case PerPath(leaf, _):
-            return paths(leaf)
 
 
 def is_path(event: Event, drawn: Set[str]) -> bool:
@@ -275,10 +243,6 @@ def is_path(event: Event, drawn: Set[str]) -> bool:
                 return True
             after = is_path(then, second) or (shown and not second)
             return drawn == first | second and is_path(on, first) and after
-        case Select(base, _):
-            return is_path(base, drawn)
-        case PerPath(leaf, _):
-            return is_path(leaf, drawn)
 
 
 def has_branches(event: Event) -> bool:
@@ -301,8 +265,6 @@ def hidden_tests(event: Event) -> Iterator[Test]:
                 yield event
             yield from hidden_tests(on)
             yield from hidden_tests(then)
-        case Select(base, _):
-            yield from hidden_tests(base)
 
 
 def threshold(on: Spend, delta: Fraction) -> int:
@@ -404,7 +366,7 @@ def fold(event: Event, relation: str) -> Guarantee:
     match event:
         case Opaque(name, guarantee, proof, Spend() as hiding):
             return fold(Together((Opaque(name, guarantee, proof), hiding)), relation)
-        case Opaque(_, guarantee, _) | PerPath(_, guarantee):
+        case Opaque(_, guarantee, _):
             # whose the numbers are is said by the plan's statements, and compared there
             return replace(guarantee, unit="record").resolve(relation)
         case Together(parts):

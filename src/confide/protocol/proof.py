@@ -1,4 +1,4 @@
-"""Whether a plan's statements are paid for by its spends. The door asks before it charges, whoever wrote the method."""
+"""Whether a plan's statements are paid for by its spends. The gate asks before it charges, whoever wrote the method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from confide.protocol.events import (
     Either,
     Event,
     Opaque,
-    PerPath,
     Spend,
     Test,
     Together,
@@ -54,25 +53,17 @@ def request_met(plan: Plan) -> bool:
 
 
 def _bounds_fit(event: Event, native: Guarantee) -> bool:
-    """Whether bounds that are proved elsewhere protect what the native statement says, under no further assumption.
-
-    And whether a bound for any path of a tree is at least what one leaf of it costs.
-    """
+    """Whether bounds that are proved elsewhere protect what the native statement says, under no further assumption."""
     match event:
         case Opaque(_, bound, _):
-            own = True
-        case PerPath(leaf, bound):
-            # every path meets at least one leaf, so that no bound can be below what a leaf costs
-            cost = exact_cost(leaf)
-            own = _bounds_fit(leaf, native) and (cost is None or implies(cost.guarantee(str(native.relation)), bound))
+            labels = (bound.relation in (None, native.relation), bound.unit == native.unit, bound.trust == native.trust)
+            return all(labels) and set(bound.assumptions) <= set(native.assumptions)
         case Together(children) | Either(children):
             return all(_bounds_fit(child, native) for child in children)
         case Test(on, then):
             return _bounds_fit(on, native) and _bounds_fit(then, native)
         case _:
             return True
-    labels = (bound.relation in (None, native.relation), bound.unit == native.unit, bound.trust == native.trust)
-    return own and all(labels) and set(bound.assumptions) <= set(native.assumptions)
 
 
 def _amount(native: Guarantee) -> Fraction:

@@ -260,8 +260,6 @@ _EVENTS = kinds(
         "together": _event(parts=each(event, most=LEAVES)),
         "either": _event(branches=each(event, 1, LEAVES)),
         "test": record({"event": NAME, "on": event, "then": event}, {"delta": fraction(0, below=1), "shown": BOOLEAN}),
-        "select": _event(base=event, runs=TEXT),
-        "per_path": _event(leaf=event, bound=BOUND),
         "opaque": record({"event": NAME, "name": NAME, "guarantee": BOUND, "proof": TEXT}, {"hiding": _hiding}),
     },
 )

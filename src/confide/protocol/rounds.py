@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol.source import Source
+from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Statistic
 
 __all__ = ["Outcome", "in_rounds"]
@@ -130,29 +130,12 @@ class _Running:
         return self.given
 
 
-class _Shared:
+class _Shared(Behind):
     """The source of one draw among several."""
 
     def __init__(self, own: _Running, source: Source) -> None:
-        self._own, self._source = own, source
-
-    @property
-    def schema(self) -> Any:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
-
-    @property
-    def rereadable(self) -> bool:
-        return self._source.rereadable
-
-    def check(self, columns: Sequence[str]) -> None:
-        self._source.check(columns)
-
-    def count(self) -> int:
-        return self._source.count()
+        super().__init__(source)
+        self._own = own
 
     def aggregate(self, *statistics: Statistic) -> Sums:
         return self._own.ask(statistics)

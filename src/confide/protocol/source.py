@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from confide.protocol.statistic import Statistic
 
-__all__ = ["Source"]
+__all__ = ["Behind", "Source"]
 
 
 class Source(Protocol):
@@ -29,3 +29,34 @@ class Source(Protocol):
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]: ...
     def count(self) -> int: ...
     def check(self, columns: Sequence[str]) -> None: ...
+
+
+class Behind:
+    """A source in front of another one, which answers all that is not said otherwise."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def schema(self) -> Any:
+        return self._source.schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._source.dataset
+
+    @property
+    def rereadable(self) -> bool:
+        return self._source.rereadable
+
+    def check(self, columns: Sequence[str]) -> None:
+        """As the source behind it."""
+        self._source.check(columns)
+
+    def count(self) -> int:
+        """As the source behind it: for the gate alone."""
+        return self._source.count()
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """As the source behind it."""
+        return self._source.aggregate(*statistics)

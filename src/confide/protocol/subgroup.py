@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.protocol.plan import Plan
-from confide.protocol.source import Source
+from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Statistic
 from confide.protocol.where import Subset
 from confide.schema.predicate import Predicate, parse_predicate
@@ -31,26 +30,12 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     return cast("AbstractContextManager[Source]", keep(source, tuple(rows)))
 
 
-class _Subgroup:
+class _Subgroup(Behind):
     """A source whose sums are those of a subgroup: what a method's draw is handed."""
 
     def __init__(self, source: Source, predicate: Predicate) -> None:
-        self._source, self._predicate = source, predicate
-
-    @property
-    def schema(self) -> Any:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
-
-    @property
-    def rereadable(self) -> bool:
-        return self._source.rereadable
-
-    def check(self, columns: Sequence[str]) -> None:
-        self._source.check(columns)
+        super().__init__(source)
+        self._predicate = predicate
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         return self._source.aggregate(*(Subset(one, self._predicate) for one in statistics))

@@ -20,20 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
+from confide.protocol.source import Behind
 from confide.schema import Schema
 from confide.sources.aggregation import Codes, named_rows, summed
 from confide.sources.coding import Room
 from confide.sources.parts import Block, Part, Piece, guarded
-
-if TYPE_CHECKING:
-    from confide.sources.source import RecordSource
+from confide.sources.passes import Passes
 
 __all__ = ["MEMORY", "Blocks", "KeptSource", "Packing"]
 
@@ -46,44 +45,25 @@ _Bytes = NDArray[np.uint8]
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
 
-class KeptSource:
+class KeptSource(Behind):
     """A source for one draw, whose records are read and coded in the first pass. Made by `RecordSource.kept`, closed by it.
 
     It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
     """
 
-    def __init__(self, source: RecordSource, rows: Sequence[str], memory: int, folder: str | None) -> None:
-        self._source = source
+    def __init__(self, source: Passes, rows: Sequence[str], memory: int, folder: str | None) -> None:
+        super().__init__(source)
+        self._records = source
         self._rows = tuple(dict.fromkeys(rows))
         self._blocks = Blocks(Packing.of(self._rows, source.schema), memory << 20, folder)
         self._lock = Lock()
         self._whole = self._over = False
-
-    @property
-    def schema(self) -> Schema:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
-
-    @property
-    def rereadable(self) -> bool:
-        return self._source.rereadable
 
     def __repr__(self) -> str:
         return repr(self._source)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
-
-    def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`."""
-        self._source.check(columns)
-
-    def count(self) -> int:
-        """As `RecordSource.count`: for the gate alone."""
-        return self._source.count()
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As `RecordSource.aggregate`, to the bit. Rows of codes that the plan does not name are read from the source.
@@ -99,10 +79,10 @@ class KeptSource:
             if not self._whole:
                 # a pass that failed may have left blocks, whose records would count twice
                 self._blocks.drop()
-                sums = self._source._aggregate(statistics, self._rows, self._blocks.add)
+                sums = self._records._aggregate(statistics, self._rows, self._blocks.add)
                 self._whole = self._blocks.finish()
                 return sums
-        return summed(self._blocks, statistics, threads=self._source._threads)
+        return summed(self._blocks, statistics, threads=self._records._threads)
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more, should a pass still run in some thread; a second call does nothing."""

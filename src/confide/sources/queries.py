@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 
 from confide.errors import SourceError
 from confide.sources.parts import Piece, guarded
-from confide.sources.streams import kind_of, pieces_of, quoted, relation_reader
+from confide.sources.plain import kind_of
+from confide.sources.streams import pieces_of, quoted, relation_reader
 
 __all__ = ["Query", "SqlPart", "sql"]
 

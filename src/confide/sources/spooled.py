@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from confide.errors import SourceError
 from confide.sources.parts import Block, Piece, cut, guarded
-from confide.sources.streams import Stream, kind_of, plain_cells
+from confide.sources.plain import kind_of, plain_cells
+from confide.sources.streams import Stream
 
 __all__ = ["Spooled"]
 

@@ -39,7 +39,7 @@ from confide.sources.priorities import first_rows, hashed, numbered, priorities,
 from confide.sources.spill import Files, Rows, joined
 
 if TYPE_CHECKING:
-    from confide.sources.source import RecordSource
+    from confide.sources.passes import Passes as RecordSource
 
 __all__ = ["GATHERED", "MOST", "UnitSource", "words_of"]
 

@@ -1,4 +1,4 @@
-"""Made-up files: OLS on the file against the release and against OLS on the private data, coverage, several files, time.
+"""Synthetic files: OLS on the file against the release and against OLS on the private data, coverage, several files, time.
 
 d = 3, n = 2000, mu = 1, even features in [0, 1], normal errors of sd 1. Plain OLS on the calibrated file must return the release to 1e-8
 and have at most 1.5 times the median error of OLS on the private data; the intervals of `refit` and of `combine` must cover. The rows of

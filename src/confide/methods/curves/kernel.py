@@ -127,20 +127,15 @@ class Kernel(FormulaMethod):
         shares = {"curve": 1 - _RESIDUALS, "residuals": _RESIDUALS}
         spends = [allowance.spend(name, statistics[name], share) for name, share in shares.items()]
         event = Together(tuple(spends))
-        return Plan.of(
-            self,
-            schema,
-            allowance,
-            event,
-            statistics,
-            n=n,
-            passes=2,
-            constants={"bandwidth": h, "cells": curve.axis.cells, "residual bound": residuals.tau},
-            target=f"smoothed regression of {design.response.name} on {design.terms[0].name}, bandwidth {h:.4g}",
-            covers=self._covers(design),
-            forecast=self._forecast(design, curve, spends[0].noise_sd, n),
-            warnings=parse_formula(self.formula, schema).notes,
-        )
+        facts: dict[str, Any] = {
+            "passes": 2,
+            "constants": {"bandwidth": h, "cells": curve.axis.cells, "residual bound": residuals.tau},
+            "target": f"smoothed regression of {design.response.name} on {design.terms[0].name}, bandwidth {h:.4g}",
+            "covers": self._covers(design),
+            "forecast": self._forecast(design, curve, spends[0].noise_sd, n),
+            "warnings": parse_formula(self.formula, schema).notes,
+        }
+        return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
     def _design(self, schema: Any) -> Design:
         design = super()._design(schema)

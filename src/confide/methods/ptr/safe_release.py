@@ -149,24 +149,19 @@ class SafeRelease(Method):
         _rehearse(bound, record, n, adaptive=self.mode == "adaptive")
         build = {"gdp": self._gaussian, "exact": self._exact, "adaptive": self._adaptive}[self.mode]
         allowance, event, statistics, constants, notes = build(bound, record, schema, privacy)
-        plan = Plan.of(
-            self,
-            schema,
-            allowance,
-            event,
-            statistics,
-            n=n,
-            constants={
+        facts: dict[str, Any] = {
+            "constants": {
                 "mode": self.mode,
                 "dim": int(bound.dim),
                 "shape": list(bound.shape or (1.0,) * bound.dim),
                 "names": list(bound.names or (f"theta[{j + 1}]" for j in range(bound.dim))),
                 **constants,
             },
-            target=f"{bound_name(bound)} of {', '.join(record.columns)}",
-            covers="no interval: the estimate's sampling law is not known",
-            warnings=notes,
-        )
+            "target": f"{bound_name(bound)} of {', '.join(record.columns)}",
+            "covers": "no interval: the estimate's sampling law is not known",
+            "warnings": notes,
+        }
+        plan = Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
         settings = {**plan.method.parameters, "bound": pack_bound(bound)}
         return replace(plan, method=replace(plan.method, parameters=settings))
 

@@ -98,21 +98,16 @@ class SyntheticTable(Method):
             line, own = plan_line(design, allowance, "inference", share)
             event, statistics = Together((line, bins)), {**own, **statistics}
         response = design.response.name
-        return Plan.of(
-            self,
-            schema,
-            allowance,
-            event,
-            statistics,
-            n=n,
+        facts: dict[str, Any] = {
             # the count, at most four rounds with their histogram, the meat; then every level of the tree and its leaves
-            passes=(6 if calibrated else 0)
+            "passes": (6 if calibrated else 0)
             + sum(1 for name in statistics if name == "leaves" or name.startswith("bins ")),
-            constants={"cells": self.cells},
-            target=f"a synthetic table for {response} on {', '.join(design.names)}",
-            covers=self._covers(design),
-            warnings=parse_formula(self.formula, schema).notes,
-        )
+            "constants": {"cells": self.cells},
+            "target": f"a synthetic table for {response} on {', '.join(design.names)}",
+            "covers": self._covers(design),
+            "warnings": parse_formula(self.formula, schema).notes,
+        }
+        return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
     def design_of(self, schema: Any) -> Design:
         """The design of the formula over a schema; `PlanError` when the response is no column."""

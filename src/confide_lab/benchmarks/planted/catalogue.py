@@ -45,7 +45,7 @@ FAMILIES: dict[str, list[Fault]] = {
     "safety bounds": SAFETY,
     "second moments": MOMENTS,
     "descents and minimisers": STEPS,
-    "tables of made-up records": SYNTHETIC,
+    "tables of synthetic records": SYNTHETIC,
     "bins": BINS,
     "shared release": SHARED,
     "rounds of residuals": ROUNDS,

@@ -1,4 +1,4 @@
-"""Tables of made-up records with one fault each: in their bins, in where they are cut, in what stands beside them."""
+"""Tables of synthetic records with one fault each: in their bins, in where they are cut, in what stands beside them."""
 
 from __future__ import annotations
 

@@ -169,25 +169,20 @@ class EfficientPTR(FormulaMethod):
         else:
             statistics["safety"] = Safety(line.map, lam0=float(self.lam0 or nan))
             event = allowance.test("safety", statistics["safety"], share, then)
-        return Plan.of(
-            self,
-            schema,
-            allowance,
-            event,
-            statistics,
-            n=n,
-            passes=2,
-            constants={
+        facts: dict[str, Any] = {
+            "passes": 2,
+            "constants": {
                 "radius": float(self.radius),
                 "leverage_cap": line.map.cap,
                 "alpha lam": line.alpha * line.lam,
             }
             | ({} if law is None else {"planned reply": law.promised}),
-            target=target_of(line),
-            covers=covers_of(line),
-            forecast=self._forecast(design, schema, event, n),
-            warnings=(*parse_formula(self.formula, schema).notes, *self._warnings(law)),
-        )
+            "target": target_of(line),
+            "covers": covers_of(line),
+            "forecast": self._forecast(design, schema, event, n),
+            "warnings": (*parse_formula(self.formula, schema).notes, *self._warnings(law)),
+        }
+        return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
     def _line(self, design: Design) -> CertifiedLine:
         """The line and its rows at lam0, or where lam is least (a weighted row's own squared length)."""

@@ -247,16 +247,11 @@ class Logistic(Method):
                 )
             certificate = spends.pop("eigenvalue")
             event = allowance.certify(certificate, Together(tuple(spends.values())))
-        return Plan.of(
-            self,
-            schema,
-            allowance,
-            event,
-            statistics,
-            passes=len(statistics),
-            constants={"row bound": cut, **({"ridge": self._ridge(design)} if self.mechanism == "ptr" else {})},
-            **facts,
-        )
+        known: dict[str, Any] = {
+            "passes": len(statistics),
+            "constants": {"row bound": cut, **({"ridge": self._ridge(design)} if self.mechanism == "ptr" else {})},
+        }
+        return Plan.of(self, schema, allowance, event, statistics, **known, **facts)
 
     @property
     def _share(self) -> Fraction:

@@ -129,19 +129,13 @@ class SSP(Method):
         constants: dict[str, Any] = {"leverage_cap": layout.cap, "g2": layout.g2}
         if layout.recentring:
             constants["recentred above"] = _ENOUGH * (len(design.terms) + 1)
-        return Plan.of(
-            self,
-            schema,
-            allowance,
-            event,
-            statistics,
-            n=n,
-            passes=1 + int(self.cov == "robust") + (2 + int(layout.counting)) * int(layout.recentring),
-            constants=constants,
-            target=layout.title(responses, design.names),
-            covers=self._covers(layout),
-            forecast=Forecast(design, schema, n, expected(layout, event, level.mu, _ENOUGH)),
-            warnings=(
+        facts: dict[str, Any] = {
+            "passes": 1 + int(self.cov == "robust") + (2 + int(layout.counting)) * int(layout.recentring),
+            "constants": constants,
+            "target": layout.title(responses, design.names),
+            "covers": self._covers(layout),
+            "forecast": Forecast(design, schema, n, expected(layout, event, level.mu, _ENOUGH)),
+            "warnings": (
                 *parse_formula(design.formula, schema).notes,
                 *(
                     ()
@@ -149,7 +143,8 @@ class SSP(Method):
                     else ("responses outside their bounds are clipped and not counted: clipping_check=False",)
                 ),
             ),
-        )
+        }
+        return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
     def _layout(self, schema: Any) -> Layout:
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)

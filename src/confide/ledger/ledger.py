@@ -57,16 +57,16 @@ class Ledger:
 
     >>> import tempfile
     >>> from confide.guarantees import GDP
-    >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(2.0))
+    >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(2.0))
     >>> about = {"dataset": "survey", "unit": "record", "rows_per_unit": 1}
-    >>> charge = book.charge((GDP(1.0, relation="add-remove"),), **about, method="mean 1", plan_sha256="0" * 64)
-    >>> receipt = book.receipt(charge, release_sha256="1" * 64, version="0.1.0")
-    >>> book.find("1" * 64) == receipt
+    >>> charge = ledger.charge((GDP(1.0, relation="add-remove"),), **about, method="mean 1", plan_sha256="0" * 64)
+    >>> receipt = ledger.receipt(charge, release_sha256="1" * 64, version="0.1.0")
+    >>> ledger.find("1" * 64) == receipt
     True
-    >>> book.amend(GDP(3.0), reason="board decision 12")
-    >>> print(book.budget, "|", book.show().spent)
+    >>> ledger.amend(GDP(3.0), reason="board decision 12")
+    >>> print(ledger.budget, "|", ledger.show().spent)
     GDP(mu=3, add-remove) | mu = 1, mu^2 = 1, delta = 0
-    >>> Ledger.open(book.path).verify(heads=[receipt]).ok
+    >>> Ledger.open(ledger.path).verify(heads=[receipt]).ok
     True
     """
 
@@ -116,10 +116,10 @@ class Ledger:
             if taken is not None:
                 raise PlanError(
                     f"dataset {taken!r} has a budget in {store.name} already, and a budget is never overwritten; use "
-                    f"it: Ledger.open({store.target!r}, dataset={taken!r}); change it: book.amend(budget, "
+                    f"it: Ledger.open({store.target!r}, dataset={taken!r}); change it: ledger.amend(budget, "
                     "reason='...')"
                 )
-            rows.open_book(connection, new, note)
+            rows.open_ledger(connection, new, note)
         return cls(store, dataset)
 
     @classmethod
@@ -149,7 +149,7 @@ class Ledger:
 
     @staticmethod
     def datasets(path: str | Path) -> tuple[str, ...]:
-        """The names of the datasets in a book, sorted; `PlanError` when it is no book."""
+        """The names of the datasets in a ledger, sorted; `PlanError` when it is no ledger."""
         store = store_of(path, 60.0)
         try:
             store.check()
@@ -160,17 +160,17 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """The file, absolute; `PlanError` when the book is on a server (`place` says where)."""
+        """The file, absolute; `PlanError` when the ledger is on a server (`place` says where)."""
         return self._store.path
 
     @property
     def place(self) -> str:
-        """Where the book is, to be shown: the file, or the server's URL without its password."""
+        """Where the ledger is, to be shown: the file, or the server's URL without its password."""
         return self._store.name
 
     @property
     def dataset(self) -> str:
-        """The dataset that this book is open for."""
+        """The dataset that this ledger is open for."""
         return self._dataset
 
     @property
@@ -219,7 +219,7 @@ class Ledger:
 
     @property
     def currency(self) -> str:
-        """What the book counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
+        """What the ledger counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
         return self._account().currency.name
 
     def check(self, *, dataset: str | None, unit: str, rows_per_unit: int, enforced: bool = False) -> None:
@@ -234,8 +234,8 @@ class Ledger:
 
         >>> import tempfile
         >>> from confide.guarantees import ApproxDP
-        >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
-        >>> print(*book.buys(), sep="\\n")
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
+        >>> print(*ledger.buys(), sep="\\n")
         8 releases at (1, 1e-06), or 80 at epsilon 0.1
         converted to Gaussian (mu = 1.6647): 11 at mu 0.5, or 2 at epsilon 1
         """
@@ -252,8 +252,8 @@ class Ledger:
 
         >>> import tempfile
         >>> from confide.guarantees import GDP
-        >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(1.0))
-        >>> print(book.preview((GDP(0.6, relation="add-remove"),)).after)
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(1.0))
+        >>> print(ledger.preview((GDP(0.6, relation="add-remove"),)).after)
         mu = 0.8, mu^2 = 0.64, delta = 0
         """
         account = self._account()
@@ -338,9 +338,9 @@ class Ledger:
 
         >>> import tempfile
         >>> from confide.guarantees import ApproxDP
-        >>> book = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
-        >>> book.convert(reason="many Gaussian releases to come")
-        >>> print(book.show().remaining)
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
+        >>> ledger.convert(reason="many Gaussian releases to come")
+        >>> print(ledger.show().remaining)
         mu = 1.6647, mu^2 = 2.77122, delta = 2e-07
         """
         check_text("reason", reason)
@@ -350,7 +350,7 @@ class Ledger:
     def receipt(self, charge: Charge, *, release_sha256: str, version: str) -> Receipt:
         """Record that a charge became a release. One charge pays for one release.
 
-        Raises `ReleaseError` (the charge is not in this book, or has a receipt), `PlanError` (arguments), `LedgerBusy`;
+        Raises `ReleaseError` (the charge is not in this ledger, or has a receipt), `PlanError` (arguments), `LedgerBusy`;
         the charge stays in any case.
         """
         _check_digest("release_sha256", release_sha256)
@@ -392,7 +392,7 @@ class Ledger:
     def verify(self, *, heads: Iterable[Receipt | str] = ()) -> Verification:
         """Go through the whole chain: hashes, prices, limits, totals, receipts. Problems are text, never exceptions.
 
-        heads: receipts, chain heads or release digests that were kept outside the book, or their first 12 digits or
+        heads: receipts, chain heads or release digests that were kept outside the ledger, or their first 12 digits or
         more. Without them, entries cut from the end and an older copy put back cannot be seen. `PlanError` for text that
         is none of these.
         """
@@ -410,7 +410,7 @@ class Ledger:
         """Replace the budget, upward or downward, by a new entry that says why; what is spent stays spent.
 
         A budget below what is spent is allowed: then nothing more fits. The filter's guarantee is that of a budget
-        fixed in advance, so a book that was raised after looking at releases promises its largest budget only in
+        fixed in advance, so a ledger that was raised after looking at releases promises its largest budget only in
         good faith.
 
         Raises `PrivacyError` (another currency, relation, unit or trust), `PlanError` (no reason), `LedgerBusy`; warns of a budget
@@ -418,8 +418,8 @@ class Ledger:
         """
         if not isinstance(reason, str) or not reason.strip():
             raise PlanError(
-                "an amendment needs a reason, which stays in the book; for instance "
-                "book.amend(GDP(3.0), reason='board decision 12')"
+                "an amendment needs a reason, which stays in the ledger; for instance "
+                "ledger.amend(GDP(3.0), reason='board decision 12')"
             )
         check_text("reason", reason)
         currency = currency_of(budget)
@@ -446,13 +446,13 @@ class Ledger:
     def backup(self, path: str | Path) -> None:
         """Write a consistent copy of the whole file to a new path (mode 0600).
 
-        Copying the file itself may lose the last entries. Raises `PlanError` when the path exists, or when the book is
+        Copying the file itself may lose the last entries. Raises `PlanError` when the path exists, or when the ledger is
         on a server (whose own tool is pg_dump), `LedgerBusy`.
         """
         self._store.copy_to(checked_path(path))
 
     def close(self) -> None:
-        """Close idle connections; the book connects again when it is used."""
+        """Close idle connections; the ledger connects again when it is used."""
         self._store.close()
 
     def __repr__(self) -> str:
