@@ -1,24 +1,24 @@
 """Tables of eight real sets against their whole table: coverage, widths, and how many cells stand: `confide lab bench tables_real`.
 
-Samples are drawn with replacement from a set, n of them Poisson under add-remove (a count of a population is one of a Poisson number of
-records), exactly n under substitute. Each is answered by the method's own plan, gate and reader with simulated noise: counts, shares,
-differences of shares, relative risks, means and their differences at bounds 1, 4 and 20 times as wide, quantiles at 1 and 4 times. Judged
-against the whole table, and, for the reading "dataset", against the sample, beside the same numbers without privacy.
+Samples are drawn with replacement from a set, a Poisson number of records of mean n, of which a count of a population is one. Counts,
+shares, differences of shares, relative risks, means and their differences at bounds 1, 4 and 20 times as wide, quantiles at 1 and 4
+times, each from a release of its own plan (`tables_judge.streams`), judged against the whole table, and, for the reading "dataset",
+against the sample; the first 100 samples are answered without privacy too (`tables_judge.plain`).
 
 Claims, each by the rule of `tables_judge.rule`: covered at least .94 wherever no flag says otherwise, for each kind of number as a whole
 and for each number by itself; at most .985 for a kind whose noise is below its sampling error; width at most 1.3 times the interval
 without privacy for shares and overall means with bounds up to 4 times too wide, elsewhere within 10 % of the formula's; at n = 10,000,
 mu = 1 at most 5 % of the cells of all crossings of two columns with 100 expected records flagged.
 
-    confide lab bench tables_real [--replications 100] [--sets adult wine_quality] [--sizes 500 10000] [--mu 0.3 1] [--relation substitute]
-                                  [--write docs/coverage-tables.md]
+    confide lab bench tables_real [--replications 400] [--sets adult wine_quality] [--sizes 500 10000] [--mu 0.3 1] [--write PAGE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -34,36 +34,55 @@ from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.schema import Practice
 from confide_lab.benchmarks.tables_judge import plain
-from confide_lab.benchmarks.tables_judge.answers import UNSURE, Asked
 from confide_lab.benchmarks.tables_judge.formula import widths
 from confide_lab.benchmarks.tables_judge.judged import Kept, kind_of
 from confide_lab.benchmarks.tables_judge.page import lines
 from confide_lab.benchmarks.tables_judge.sets import NAMES, Case, case, missing
+from confide_lab.benchmarks.tables_judge.streams import Answer, Counted, Measured, Ranked
 
-__all__ = ["cell", "flagged", "main"]
+__all__ = ["cell", "flagged", "main", "overall"]
+
+#: Flags that say that an interval is not to be relied on. E and F speak of precision alone.
+UNSURE = ("below_noise", "weak", "whole_range")
 
 OUT = Path("out/bench")
+#: How many times too wide the bounds are; samples that are answered without privacy, and by quantiles, at the most.
+BOUNDS, PLAIN, RANKED = (1.0, 4.0, 20.0), 100, 400
 
 
-def cell(one: Case, n: int, mu: float, replications: int, relation: str = "add-remove") -> list[dict[str, Any]]:
+def cell(one: Case, n: int, mu: float, replications: int) -> list[dict[str, Any]]:
     """One row for each kind of number."""
-    asked, kept = Asked(one, mu, relation), dict[str, Kept]()
+    generator = np.random.default_rng([crc32(one.name.encode()), n, round(1_000 * mu)])
+    samples = [generator.integers(0, len(one.frame), generator.poisson(n)) for _ in range(replications)]
     whole = _targets(one, plain.truths(one, one.frame), n)
-    for r in range(replications):
-        g = np.random.default_rng([crc32(one.name.encode()), n, r])
-        size = int(g.poisson(n)) if relation == "add-remove" else n
-        frame = one.frame.iloc[g.integers(0, len(one.frame), size)].reset_index(drop=True)
-        own, bare = _targets(one, plain.truths(one, frame), size), plain.intervals(one, frame)
-        for answer in asked.answers(frame, crc32(f"{one.name} {n} {mu} {r}".encode())):
-            kind = kind_of(answer.kind)
-            part = kept.setdefault(answer.kind, Kept(answer.names))
-            part.add(answer, (own if "these records" in answer.kind else whole)[kind], bare[kind])
-    formula = _formula(one, asked, n)
-    head = {"set": one.name, "n": n, "mu": mu, "relation": relation}
-    return [
-        {**head, "kind": kind, **part.judged(kind, formula.get(kind), _floor(part.names, whole["shares"], n, mu))}
-        for kind, part in kept.items()
-    ]
+    frames = (one.frame.iloc[rows].reset_index(drop=True) for rows in samples[:PLAIN])
+    bare = [plain.intervals(one, frame) for frame in frames]
+    head, shares, rows = {"set": one.name, "n": n, "mu": mu}, whole["shares"], []
+    for answer, formula in _answers(one, n, mu, samples, generator):
+        kind = kind_of(answer.kind)
+        part = Kept.of(answer, whole[kind], [own[kind] for own in bare])
+        rows.append({**head, "kind": answer.kind, **part.judged(kind, formula, _floor(answer.names, shares, n, mu))})
+    return rows
+
+
+def _answers(
+    one: Case, n: int, mu: float, samples: Sequence[np.ndarray], generator: np.random.Generator
+) -> Iterator[tuple[Answer, np.ndarray | None]]:
+    """Answers with the widths that the formula gives at the true numbers, where there is one."""
+    counted = Counted(one, mu)
+    margins, exact = counted.margins(samples, generator)
+    for answer in counted.answers(margins, exact):
+        tables = {"counts": counted.table, "shares": counted.shares}
+        yield answer, widths(one, answer.kind, tables[answer.kind], n) if answer.kind in tables else None
+    for widened in BOUNDS:
+        measured = Measured(one, mu, widened)
+        sums, bare = measured.sums(samples, generator)
+        for answer in measured.answers(sums, bare if widened == 1 else None):
+            is_mean = answer.kind == f"means, bounds x{widened:g}"
+            yield answer, widths(one, answer.kind, measured.table, n) if is_mean else None
+    for widened in BOUNDS[:2]:
+        for column in one.measures[:2]:
+            yield Ranked(one, mu, widened, column).answer(samples[:RANKED], generator), None
 
 
 def _targets(one: Case, found: dict[str, dict[str, float]], n: int) -> dict[str, dict[str, float]]:
@@ -82,12 +101,6 @@ def _targets(one: Case, found: dict[str, dict[str, float]], n: int) -> dict[str,
                 means[f"{column}: ({first}) - ({second})"] = m - m2
     more = {"counts": counts, "differences of shares": gaps, "relative risks": ratios, "differences of means": means}
     return {**found, **more}
-
-
-def _formula(one: Case, asked: Asked, n: int) -> dict[str, np.ndarray]:
-    """Kind -> widths by the formula, of tables alone."""
-    frame = one.frame.iloc[np.random.default_rng(n).integers(0, len(one.frame), n)].reset_index(drop=True)
-    return {kind: widths(one, kind, table, n) for kind, table in asked.tables(frame, 0)}
 
 
 def _floor(names: Sequence[str], shares: dict[str, float], n: int, mu: float) -> np.ndarray:
@@ -154,17 +167,15 @@ def main(words: Sequence[str] = ()) -> int:
         print(f"skipped: {lost}")
         return 0
     OUT.mkdir(parents=True, exist_ok=True)
-    path = OUT / f"tables_real{'_substitute' if asked.relation == 'substitute' else ''}.json"
+    path = OUT / "tables_real.json"
     found: dict[str, Any] = {"replications": asked.replications, "rows": [], "flags": [], "bounds": []}
     for name in asked.sets:
-        one, settings = case(name), [(n, mu) for n in asked.sizes for mu in asked.mu]
-        for n, mu in settings:
-            found["rows"] += cell(one, n, mu, asked.replications, asked.relation)
-            if asked.relation == "add-remove":
-                found["bounds"] += overall(one, n, mu)
+        one = case(name)
+        for n, mu in product(asked.sizes, asked.mu):
+            found["rows"] += cell(one, n, mu, asked.replications)
+            found["bounds"] += overall(one, n, mu)
             print(f"{name} {n} {mu:g}: done", flush=True)
-        if asked.relation == "add-remove":
-            found["flags"].append(flagged(one))
+        found["flags"].append(flagged(one))
         # what is done stands there, should the run be stopped
         path.write_text(json.dumps(found))
     text = "\n".join(lines(found["rows"], found["flags"], found["bounds"], asked.replications))
@@ -177,10 +188,9 @@ def main(words: Sequence[str] = ()) -> int:
 
 def _asked(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="confide lab bench tables_real")
-    parser.add_argument("--replications", type=int, default=100)
+    parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--sets", nargs="+", default=list(NAMES), choices=NAMES)
     parser.add_argument("--sizes", nargs="+", type=int, default=[500, 10_000])
     parser.add_argument("--mu", nargs="+", type=float, default=[0.3, 1.0])
-    parser.add_argument("--relation", default="add-remove", choices=("add-remove", "substitute"))
     parser.add_argument("--write", default="")
     return parser.parse_args(list(words))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from confide_lab.benchmarks.tables_judge.answers import Answer
 from confide_lab.benchmarks.tables_judge.rule import held
+from confide_lab.benchmarks.tables_judge.streams import Answer
 
 __all__ = ["LEAST", "MOST", "NEAR", "WIDE", "Kept", "kind_of"]
 
@@ -29,44 +29,54 @@ def kind_of(words: str) -> str:
 
 @dataclass
 class Kept:
-    """Replications of one kind, each part (k,) a replication. names: of its numbers."""
+    """Replications of one kind. names: of its numbers; parts: each (r, k), those without privacy of fewer replications."""
 
     names: tuple[str, ...]
-    parts: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def add(self, answer: Answer, targets: Mapping[str, float], bare: Mapping[str, tuple[float, float]]) -> None:
-        """One more replication. targets: what is to be covered; bare: the intervals without privacy."""
-        truth = np.array([targets.get(name, np.nan) for name in self.names])
-        ends = np.array([bare.get(name, (np.nan, np.nan)) for name in self.names]).reshape(-1, 2)
-        room = 1e-9 * np.maximum(np.abs(truth), 1.0)
-        low, high = answer.low - room, answer.high + room
+    @classmethod
+    def of(
+        cls, answer: Answer, targets: Mapping[str, float], bare: Sequence[Mapping[str, tuple[float, float]]]
+    ) -> Kept:
+        """targets: the numbers of the population; bare: the intervals without privacy of the first replications."""
+        names = answer.names
+        truth = np.array([targets.get(name, np.nan) for name in names])
+        aim = np.broadcast_to(truth, answer.low.shape) if answer.own is None else answer.own
+        room = 1e-9 * np.maximum(np.abs(aim), 1e-3 * np.nanmax(np.abs(aim)))
         found = {
-            "inside": (low <= truth) & (truth <= high),
+            "inside": (answer.low - room <= aim) & (aim <= answer.high + room),
             # what the whole table does not have (a share of an empty cell) is no claim
-            "sure": answer.sure & np.isfinite(truth),
+            "sure": answer.sure & np.isfinite(aim),
             "width": answer.high - answer.low,
             "noise": answer.noise,
-            "bare": (ends[:, 0] - room <= truth) & (truth <= ends[:, 1] + room),
-            "bare width": ends[:, 1] - ends[:, 0],
         }
-        for name, values in found.items():
-            self.parts.setdefault(name, []).append(values)
+        if bare and answer.own is None:
+            ends = np.array([[own.get(name, (np.nan, np.nan)) for name in names] for own in bare])
+            few = room[: len(bare)]
+            found["bare"] = (ends[..., 0] - few <= truth) & (truth <= ends[..., 1] + few)
+            found["bare width"] = ends[..., 1] - ends[..., 0]
+        return cls(names, found)
 
     def judged(self, kind: str, formula: np.ndarray | None, floor: np.ndarray | None = None) -> dict[str, Any]:
         """Coverage of the kind and of its numbers, widths, and the claims that fail, in words.
 
         formula: widths at the true numbers; floor: the least width over the one without privacy that noise of one record's reach allows.
         """
-        own = {name: np.array(values) for name, values in self.parts.items()}
+        own, runs = self.parts, len(self.parts["inside"])
         inside, sure = own["inside"], own["sure"]
         whole = held(inside, sure)
         each = [held(inside[:, [k]], sure[:, [k]]) for k in range(len(self.names))]
-        sampled = "these records" not in kind
-        bare = held(own["bare"], sure & np.isfinite(own["bare width"]))
+        sampled = "bare" in own
+        plain_sure = sure[: len(own["bare"])] & np.isfinite(own["bare width"]) if sampled else sure[:0]
+        bare = held(own["bare"], plain_sure) if sampled else held(inside[:0], sure[:0])
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             mean = np.nanmean(np.where(sure, own["width"], np.nan), axis=0)
-            plain = np.nanmean(np.where(sure, own["bare width"], np.nan), axis=0)
+            plain = (
+                np.nanmean(np.where(plain_sure, own["bare width"], np.nan), axis=0)
+                if sampled
+                else np.full(len(self.names), np.nan)
+            )
             noise = float(np.nanmean(np.where(sure, own["noise"], np.nan)))
         # a number that stands in hardly any sample has no mean width worth the name
         often = sure.mean(axis=0) >= 0.5
@@ -75,9 +85,7 @@ class Kept:
             np.full(len(ratio), np.nan) if formula is None else np.where(often & (formula > 0), mean / formula, np.nan)
         )
         short = [self.names[k] for k, one in enumerate(each) if one.short(LEAST)]
-        least = min(
-            (one for one in each if one.answers >= len(inside) / 2), key=lambda one: one.coverage, default=whole
-        )
+        least = min((one for one in each if one.answers >= runs / 2), key=lambda one: one.coverage, default=whole)
         return {
             "coverage": whole.coverage, "low": whole.low, "high": whole.high, "answers": whole.answers,
             "answered": whole.answered, "numbers": int(sum(one.answers > 0 for one in each)), "least": least.coverage,
@@ -85,8 +93,8 @@ class Kept:
             "ratio": _median(ratio) if sampled else float("nan"), "widest": _most(ratio) if sampled else float("nan"),
             "formula": _median(near), "formula from": _least(near), "formula to": _most(near),
             "short": whole.short(LEAST), "short numbers": short,
-            "short bare": [self.names[k] for k in range(len(each)) if held(own["bare"][:, [k]], sure[:, [k]]).short(LEAST)]
-            if sampled else [],
+            "short bare": [name for k, name in enumerate(self.names) if sampled
+                           and held(own["bare"][:, [k]], plain_sure[:, [k]]).short(LEAST)],
             "long": sampled and noise < 0.5 and whole.long(MOST),
             "wide": self._wide(kind, ratio, floor), "far": self._far(near),
         }  # fmt: skip

@@ -15,12 +15,12 @@ import pandas as pd
 from scipy import stats
 
 from confide_lab.benchmarks.tables_judge.sets import Case
+from confide_lab.benchmarks.tables_judge.streams import QUANTILES
 
-__all__ = ["QUANTILES", "Ends", "differences", "intervals", "truths"]
+__all__ = ["Ends", "differences", "intervals", "truths"]
 
 #: Name of a number -> its interval.
 Ends = Mapping[str, tuple[float, float]]
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _Z = 1.959963984540054
 
 

@@ -49,7 +49,7 @@ def held(inside: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Held:
     >>> round(own.coverage, 3), own.answers, own.answered
     (0.667, 3, 0.75)
     """
-    runs = len(inside)
+    runs = max(len(inside), 1)
     hits, trials = (inside & counted).sum(axis=1).astype(float), counted.sum(axis=1).astype(float)
     answers, answered = int(trials.sum()), float(counted.mean()) if counted.size else 0.0
     if not answers:

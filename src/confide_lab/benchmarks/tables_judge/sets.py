@@ -20,13 +20,13 @@ import pandas as pd
 from confide.schema import Categorical, Numeric, Schema
 from confide_lab.datasets import ENVIRONMENT
 
-__all__ = ["NAMES", "Case", "case", "missing"]
+__all__ = ["NAMES", "Case", "Recipe", "case", "missing"]
 
 _NONE = "none given"
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class Recipe:
     """attributes: columns taken as labels; cuts: attributes that are cuts of numbers; columns: numbers with their public bounds.
 
     group, by: the attributes whose crossing is read; the means are by `group`; quantiles: of the first `ranked` columns, by `group`.
@@ -39,33 +39,33 @@ class _Recipe:
     cuts: Mapping[str, tuple[str, tuple[float, ...]]] | None = None
 
 
-_SETS: Mapping[str, _Recipe] = {
-    "adult": _Recipe(
+_SETS: Mapping[str, Recipe] = {
+    "adult": Recipe(
         ("sex", "race", "income", "marital_status", "relationship", "workclass", "education", "native_country"),
         {"age": (16, 100), "hours_per_week": (0, 100), "capital_gain": (0, 99_999)},
         "sex",
         "race",
     ),
-    "default_of_credit_card_clients": _Recipe(
+    "default_of_credit_card_clients": Recipe(
         ("sex", "education", "marriage", "pay_0", "default_payment_next_month"),
         {"limit_bal": (0, 2_000_000), "bill_amt1": (-500_000, 2_000_000), "pay_amt1": (0, 2_000_000)},
         "education",
         "default_payment_next_month",
     ),
-    "bike_sharing_hourly": _Recipe(
+    "bike_sharing_hourly": Recipe(
         ("season", "yr", "weathersit", "workingday", "holiday", "hr"),
         {"cnt": (0, 3_000), "casual": (0, 1_000), "hum": (0, 1)},
         "weathersit",
         "workingday",
     ),
-    "wine_quality": _Recipe(
+    "wine_quality": Recipe(
         ("color", "quality"),
         {"residual_sugar": (0, 80), "chlorides": (0, 1), "alcohol": (7, 16)},
         "color",
         "quality",
         {"sweet": ("residual_sugar", (2, 5, 10))},
     ),
-    "abalone": _Recipe(
+    "abalone": Recipe(
         ("sex",),
         {"height": (0, 0.5), "whole_weight": (0, 4), "rings": (0, 35)},
         "sex",
@@ -73,20 +73,20 @@ _SETS: Mapping[str, _Recipe] = {
         {"old": ("rings", (6, 9, 12, 16)), "large": ("length", (0.4, 0.55))},
     ),
     # rates of the heart and counts in a strip of some minutes
-    "cardiotocography": _Recipe(
+    "cardiotocography": Recipe(
         ("nsp", "class", "ds", "tendency", "nzeros"),
         {"lb": (50, 250), "ac": (0, 50), "fm": (0, 1_000)},
         "nsp",
         "tendency",
     ),
-    "california_housing": _Recipe(
+    "california_housing": Recipe(
         (),
         {"median_income": (0, 20), "total_rooms": (0, 40_000), "median_house_value": (0, 600_000)},
         "south",
         "older",
         {"south": ("latitude", (34, 36, 38)), "older": ("housing_median_age", (10, 30, 50)), "west": ("longitude", (-122, -119))},
     ),
-    "air_quality": _Recipe(
+    "air_quality": Recipe(
         ("weekday", "month"),
         {"co_gt": (0, 30), "c6h6_gt": (0, 100), "nox_gt": (0, 2_000)},
         "day",
@@ -104,7 +104,7 @@ class Case:
 
     name: str
     frame: pd.DataFrame
-    recipe: _Recipe
+    recipe: Recipe
 
     def schema(self, widened: float = 1.0) -> Schema:
         """The columns, bounds of the numbers apart by a factor: from their lower end where that is at least 0, to both sides elsewhere."""
