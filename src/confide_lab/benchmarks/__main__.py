@@ -49,7 +49,12 @@ NAMES = (
 
 
 #: Those with words of their own, and where they are.
-COMMANDS = {"faults": "faults", "truth": "truth.bench", "tables_real": "tables_real"}
+COMMANDS = {
+    "faults": "faults",
+    "truth": "truth.bench",
+    "tables_real": "tables_real",
+    "tables_hostile": "tables_hostile",
+}
 
 
 def main(words: Sequence[str]) -> int:

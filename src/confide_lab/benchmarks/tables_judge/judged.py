@@ -47,6 +47,7 @@ class Kept:
             "inside": (answer.low - room <= aim) & (aim <= answer.high + room),
             # what the whole table does not have (a share of an empty cell) is no claim
             "sure": answer.sure & np.isfinite(aim),
+            "known": np.isfinite(aim) & np.isfinite(answer.low),
             "width": answer.high - answer.low,
             "noise": answer.noise,
         }
@@ -64,7 +65,7 @@ class Kept:
         """
         own, runs = self.parts, len(self.parts["inside"])
         inside, sure = own["inside"], own["sure"]
-        whole = held(inside, sure)
+        whole, every = held(inside, sure), held(inside, own["known"])
         each = [held(inside[:, [k]], sure[:, [k]]) for k in range(len(self.names))]
         sampled = "bare" in own
         plain_sure = sure[: len(own["bare"])] & np.isfinite(own["bare width"]) if sampled else sure[:0]
@@ -79,6 +80,7 @@ class Kept:
             )
             noise = float(np.nanmean(np.where(sure, own["noise"], np.nan)))
         # a number that stands in hardly any sample has no mean width worth the name
+        anyhow = [held(inside[:, [k]], own["known"][:, [k]]) for k in range(len(self.names))]
         often = sure.mean(axis=0) >= 0.5
         ratio = np.where(often & (plain > 0), mean / np.where(plain > 0, plain, 1.0), np.nan)
         near = (
@@ -92,7 +94,11 @@ class Kept:
             "bare": bare.coverage if sampled else float("nan"), "noise": noise,
             "ratio": _median(ratio) if sampled else float("nan"), "widest": _most(ratio) if sampled else float("nan"),
             "formula": _median(near), "formula from": _least(near), "formula to": _most(near),
+            "every": every.coverage, "every least": min((one.coverage for one in anyhow if one.answers), default=float("nan")),
+            "every numbers": sum(one.answers > 0 for one in anyhow),
+            "short every": [self.names[k] for k, one in enumerate(anyhow) if one.short(LEAST)],
             "short": whole.short(LEAST), "short numbers": short,
+            "seldom": [self.names[k] for k, one in enumerate(each) if one.short(LEAST) and one.answered < 0.5],
             "short bare": [name for k, name in enumerate(self.names) if sampled
                            and held(own["bare"][:, [k]], plain_sure[:, [k]]).short(LEAST)],
             "long": sampled and noise < 0.5 and whole.long(MOST),

@@ -14,13 +14,17 @@ __all__ = ["lines"]
 
 Row = Mapping[str, Any]
 
-_TITLES = {"short numbers": "numbers below .94", "wide": "width above 1.3 times that without privacy"}
+_TITLES = {
+    "short every": "numbers below .94 over all answers",
+    "short numbers": "numbers below .94 where no flag speaks against them",
+    "wide": "width above 1.3 times that without privacy",
+}
 
 
 def lines(rows: Sequence[Row], flags: Sequence[Row], bounds: Sequence[Row], replications: int) -> Iterator[str]:
     """The page."""
-    yield "| kind | n | mu | covered | weakest set | without privacy | weakest number | stands | width over plain | over formula |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| kind | n | mu | covered | weakest set | all | without privacy | weakest number | stands | width over plain | over formula |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     keys = list(dict.fromkeys((row["kind"], row["n"], row["mu"]) for row in rows))
     for key in sorted(keys, key=lambda one: (one[0], one[1], one[2])):
         yield _line(key, [row for row in rows if (row["kind"], row["n"], row["mu"]) == key])
@@ -55,7 +59,7 @@ def _line(key: tuple[str, int, float], rows: Sequence[Row]) -> str:
     weights = np.array([row["answers"] for row in rows], dtype=float)
     told = [row for row in rows if row["answers"]]
     if not told:
-        return f"| {kind} | {n:,} | {mu:g} | - | | | | 0 | | |"
+        return f"| {kind} | {n:,} | {mu:g} | - | | | | | 0 | | |"
     weakest = min(told, key=lambda row: row["coverage"])
     covered = float(np.nansum(weights * [row["coverage"] if row["answers"] else 0.0 for row in rows]) / weights.sum())
     bare = (
@@ -67,7 +71,7 @@ def _line(key: tuple[str, int, float], rows: Sequence[Row]) -> str:
     formula = [row["formula"] for row in told if np.isfinite(row["formula"])]
     cells = [
         kind, f"{n:,}", f"{mu:g}", f"{covered:.3f}", f"{weakest['set']} {weakest['coverage']:.3f}",
-        "" if bare is None else f"{bare:.3f}", f"{least:.2f}", f"{stands:.2f}",
+        f"{np.mean([row['every'] for row in told]):.3f}", "" if bare is None else f"{bare:.3f}", f"{least:.2f}", f"{stands:.2f}",
         f"{np.median(width):.2f}" if width else "", f"{np.median(formula):.2f}" if formula else "",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -81,9 +85,14 @@ def _failures(rows: Sequence[Row], replications: int) -> Iterator[str]:
     each = [(row, name) for row in rows for name in row["short numbers"]]
     bare = sum(len(row["short bare"]) for row in rows)
     alarms = FALSE_ALARM * numbers
+    every = [(row, name) for row in rows for name in row["short every"]]
+    seldom = sum(len(row["seldom"]) for row in rows)
     yield f"{replications} samples a cell. Kinds below .94: {len(short)} of {kinds}; above .985 with little noise: {len(long)} of {kinds}."
-    yield f"Numbers below .94 by themselves: {len(each)} of {numbers:,} (without privacy, same numbers and samples: {bare};"
-    yield f"false alarms to be expected at the most: {alarms:.1f})."
+    yield (
+        f"Numbers below .94 by themselves where no flag speaks against them: {len(each)} of {numbers:,}, of which {seldom} are flagged in more "
+        f"than half of the samples; over all answers, flagged or not: {len(every)} of {sum(row['every numbers'] for row in rows):,}. Without privacy, "
+        f"same numbers and samples: {bare}. False alarms to be expected at the most: {alarms:.1f}."
+    )
     wide = [(row, name) for row in rows for name in row["wide"]]
     far = [(row, name) for row in rows for name in row["far"]]
     near = sum(row["numbers"] for row in rows if np.isfinite(row["formula"]))
@@ -96,7 +105,7 @@ def _failures(rows: Sequence[Row], replications: int) -> Iterator[str]:
                 f"without privacy {row['bare']:.3f}"
             )
     for row in rows:
-        for title in ("short numbers", "wide"):
+        for title in ("short every", "short numbers", "wide"):
             if row[title]:
                 yield f"- {_TITLES[title]}: {_where(row)}: {'; '.join(row[title])}"
     for kind in dict.fromkeys(row["kind"] for row in rows if np.isfinite(row["formula"])):
