@@ -1,4 +1,4 @@
-"""Tests, distributions, joint intervals and Table One where they may fail: `confide lab bench tables_hostile [--replications 200] [--only ranks]`.
+"""Tests, distributions and Table One where they may fail: `confide lab bench tables_hostile [--replications 200] [--only ranks]`.
 
 Real columns with ties, atoms and long tails, groups of unequal size and spread, rare levels, 100 to 10,000 records, both relations, both
 readings. Null hypotheses are made true: values and labels are drawn apart from each other. Each answer is that of the method's own plan,
@@ -446,8 +446,8 @@ def lines(rows: Sequence[Mapping[str, Any]], replications: int) -> Iterator[str]
     yield f"{replications} samples each; {len(failed)} of {len(rows)} numbers fail."
     for row in failed:
         yield (
-            f"- {row['check']}, {row['number']}, n = {row['n']:,}, mu = {row['mu']:g}, {row['relation']}: {row['claim']} {row['value']:.3f} "
-            f"[{row['low']:.3f}, {row['high']:.3f}] of {row['answered']:.0%} answered; without privacy {row['plain']:.3f}"
+            f"- {row['check']}, {row['number']}, n = {row['n']:,}, mu = {row['mu']:g}, {row['relation']}: {row['claim']} "
+            f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}] of {row['answered']:.0%} answered; not private {row['plain']:.3f}"
         )
 
 

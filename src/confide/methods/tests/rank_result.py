@@ -135,8 +135,8 @@ class MeanRanks(RankTest):
 
 
 _LUMPED = (
-    "most records lie so close together, beside their bounds, that ranks do not tell them apart: the p-value is valid, and no interval is given; "
-    "narrower bounds, or a derived column such as log1p(income), give one"
+    "most records lie so close together, beside their bounds, that ranks do not tell them apart: the p-value is valid, and no interval is "
+    "given; narrower bounds, or a derived column such as log1p(income), give one"
 )
 
 

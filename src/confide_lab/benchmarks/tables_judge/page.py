@@ -89,9 +89,10 @@ def _failures(rows: Sequence[Row], replications: int) -> Iterator[str]:
     seldom = sum(len(row["seldom"]) for row in rows)
     yield f"{replications} samples a cell. Kinds below .94: {len(short)} of {kinds}; above .985 with little noise: {len(long)} of {kinds}."
     yield (
-        f"Numbers below .94 by themselves where no flag speaks against them: {len(each)} of {numbers:,}, of which {seldom} are flagged in more "
-        f"than half of the samples; over all answers, flagged or not: {len(every)} of {sum(row['every numbers'] for row in rows):,}. Without privacy, "
-        f"same numbers and samples: {bare}. False alarms to be expected at the most: {alarms:.1f}."
+        f"Numbers below .94 by themselves where no flag speaks against them: {len(each)} of {numbers:,}, of which {seldom} are flagged "
+        f"in more than half of the samples; over all answers, flagged or not: {len(every)} of "
+        f"{sum(row['every numbers'] for row in rows):,}. Without privacy, same numbers and samples: {bare}. "
+        f"False alarms to be expected at the most: {alarms:.1f}."
     )
     wide = [(row, name) for row in rows for name in row["wide"]]
     far = [(row, name) for row in rows for name in row["far"]]
