@@ -80,8 +80,8 @@ class Question:
     @cached_property
     def levels(self) -> tuple[list[str], list[str]]:
         """Of the group and of the attribute that it is crossed with."""
-        own, schema = self.case.recipe, self.case.schema()
-        return list(schema[own.group].levels), list(schema[own.by].levels)
+        own = self.case.recipe
+        return self.case.levels(own.group), self.case.levels(own.by)
 
     @cached_property
     def whole(self) -> Sample:

@@ -49,6 +49,7 @@ COLUMNS = (
 SETTINGS = ((100, 1.0, "add-remove"), (500, 0.3, "add-remove"), (5_000, 0.3, "substitute"), (10_000, 1.0, "add-remove"))
 
 Array = np.ndarray
+_SIDES: tuple[Any, Any] = ("left", "right")
 #: Name of a number -> (what counts as a hit, or None where the result does not stand by it; the same without privacy).
 Hits = Mapping[str, tuple[bool | None, bool | None]]
 
@@ -98,9 +99,9 @@ def _effect(name: str, column: str, by: str) -> Callable[..., Hits]:
     one = case(name)
     frame = one.frame[[column, by]].dropna()
     schema = cf.Schema({column: one.schema()[column], by: one.schema()[by]})
-    levels = schema[by].levels  # type: ignore[union-attr]
+    levels = one.levels(by)
     parts = [np.sort(frame.loc[frame[by] == level, column].to_numpy(dtype=float)) for level in levels]
-    below, upto = (np.searchsorted(parts[1], parts[0], side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    below, upto = (np.searchsorted(parts[1], parts[0], side=side) for side in _SIDES)
     truth = float((below + upto).mean() / 2 / len(parts[1]) - 0.5)
 
     def measure(n: int, mu: float, relation: str, g: np.random.Generator) -> Hits:
@@ -182,7 +183,7 @@ def _fitted(name: str, attribute: str) -> Callable[..., Hits]:
     """Fit to the shares of the whole table."""
     own = case(name)
     schema = cf.Schema({attribute: own.schema()[attribute]})
-    shares = own.frame[attribute].value_counts(normalize=True).reindex(schema[attribute].levels)  # type: ignore[union-attr]
+    shares = own.frame[attribute].value_counts(normalize=True).reindex(own.levels(attribute))
     formula, ask = asked_of("chisquare", attribute, f_exp=shares.tolist())
     method = Counts(formula, covers="population")
 
@@ -245,7 +246,7 @@ def _distributed(name: str, column: str, by: str) -> Callable[..., Hits]:
     one = case(name)
     frame = one.frame[[column, by]].dropna()
     schema = cf.Schema({column: one.schema()[column], by: one.schema()[by]})
-    levels = schema[by].levels  # type: ignore[union-attr]
+    levels = one.levels(by)
     method = Distribution(f"{column} ~ {by}")
     q = np.array([0.25, 0.5, 0.75])
 
@@ -300,7 +301,7 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
     """Every number of Table One, and the standardised differences, with medians of the first column."""
     one = case(name)
     frame = one.frame[[*columns, by]]
-    schema = cf.Schema({key: one.schema()[key] for key in frame})
+    schema = cf.Schema({key: one.schema()[key] for key in (*columns, by)})
     numeric = next(key for key in columns if key in one.recipe.columns)
     method = TableOne(f"{' + '.join(columns)} ~ {by}", medians=(numeric,), covers=covers)
     from confide.schema import Practice
@@ -331,7 +332,7 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
 
 def _standardised(result: Any, frame: pd.DataFrame, columns: Sequence[str], by: str, one: Any) -> dict[str, Any]:
     """Of the first two groups, against those of the whole table."""
-    groups = [frame[frame[by] == level] for level in one.schema()[by].levels[:2]]
+    groups = [frame[frame[by] == level] for level in one.levels(by)[:2]]
     found: dict[str, Any] = {}
     table, flags = result.differences(), result.to_frame()["flag"]
     for key, row in table.iterrows():
@@ -416,7 +417,7 @@ def judged(check: Check, n: int, mu: float, relation: str, replications: int) ->
             found.setdefault(name, []).append(hit)
     rows = []
     for name, hits in found.items():
-        own, plain = ([hit[side] for hit in hits if hit[side] is not None] for side in (0, 1))
+        own, plain = ([bool(hit[side]) for hit in hits if hit[side] is not None] for side in (0, 1))
         whole = held(np.array(own, dtype=bool)[:, None], np.ones((len(own), 1), dtype=bool))
         failed = whole.long(SIZE) if check.claim == "rejected" else whole.short(LEAST)
         rows.append(

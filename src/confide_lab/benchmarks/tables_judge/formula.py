@@ -46,8 +46,8 @@ def _shares(case: Case, table: Any, n: int) -> np.ndarray:
     parts = []
     for axes in table.marginals:
         y = n * _expected(case, table, axes)
-        _, _, *variances = table.parts(axes)
-        low, high = share_interval(y, np.full(len(y), float(n)), *variances, _Z)
+        _, _, v_count, v_base, both = table.parts(axes)
+        low, high = share_interval(y, np.full(len(y), float(n)), v_count, v_base, both, _Z)
         parts.append(high - low)
     return np.concatenate(parts)
 
@@ -72,7 +72,7 @@ def _width(u: np.ndarray, whole: int, n: int, v0: float, v1: float) -> float:
     if not len(u):
         return float("nan")
     size, v = n * len(u) / whole, u * u
-    moments = (np.ones_like(u), u, 1 - v, u * (1 - v), v * (1 - v))
-    own = MeanSums(*(np.array([size * part.mean()]) for part in moments), np.array([v0]), np.array([v1]))
+    n_, s, q, c, d = (np.array([size * part.mean()]) for part in (np.ones_like(u), u, 1 - v, u * (1 - v), v * (1 - v)))
+    own = MeanSums(n_, s, q, c, d, np.array([v0]), np.array([v1]))
     low, high = own.interval(_Z)
     return float(high[0] - low[0])

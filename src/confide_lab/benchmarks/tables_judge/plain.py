@@ -30,7 +30,7 @@ def _cells(frame: pd.DataFrame, *attributes: str) -> dict[str, Any]:
     for own in attributes:
         found |= {f"{own}={level}": count for level, count in frame.groupby(own, observed=True).size().items()}
     one, other = attributes
-    both = frame.groupby([one, other], observed=True).size()
+    both: Any = frame.groupby([one, other], observed=True).size()
     return found | {f"{one}={a}, {other}={b}": count for (a, b), count in both.items()}
 
 
@@ -44,7 +44,8 @@ def truths(case: Case, frame: pd.DataFrame) -> dict[str, dict[str, float]]:
         for name, count in cells.items()
         if name.startswith(f"{own.group}=") and ", " in name
     }
-    means, quantiles = {}, {}
+    means: dict[str, float] = {}
+    quantiles: dict[str, float] = {}
     for column in case.measures:
         for cell, values in _groups(case, frame, column):
             if not len(values):

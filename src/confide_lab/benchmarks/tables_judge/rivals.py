@@ -174,10 +174,10 @@ class Diffprivlib:
         self.folder.mkdir(parents=True, exist_ok=True)
         data, ask, reply = (self.folder / name for name in ("rival.npz", "rival.json", "reply.json"))
         ends = np.cumsum([0, *(len(one.codes) for one in samples)])
-        parts = {
-            name: np.concatenate([getattr(one, name) for one in samples]) for name in ("codes", "groups", "values")
-        }
-        np.savez(data, ends=ends, **parts)
+        codes, of_groups, values = (
+            np.concatenate([getattr(one, name) for one in samples]) for name in ("codes", "groups", "values")
+        )
+        np.savez(data, ends=ends, codes=codes, groups=of_groups, values=values)
         asked = {"data": str(data), "epsilon": epsilon, "bounds": bounds, "groups": groups, "cells": cells}
         ask.write_text(json.dumps(asked))
         subprocess.run([self.python, "-c", _SERVER, str(ask), str(reply)], check=True)

@@ -108,13 +108,15 @@ class Case:
 
     def schema(self, widened: float = 1.0) -> Schema:
         """The columns, bounds of the numbers apart by a factor: from their lower end where that is at least 0, to both sides elsewhere."""
-        found: dict[str, Any] = {
-            name: Categorical(sorted(self.frame[name].unique(), key=_in_order)) for name in self.attributes
-        }
+        found: dict[str, Any] = {name: Categorical(self.levels(name)) for name in self.attributes}
         for name, (low, high) in self.recipe.columns.items():
             reach = (high - low) * (widened - 1)
             found[name] = Numeric(low, high + reach) if low >= 0 else Numeric(low - reach / 2, high + reach / 2)
         return Schema(found)
+
+    def levels(self, attribute: str) -> list[str]:
+        """Of an attribute, numbers by size."""
+        return sorted(self.frame[attribute].unique(), key=_in_order)
 
     @property
     def attributes(self) -> tuple[str, ...]:

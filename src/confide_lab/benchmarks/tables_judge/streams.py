@@ -61,7 +61,7 @@ def _template(method: Any, case: Case, widened: float, mu: float) -> tuple[Any, 
 def _within(p: Array, error: Array, covariance: Array) -> Array:
     """Correlations from covariances and standard errors."""
     with np.errstate(all="ignore"):
-        return np.nan_to_num(np.clip(covariance / error, -1.0, 1.0), nan=0.0)
+        return np.asarray(np.nan_to_num(np.clip(covariance / error, -1.0, 1.0), nan=0.0))
 
 
 def compared(
@@ -93,7 +93,7 @@ class Counted:
         """The cell of each record of the set in the crossing."""
         crossing = self._read[1].layout.crossing
         codes = Practice.of(self.case.frame, self.case.schema()).codes
-        return crossing.places(np.stack([codes[name] for name in crossing.columns]), (0, 1))
+        return np.asarray(crossing.places(np.stack([codes[name] for name in crossing.columns]), (0, 1)))
 
     @property
     def table(self) -> Any:
@@ -236,7 +236,7 @@ class Measured:
             for number in range(own.shape[1]):
                 exact[r, number] = np.bincount(at, weights=own[:, number], minlength=cells + 1)
         exact = exact[:, :, :cells].reshape(-1, cells)
-        found = {}
+        found: dict[Any, tuple[Array, float]] = {}
         for axes, values in (((0,), exact), ((), exact.sum(1))):
             noisy = release.statistics.get(table.layout.crossing.title(axes) if axes else "(total)")
             if noisy is not None:
