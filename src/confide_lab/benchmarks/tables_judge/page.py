@@ -99,21 +99,30 @@ def _failures(rows: Sequence[Row], replications: int) -> Iterator[str]:
     near = sum(row["numbers"] for row in rows if np.isfinite(row["formula"]))
     yield f"Shares wider than 1.3 times the interval without privacy, though noise need not: {len(wide)};"
     yield f"not within 10 % of the formula: {len(far)} of {near}."
-    for title, found in (("below .94", short), ("above .985", long)):
-        for row in found:
-            yield (
-                f"- {title}: {_where(row)}: {row['coverage']:.3f} [{row['low']:.3f}, {row['high']:.3f}], "
-                f"without privacy {row['bare']:.3f}"
+    for row in short:
+        yield f"- below .94: {_where(row)}: {_ends(row)}"
+    for kind in dict.fromkeys(row["kind"] for row in long):
+        own, all_ = [row for row in long if row["kind"] == kind], [row for row in rows if row["kind"] == kind]
+        most = max(own, key=lambda row: row["coverage"])
+        yield f"- above .985: {kind}: {len(own)} of {len(all_)}; the most: {_where(most)}: {_ends(most)}"
+    for title, words in _TITLES.items():
+        for name in dict.fromkeys(row["set"] for row in rows if row[title]):
+            told = [row for row in rows if row["set"] == name and row[title]]
+            yield f"- {words}: {name}: " + "; ".join(
+                f"{row['kind']}, n = {row['n']:,}, mu = {row['mu']:g}: {len(row[title])} ({', '.join(row[title][:3])}"
+                f"{', ...' if len(row[title]) > 3 else ''})"
+                for row in told
             )
-    for row in rows:
-        for title in ("short every", "short numbers", "wide"):
-            if row[title]:
-                yield f"- {_TITLES[title]}: {_where(row)}: {'; '.join(row[title])}"
     for kind in dict.fromkeys(row["kind"] for row in rows if np.isfinite(row["formula"])):
         own = [row for row in rows if row["kind"] == kind and np.isfinite(row["formula"])]
         low, high = min(row["formula from"] for row in own), max(row["formula to"] for row in own)
         beyond, of = sum(len(row["far"]) for row in own), sum(row["numbers"] for row in own)
         yield f"- mean width over the formula's, {kind}: {low:.2f} to {high:.2f}, {beyond} of {of} beyond 10 %"
+
+
+def _ends(row: Row) -> str:
+    plain = f", without privacy {row['bare']:.3f}" if np.isfinite(row["bare"]) else ""
+    return f"{row['coverage']:.3f} [{row['low']:.3f}, {row['high']:.3f}]{plain}"
 
 
 def _where(row: Row) -> str:
