@@ -44,6 +44,7 @@ NAMES = (
     "forecasts_curves",
     "rivals_logistic",
     "rivals_tables",
+    "tables_page",
     "advice",
 )
 
