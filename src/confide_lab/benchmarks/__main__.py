@@ -43,12 +43,19 @@ NAMES = (
     "forecasts_outcomes",
     "forecasts_curves",
     "rivals_logistic",
+    "rivals_tables",
+    "tables_page",
     "advice",
 )
 
 
 #: Those with words of their own, and where they are.
-COMMANDS = {"faults": "faults", "truth": "truth.bench"}
+COMMANDS = {
+    "faults": "faults",
+    "truth": "truth.bench",
+    "tables_real": "tables_real",
+    "tables_hostile": "tables_hostile",
+}
 
 
 def main(words: Sequence[str]) -> int:

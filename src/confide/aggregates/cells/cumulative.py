@@ -21,10 +21,11 @@ Everything is a public table times the histogram of a cell, so that one pass ove
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil
 from typing import Any
 
@@ -86,8 +87,33 @@ class Bins:
         return _between(measure, bins)
 
     @classmethod
+    def graded(cls, measure: Measure, bins: int) -> Bins:
+        """At most so many bins, about half of them even, the others ever finer towards 0, and one of 0 itself, where the bounds hold 0.
+
+        For ranks: bounds of amounts are wide beside most of them, and records in one bin count as ties. Where 0 is outside of the bounds,
+        or every value has a bin, `of`. Edges are rational, so that every machine has the same; as many even ones as there is room for.
+
+        >>> import confide as cf
+        >>> own = Bins.graded(Measure.of("x", cf.Schema({"x": cf.Numeric(0, 1e6)})), 16)
+        >>> own.size, [round(edge) for edge in own.edges[:3]]
+        (16, [0, 1, 44064])
+        """
+        term, step = measure.term, _step(measure)
+        if term.steps <= bins or not term.low <= 0 <= term.high:
+            return _even(measure, bins)
+        scale = Fraction(term.steps - 1) / (Fraction(term.high) - Fraction(term.low))
+        zero = round(-Fraction(term.low) * scale)
+        sides = tuple(side for side, there in ((1, term.high > 0), (-1, term.low < 0)) if there)
+        enough = range(bins // 2, bins)
+        even = enough[bisect_right(enough, bins, key=lambda k: len(_starts(term.steps, zero, sides, k, bins))) - 1]
+        whole = _starts(term.steps, zero, sides, even, bins)
+        edges = [float(Fraction(term.low) + start / scale) for start in whole]
+        return cls(whole, (*edges, term.high + step), step)
+
+    @classmethod
     def signed(cls, measure: Measure, half: int) -> Bins:
-        """Bins of the size of a measure, by its sign: `half - 1` even ones below 0, one of 0 itself, `half - 1` above; 2 half - 1 in all.
+        """Bins of the size of a measure, by its sign: at most `half - 1` below 0, one of 0 itself, as many above. Half of the
+        sizes are even, the others ever finer towards 0.
 
         0 is what the grid has nearest to it. Sizes reach to the farther bound; an edge belongs to the smaller size.
         """
@@ -95,16 +121,24 @@ class Bins:
         scale = Fraction(term.steps - 1) / (Fraction(term.high) - Fraction(term.low))
         centre = -Fraction(term.low) * scale
         reach = Fraction(max(abs(term.low), abs(term.high))) * scale
-        sizes = [Fraction(3, 4), *(reach * k / (half - 1) for k in range(1, half - 1))]
+        even = half // 2
+        sizes = [Fraction(3, 4)]
+        for size in (*reversed(_graded(reach / even, half - 1 - even, 1)), *(reach * k / even for k in range(1, even))):
+            # codes are whole: a size nearer to the one before has no values of its own
+            sizes += [size] if size >= sizes[-1] + 1 else []
         above = [int(centre + size) + 1 if centre + size >= 0 else 0 for size in sizes]
         below = [max(ceil(centre - size), 0) for size in reversed(sizes)]
         starts = (0, *(min(start, term.steps) for start in (*below, *above)))
-        width = float(reach / scale) / (half - 1)
-        return cls(starts, tuple(width * (k - half + 0.5) for k in range(2 * half)), 0.0)
+        ends = [float(size / scale) for size in (*sizes, reach)]
+        return cls(starts, (*(-end for end in reversed(ends)), *ends), 0.0)
 
     @property
     def size(self) -> int:
         return len(self.starts)
+
+    def alone(self, codes: int) -> NDArray[np.bool_]:
+        """Bins of one value, of so many codes: records there are ties by themselves."""
+        return np.diff(np.array(self.starts), append=codes) <= 1
 
     @cached_property
     def lows(self) -> Array:
@@ -123,6 +157,22 @@ class Bins:
     @cached_property
     def _starts(self) -> Array:
         return np.array(self.starts, dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def _starts(codes: int, zero: int, sides: tuple[int, ...], even: int, bins: int) -> tuple[int, ...]:
+    """First codes of so many even bins, of 0 alone, and of half of `bins` ever finer ones on either side of it."""
+    last = Fraction(codes - 1)
+    found = {ceil(last * k / even) for k in range(even)} | {zero, zero + 1}
+    for size in _graded(last / even, (bins - bins // 2 - 2) // len(sides), len(sides)):
+        found |= {zero + side * ceil(size) for side in sides}
+    return tuple(sorted(start for start in found if 0 <= start < codes))
+
+
+def _graded(width: Fraction, count: int, sides: int) -> list[Fraction]:
+    """Sizes below the first even one, the largest first: by 6/7 to 1/10^4 of it in 63 steps, by 3/4 where both signs share them."""
+    ratio = Fraction(6, 7) if sides == 1 else Fraction(3, 4)
+    return [width * ratio**k for k in range(1, count + 1)]
 
 
 def _even(measure: Measure, bins: int) -> Bins:

@@ -81,7 +81,13 @@ class RankAbout:
         own = strategy(self.bins)
         blocks = values.reshape(self.first.block, self.first.cells)
         rows = blocks.reshape(2, 3 * self.bins) if isinstance(self.first, SignedRows) else blocks.T
-        return Shape(own.counts(rows), variance / 4.0**20, own)
+        return Shape(own.counts(rows), variance / 4.0**20, own, self._alone)
+
+    @property
+    def _alone(self) -> NDArray[np.bool_]:
+        """Of the bins of round 1, those of one value."""
+        found = self.first.bins.alone(self.first.measure.term.steps)
+        return found[self.first.half - 1 :] if isinstance(self.first, SignedRows) else found
 
     def scores(self, shape: Shape) -> Array:
         """u of each bin: of one sample H(|d|) with the sign of d, 0 for 0."""
@@ -212,7 +218,7 @@ def _attribute(text: str, schema: Any, example: str) -> Attribute:
 def _by_group(formula: str, schema: Any, example: str) -> RankAbout:
     measure, crossing = _grouped(formula, schema, example)
     axes = tuple(range(len(crossing.attributes)))
-    bins = Bins.of(measure, BINS)
+    bins = Bins.graded(measure, BINS)
     titles = [own.name for own in crossing.attributes]
     names = tuple(
         ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
@@ -259,6 +265,7 @@ class MannWhitney(_Ranks):
     formula: str
 
     name: ClassVar[str] = "mann_whitney"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
 
@@ -317,6 +324,7 @@ class Kruskal(_Ranks):
     formula: str
 
     name: ClassVar[str] = "kruskal"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = "Kruskal, Wallis 1952; two rounds of noisy ranks"
 
     def __post_init__(self) -> None:
@@ -364,6 +372,7 @@ class Wilcoxon(_Ranks):
     formula: str
 
     name: ClassVar[str] = "wilcoxon"
+    version: ClassVar[str] = "2"
     source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
 

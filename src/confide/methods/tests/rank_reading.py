@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 _DRAWS = 200
 # Variances of scores in [-1, 1] lie between these; a group counts at least this many sds of its noisy number.
 _LEAST, _MOST = 0.02, 1.0
+# A bin with this share of the records is too coarse for them.
+_HEAVY = 0.1
 
 
 def monotone_cdf(counts: Array) -> Array:
@@ -60,11 +62,12 @@ def scores_of(counts: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Round 1: noisy counts (k, m) of k groups in m bins, their noise variance in units of the strategy's."""
+    """Round 1: noisy counts (k, m) of k groups in m bins, their noise variance in units of the strategy's; alone: bins of one value."""
 
     counts: Array
     unit: float
     strategy: Strategy
+    alone: NDArray[np.bool_]
 
     @cached_property
     def pooled(self) -> Array:
@@ -90,6 +93,15 @@ class Shape:
         k, m = self.counts.shape
         noise = generator.standard_normal((_DRAWS, k, m)) @ self.strategy.root.T
         return np.asarray(sizes[:, None] * shares + sqrt(self.unit) * noise)
+
+    def lumped(self, size: float) -> float:
+        """How many of the pairs of records lie in one heavy bin of several values, where ranks do not tell them apart: sum p^2 over bins
+        that are seen to hold a tenth of the records; within lighter ones a law is taken to be smooth.
+        """
+        p = self.counts.sum(axis=0) / max(size, 1.0)
+        variance = len(self.counts) * self.unit * np.diag(self.strategy.covariance) / max(size, 1.0) ** 2
+        heavy = ~self.alone & (p - np.sqrt(variance) > _HEAVY)
+        return float(np.clip((p * p - variance)[heavy].sum(), 0.0, 1.0))
 
     def ties(self, size: float) -> float:
         """sum p^3 over bins, less what noise adds, and one sd of that: 0 unless atoms are seen."""

@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 # Above this noise sd of the pooled distribution function ranks are too poor for the size of an effect; the test holds all the same.
 POOR = 0.3
+# Above this share of pairs in one bin of several values, too.
+LUMPED = 0.3
 _FEW = "a group is below three standard deviations of the noise of its number of records; ask for fewer groups or a larger budget"
 _POOR = (
     "the noise of round 1 leaves ranks rough: the p-value is valid, and no interval is given, because rough ranks shorten the estimate; a "
@@ -132,11 +134,19 @@ class MeanRanks(RankTest):
         )
 
 
+_LUMPED = (
+    "most records lie so close together, beside their bounds, that ranks do not tell them apart: the p-value is valid, and no interval is "
+    "given; narrower bounds, or a derived column such as log1p(income), give one"
+)
+
+
 def _stated(scored: Scored, shape: Shape, *, intervals: bool) -> dict[str, str]:
     if scored.below_noise:
         return {"status": "weak", "reason": _FEW}
     if intervals and shape.level(scored.all) > POOR:
         return {"status": "partial", "reason": _POOR}
+    if intervals and shape.lumped(scored.all) > LUMPED:
+        return {"status": "partial", "reason": _LUMPED}
     return {}
 
 

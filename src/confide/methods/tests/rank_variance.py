@@ -64,6 +64,7 @@ def two_groups(shape: Shape, scored: Scored, generator: np.random.Generator) -> 
     by_spread = own / n
     sampling = max(float(by_spread.sum()), by_shape)
     noise = scale**2 * float(scored.noise.sum()) / 4 + max(_shrunken(float(through), null_through), 0.0)
+    noise += (shape.lumped(scored.all) * estimate) ** 2
     return Contrast(estimate, sampling, noise, _welch(by_spread, n, sampling + noise))
 
 
@@ -101,6 +102,7 @@ def one_sample(shape: Shape, scored: Scored, generator: np.random.Generator) -> 
     null, null_through = _signed(shape.noisy(shares, sizes, generator), shape, n)
     sampling = max(equal + _shrunken(float(found), null), equal / 4)
     noise = scale**2 * (scored.v1 + estimate**2 * scored.v0) / n**2 + max(_shrunken(float(through), null_through), 0.0)
+    noise += (shape.lumped(n) * estimate) ** 2
     return Contrast(estimate, sampling, noise, max(n - 1.0, 1.0))
 
 
