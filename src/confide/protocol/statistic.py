@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Gram", "RecordMap", "Statistic", "Total", "moved_squared"]
+__all__ = ["Beginning", "Gram", "RecordMap", "Statistic", "Total", "moved_squared"]
 
 Codes = NDArray[np.float64]
 
@@ -67,6 +67,17 @@ class Statistic(Protocol):
     def value(self, state: Any) -> NDArray[Any]: ...
 
 
+class Beginning(Protocol):
+    """What several maps compute first, and alike: a function of a block of codes, from public configuration only.
+
+    A map that has one (`begins`) goes on from its result in `of`, so that map(codes) is of(begins(codes)), to the bit; a statistic of such
+    a map has it too, and `take(state, begun)` is `update(state, codes)`. A pass computes equal beginnings once for each block. Nothing
+    that is handed to `of` may be written to.
+    """
+
+    def __call__(self, codes: Codes, /) -> Any: ...
+
+
 def moved_squared(statistic: Statistic, own: Any, rows: Any) -> Any:
     """Squared changes of a statistic, in its own norm, when the record with the row `own` gives way to each of `rows`.
 
@@ -100,11 +111,29 @@ class _Partial:
 
 
 class _ExactSum(ABC):
-    """What every exact sum shares: it begins at zeros, merges by adding, and ends as Python integers."""
+    """What every exact sum of a map shares: it begins at zeros, merges by adding, and ends as Python integers."""
+
+    map: RecordMap
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def begins(self) -> Beginning | None:
+        """The map's beginning, where it has one."""
+        return getattr(self.map, "begins", None)
+
+    def update(self, state: _Partial, codes: Codes) -> _Partial:
+        return self.add(state, self.map(codes))
+
+    def take(self, state: _Partial, begun: Any) -> _Partial:
+        """`update`, from the map's beginning on."""
+        return self.add(state, self.map.of(begun))  # type: ignore[attr-defined]
+
+    @abstractmethod
+    def add(self, state: _Partial, rows: Codes) -> _Partial:
+        """Add up rows of the map."""
 
     def zero(self) -> _Partial:
         return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
@@ -151,8 +180,7 @@ class Gram(_ExactSum):
         # |a| <= isqrt(l2_squared) <= 2^b
         return max(isqrt(self.map.l2_squared) - 1, 0).bit_length()
 
-    def update(self, state: _Partial, codes: Codes) -> _Partial:
-        rows = self.map(codes)
+    def add(self, state: _Partial, rows: Codes) -> _Partial:
         block = 1 << max(53 - 2 * self._bits, 0)
         limit = 1 << max(62 - 2 * self._bits, 0)
         for start in range(0, rows.shape[1], block):
@@ -192,8 +220,8 @@ class Total(_ExactSum):
         single = self.nonnegative and self.map.width == 1
         return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
 
-    def update(self, state: _Partial, codes: Codes) -> _Partial:
-        rows, bound = self.map(codes), isqrt(self.map.l2_squared) + 1
+    def add(self, state: _Partial, rows: Codes) -> _Partial:
+        bound = isqrt(self.map.l2_squared) + 1
         limit = max((1 << 62) // bound, 1)
         for start in range(0, rows.shape[1], limit):
             piece = rows[:, start : start + limit]
