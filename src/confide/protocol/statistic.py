@@ -11,6 +11,7 @@ and are flushed to Python integers before 2^(62-2b) rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -20,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Beginning", "Gram", "RecordMap", "Statistic", "Total", "moved_squared"]
+__all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total", "moved_squared"]
 
 Codes = NDArray[np.float64]
 
@@ -48,6 +49,17 @@ class RecordMap(Protocol):
     @property
     def digest(self) -> str: ...
     def __call__(self, codes: Codes, /) -> Codes: ...
+
+
+class SparseMap(RecordMap, Protocol):
+    """A map of which a record has few numbers that are not 0: class sums, whose width grows with the classes and whose records do not.
+
+    `sparse` gives, number by number, the place of each record's number among the rows (the width for none) and the number itself; they are
+    what a `Total` adds up, and what the rows are made of. A record's places are different ones. Where the map has a beginning,
+    `sparse_of` goes on from its result.
+    """
+
+    def sparse(self, codes: Codes, /) -> Iterator[tuple[NDArray[np.int64], Codes]]: ...
 
 
 class Statistic(Protocol):
@@ -125,6 +137,7 @@ class _ExactSum(ABC):
         return getattr(self.map, "begins", None)
 
     def update(self, state: _Partial, codes: Codes) -> _Partial:
+        """Add up the records of a block."""
         return self.add(state, self.map(codes))
 
     def take(self, state: _Partial, begun: Any) -> _Partial:
@@ -219,6 +232,36 @@ class Total(_ExactSum):
         """l1 under add-remove; under substitute twice that, unless it is a single number that is never negative."""
         single = self.nonnegative and self.map.width == 1
         return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
+
+    def update(self, state: _Partial, codes: Codes) -> _Partial:
+        sparse = getattr(self.map, "sparse", None)
+        if sparse is None:
+            return super().update(state, codes)
+        for start in range(0, codes.shape[1], self._sparse_limit):
+            state = self._add_sparse(state, sparse(codes[:, start : start + self._sparse_limit]))
+        return state
+
+    def take(self, state: _Partial, begun: Any) -> _Partial:
+        sparse_of = getattr(self.map, "sparse_of", None)
+        return super().take(state, begun) if sparse_of is None else self._add_sparse(state, sparse_of(begun))
+
+    @property
+    def _sparse_limit(self) -> int:
+        """Records of which every partial sum is an integer below 2^53."""
+        return max((1 << 53) // (isqrt(self.map.l2_squared) + 1), 1)
+
+    def _add_sparse(self, state: _Partial, entries: Iterable[tuple[NDArray[np.int64], Codes]]) -> _Partial:
+        """Add numbers of at most so many records by their places; what has the place behind the last row is left out."""
+        width, records = self.map.width, 0
+        for place, numbers in entries:
+            if records == 0:
+                records = len(place)
+                assert records <= self._sparse_limit
+                if state.rows + records > self._sparse_limit:
+                    state.flush()
+            state.part += np.bincount(place, weights=numbers, minlength=width + 1)[:width].astype(np.int64)
+        state.rows += records
+        return state
 
     def add(self, state: _Partial, rows: Codes) -> _Partial:
         bound = isqrt(self.map.l2_squared) + 1
