@@ -283,7 +283,7 @@ def _read_method(release: Release, question: Question | None, others: Any) -> Me
     _check_question(release, question, others)
     with _reading(release, asked=True):
         method = registry.make(release.plan.method.name, **release.plan.method.parameters)
-    if method.version != release.plan.method.version:
+    if release.plan.method.version not in (method.version, *method.reads):
         raise PlanError(
             f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
             "install the version of confide that made it"

@@ -180,8 +180,10 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     method = make(plan.method.name, **plan.method.parameters)
     again = with_contributions(method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n))
     check_read(again, getattr(method, "where", None))
-    if plan.method.name != method.name:  # a plan from before a change of names keeps its digest, and so its name
-        again = replace(again, method=replace(plan.method, version=method.version))
+    # a plan from before a change of names, or of how records are rounded, keeps its digest, and so its name and version
+    version = plan.method.version if plan.method.version in method.reads else method.version
+    if (plan.method.name, version) != (method.name, method.version):
+        again = replace(again, method=replace(plan.method, version=version))
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

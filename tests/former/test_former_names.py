@@ -43,9 +43,12 @@ def test_a_plan_of_before_is_made_again_with_its_digest_and_draws_as_today(name:
     source = cf.read(SCHEMA.sample(600, 7), SCHEMA)
     old = cf.release(before.plan, source, ledger=None, noise=SimulatedNoise(3))
     new = cf.release(method, source, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(3))
+    # a version that this one reads rounds records to integers otherwise: what is drawn from rounded rows, and after them, differs
+    alike = new.statistics if before.plan.method.version == method.version else ("count", "clipping", "ranges")
     for key, noisy in new.statistics.items():
         assert np.array_equal(noisy.values, old.statistics[key].values)
-        assert np.array_equal(noisy.values, before.statistics[key].values)
+        assert key not in alike or np.array_equal(noisy.values, before.statistics[key].values)
+    assert before.plan.method.version in (method.version, *method.reads)
 
 
 def test_settings_of_before_lead_to_the_line_that_they_meant() -> None:
@@ -71,4 +74,4 @@ def test_the_command_line_says_the_name_of_today(tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(
         app, ["plan", "y ~ x", "--schema", "schema.toml", "--mu", "1", "--method", "ssp2", "--set", "target=robust"]
     )
-    assert done.exit_code == 0 and "ssp2 is called huber_line now" in done.stderr and "huber_line 3" in done.stdout
+    assert done.exit_code == 0 and "ssp2 is called huber_line now" in done.stderr and "huber_line 4" in done.stdout

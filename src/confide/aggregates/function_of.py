@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from confide.protocol import Statistic
+from confide.protocol import Beginning, Statistic
 
 __all__ = ["FunctionOf"]
 
@@ -48,6 +48,15 @@ class FunctionOf:
 
     def update(self, state: Any, codes: Any) -> Any:
         return self.behind.update(state, codes)
+
+    @property
+    def begins(self) -> Beginning | None:
+        """That of what stands behind."""
+        return getattr(self.behind, "begins", None)
+
+    def take(self, state: Any, begun: Any) -> Any:
+        """`update`, from the beginning on."""
+        return self.behind.take(state, begun)  # type: ignore[attr-defined]
 
     def merge(self, a: Any, b: Any) -> Any:
         return self.behind.merge(a, b)

@@ -189,13 +189,22 @@ class ClippedRows(LinearRows):
         return (*self.design.columns, *(f"outside({name})" for name in response.columns))
 
     @property
+    def _unweighted(self) -> bool:
+        """Whether w is 1 for every record: |z|^2 <= 1 + d in the public box, and rint(2^20 w) is 2^20 where floats miss 1 by digits."""
+        return self.box is None and self.cap >= 1 + self.features
+
+    @property
     def digest(self) -> str:
         return self._digest("clipped response", "clipped outcome", (self.outcome,), self.cap, after=(self.edges,))
 
     def __call__(self, codes: Codes) -> Codes:
         own = len(self.design.columns)
-        rows, weight = self._weighted(codes[:own])
         clipped = np.asarray(codes[own:] > 0).any(axis=0)
+        if self._unweighted and not self.edges:
+            _, keep = self.design.codes(codes[:own])
+            counted = clipped if keep is None else clipped & keep
+            return np.asarray(counted, dtype=np.float64)[None, :] * float(self.unit)
+        rows, weight = self._weighted(codes[:own])
         if self.edges:
             # the last grid point of a scaled response may miss 1 by a last digit
             clipped = clipped | (np.abs(rows[self.features + 1 + self.outcome]) >= 1.0 - 2.0**-40)

@@ -37,6 +37,7 @@ __all__ = [
     "residual",
     "round_within",
     "scaled",
+    "shares",
     "shortening",
     "steps",
     "weights",
@@ -152,9 +153,9 @@ def scaled(design: Design, codes: Codes, box: Box | None = None) -> tuple[Codes,
 
 def leverage(z: Codes) -> Codes:
     """|z|^2 of each record, coordinate by coordinate; z: (coordinates, records)."""
-    total = np.zeros(z.shape[1])
+    total = z[0] * z[0] if len(z) else np.zeros(z.shape[1])
     square = np.empty(z.shape[1])
-    for row in z:
+    for row in z[1:]:
         np.multiply(row, row, out=square)
         total += square
     return total
@@ -165,6 +166,12 @@ def weights(z: Codes, cap: float) -> Codes:
     weight = leverage(z)
     np.divide(cap, weight, out=weight)
     return np.minimum(weight, 1.0, out=weight)
+
+
+def shares(size: Codes, most: float) -> Codes:
+    """min(1, most/size); NaN where the size is no number."""
+    share = np.maximum(size, most)
+    return np.divide(most, share, out=share)
 
 
 def shortening(z: Codes, length: float) -> Codes:

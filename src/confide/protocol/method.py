@@ -28,7 +28,8 @@ __all__ = ["FormulaMethod", "Method"]
 class Method:
     """Base of methods, which are frozen dataclasses; their fields are their parameters, stored and never computed.
 
-    name: as registered; family: "regression", "tables", ...; version: changes when numbers change; source: the reference;
+    name: as registered; family: "regression", "tables", ...; version: changes when numbers change; reads: earlier versions whose
+    plans and releases mean the same, as only the rounding of records to integers changed; source: the reference;
     relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
     on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
     that its table answers; units: the rules by which rows of an enforced unit can be bounded for it; unit_meat: whether its intervals
@@ -45,6 +46,7 @@ class Method:
     family: ClassVar[str]
     source: ClassVar[str]
     version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ()
     relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "no interval"

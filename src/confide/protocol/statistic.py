@@ -11,6 +11,7 @@ and are flushed to Python integers before 2^(62-2b) rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -20,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Gram", "RecordMap", "Statistic", "Total", "moved_squared"]
+__all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total", "moved_squared"]
 
 Codes = NDArray[np.float64]
 
@@ -50,6 +51,17 @@ class RecordMap(Protocol):
     def __call__(self, codes: Codes, /) -> Codes: ...
 
 
+class SparseMap(RecordMap, Protocol):
+    """A map of which a record has few numbers that are not 0: class sums, whose width grows with the classes and whose records do not.
+
+    `sparse` gives, number by number, the place of each record's number among the rows (the width for none) and the number itself; they are
+    what a `Total` adds up, and what the rows are made of. A record's places are different ones. Where the map has a beginning,
+    `sparse_of` goes on from its result.
+    """
+
+    def sparse(self, codes: Codes, /) -> Iterator[tuple[NDArray[np.int64], Codes]]: ...
+
+
 class Statistic(Protocol):
     """A sum over records: associative and commutative on integers, so that order, batches and threads do not matter."""
 
@@ -65,6 +77,17 @@ class Statistic(Protocol):
     def update(self, state: Any, codes: Codes) -> Any: ...
     def merge(self, a: Any, b: Any) -> Any: ...
     def value(self, state: Any) -> NDArray[Any]: ...
+
+
+class Beginning(Protocol):
+    """What several maps compute first, and alike: a function of a block of codes, from public configuration only.
+
+    A map that has one (`begins`) goes on from its result in `of`, so that map(codes) is of(begins(codes)), to the bit; a statistic of such
+    a map has it too, and `take(state, begun)` is `update(state, codes)`. A pass computes equal beginnings once for each block. Nothing
+    that is handed to `of` may be written to.
+    """
+
+    def __call__(self, codes: Codes, /) -> Any: ...
 
 
 def moved_squared(statistic: Statistic, own: Any, rows: Any) -> Any:
@@ -100,11 +123,30 @@ class _Partial:
 
 
 class _ExactSum(ABC):
-    """What every exact sum shares: it begins at zeros, merges by adding, and ends as Python integers."""
+    """What every exact sum of a map shares: it begins at zeros, merges by adding, and ends as Python integers."""
+
+    map: RecordMap
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def begins(self) -> Beginning | None:
+        """The map's beginning, where it has one."""
+        return getattr(self.map, "begins", None)
+
+    def update(self, state: _Partial, codes: Codes) -> _Partial:
+        """Add up the records of a block."""
+        return self.add(state, self.map(codes))
+
+    def take(self, state: _Partial, begun: Any) -> _Partial:
+        """`update`, from the map's beginning on."""
+        return self.add(state, self.map.of(begun))  # type: ignore[attr-defined]
+
+    @abstractmethod
+    def add(self, state: _Partial, rows: Codes) -> _Partial:
+        """Add up rows of the map."""
 
     def zero(self) -> _Partial:
         return _Partial(np.zeros(self.shape, dtype=np.int64), np.zeros(self.shape, dtype=object))
@@ -151,8 +193,7 @@ class Gram(_ExactSum):
         # |a| <= isqrt(l2_squared) <= 2^b
         return max(isqrt(self.map.l2_squared) - 1, 0).bit_length()
 
-    def update(self, state: _Partial, codes: Codes) -> _Partial:
-        rows = self.map(codes)
+    def add(self, state: _Partial, rows: Codes) -> _Partial:
         block = 1 << max(53 - 2 * self._bits, 0)
         limit = 1 << max(62 - 2 * self._bits, 0)
         for start in range(0, rows.shape[1], block):
@@ -193,7 +234,37 @@ class Total(_ExactSum):
         return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
 
     def update(self, state: _Partial, codes: Codes) -> _Partial:
-        rows, bound = self.map(codes), isqrt(self.map.l2_squared) + 1
+        sparse = getattr(self.map, "sparse", None)
+        if sparse is None:
+            return super().update(state, codes)
+        for start in range(0, codes.shape[1], self._sparse_limit):
+            state = self._add_sparse(state, sparse(codes[:, start : start + self._sparse_limit]))
+        return state
+
+    def take(self, state: _Partial, begun: Any) -> _Partial:
+        sparse_of = getattr(self.map, "sparse_of", None)
+        return super().take(state, begun) if sparse_of is None else self._add_sparse(state, sparse_of(begun))
+
+    @property
+    def _sparse_limit(self) -> int:
+        """Records of which every partial sum is an integer below 2^53."""
+        return max((1 << 53) // (isqrt(self.map.l2_squared) + 1), 1)
+
+    def _add_sparse(self, state: _Partial, entries: Iterable[tuple[NDArray[np.int64], Codes]]) -> _Partial:
+        """Add numbers of at most so many records by their places; what has the place behind the last row is left out."""
+        width, records = self.map.width, 0
+        for place, numbers in entries:
+            if records == 0:
+                records = len(place)
+                assert records <= self._sparse_limit
+                if state.rows + records > self._sparse_limit:
+                    state.flush()
+            state.part += np.bincount(place, weights=numbers, minlength=width + 1)[:width].astype(np.int64)
+        state.rows += records
+        return state
+
+    def add(self, state: _Partial, rows: Codes) -> _Partial:
+        bound = isqrt(self.map.l2_squared) + 1
         limit = max((1 << 62) // bound, 1)
         for start in range(0, rows.shape[1], limit):
             piece = rows[:, start : start + limit]

@@ -27,6 +27,9 @@ __all__ = ["Estimates", "check_alpha"]
 
 Vector = NDArray[np.float64]
 
+# Rows of a covariance that are compared with columns at once.
+_STRIP = 128
+
 # A variance may fall short of its noise part, and a covariance be asymmetric, by the rounding of a few matrix products.
 _ROUNDING = 1e-6
 
@@ -237,6 +240,8 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _array(field: str, values: ArrayLike, shape: tuple[int, ...]) -> Vector:
+    if isinstance(values, np.ndarray) and values.shape == shape and _settled(values):
+        return values
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -249,6 +254,11 @@ def _array(field: str, values: ArrayLike, shape: tuple[int, ...]) -> Vector:
         )
     array.flags.writeable = False
     return array
+
+
+def _settled(values: Vector) -> bool:
+    """Whether nobody can change these doubles any more: they need no copy, and a covariance of thousands is large."""
+    return values.dtype == np.float64 and values.base is None and not values.flags.writeable
 
 
 def _check_variances(result: Estimates) -> None:
@@ -265,7 +275,7 @@ def _check_variances(result: Estimates) -> None:
         return
     answered = _answered(result)
     df = np.broadcast_to(np.asarray(result.df, dtype=np.float64), answered.shape)[answered]
-    covariance = result.covariance[np.ix_(answered, answered)]
+    covariance = result.covariance if answered.all() else result.covariance[np.ix_(answered, answered)]
     estimates, noise, bias = result.estimates[answered], result.noise_variance[answered], result._bias[answered]
     variance = np.diag(covariance)
     if not (np.isfinite(estimates).all() and np.isfinite(covariance).all() and (variance >= 0).all()):
@@ -273,8 +283,7 @@ def _check_variances(result: Estimates) -> None:
             f"at status {result.status!r} answered estimates and their covariance must be finite and variances not negative; "
             "otherwise write status='weak' and its reason"
         )
-    size = np.outer(np.sqrt(variance), np.sqrt(variance))
-    if (np.abs(covariance - covariance.T) > _ROUNDING * size + np.finfo(float).tiny).any():
+    if not _symmetric(covariance, variance):
         raise PlanError(
             "the covariance must be symmetric; write covariance=(V + V.T) / 2 when rounding made it otherwise"
         )
@@ -286,6 +295,15 @@ def _check_variances(result: Estimates) -> None:
         raise PlanError("df must be above 0; for the normal distribution write df=math.inf")
     if not (np.isfinite(bias).all() and (bias >= 0).all()):
         raise PlanError("bias is a bound on what an estimate may be off; it must be finite and not negative")
+
+
+def _symmetric(covariance: Vector, variance: Vector) -> bool:
+    """Up to rounding. Strip by strip first: of thousands of estimates the transpose as a whole is far from the processor."""
+    strips = range(0, len(covariance), _STRIP)
+    if all(np.array_equal(covariance[k : k + _STRIP], covariance[:, k : k + _STRIP].T) for k in strips):
+        return True
+    size = np.outer(np.sqrt(variance), np.sqrt(variance))
+    return not (np.abs(covariance - covariance.T) > _ROUNDING * size + np.finfo(float).tiny).any()
 
 
 def _answered(result: Estimates) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial, reduce
 from threading import Lock
 from typing import Any, Protocol, TypeAlias
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from confide.protocol import Statistic
+from confide.protocol import Beginning, Statistic
 from confide.schema import Schema
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.parts import Block, Part, Piece, guarded
@@ -169,7 +170,7 @@ def _together(work: Callable[[], list[Any]], threads: int, queue: _Queue) -> lis
 def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_rows: int) -> list[Any]:
     """What one thread does: the state of each statistic over the pieces that it could get."""
     coder = source.coder(block_rows)
-    picks = [_pick(statistic.map.columns, source.rows) for statistic in statistics]
+    alike = _alike(statistics, source.rows)
     states = [statistic.zero() for statistic in statistics]
     try:
         with np.errstate(all="ignore"):
@@ -179,20 +180,52 @@ def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_r
                     block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))
                 ):
                     codes = guarded(f"{piece.place} could not be coded", partial(coder, block))
-                    for i, (statistic, pick) in enumerate(zip(statistics, picks, strict=True)):
-                        own = codes if pick is None else codes[pick]
-                        states[i] = guarded(
-                            f"{piece.place} could not be summed up", partial(statistic.update, states[i], own)
-                        )
+                    for own in alike:
+                        guarded(f"{piece.place} could not be summed up", partial(own.update, states, codes))
     except BaseException:
         queue.close()
         raise
     return states
 
 
-def _pick(columns: tuple[str, ...], rows: tuple[str, ...]) -> list[int] | None:
-    """Which rows of the common matrix a statistic asks for, None for all of them as they stand."""
-    return None if columns == rows else [rows.index(name) for name in columns]
+@dataclass(frozen=True)
+class _Alike:
+    """Statistics that ask for the same rows of codes and begin alike (`Beginning`), or one alone."""
+
+    rows: slice | list[int]
+    begins: Beginning | None
+    members: list[tuple[int, Any]]
+
+    def update(self, states: list[Any], codes: Codes) -> None:
+        own = codes[self.rows]
+        if self.begins is None or len(self.members) == 1:
+            for at, statistic in self.members:
+                states[at] = statistic.update(states[at], own)
+            return
+        begun = self.begins(own)
+        for at, statistic in self.members:
+            states[at] = statistic.take(states[at], begun)
+
+
+def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alike]:
+    """The statistics of a pass, those that begin alike together."""
+    found: list[_Alike] = []
+    for at, statistic in enumerate(statistics):
+        picked, begins = _picked(statistic.map.columns, rows), getattr(statistic, "begins", None)
+        for other in found:
+            if begins is not None and other.rows == picked and other.begins == begins:
+                other.members.append((at, statistic))
+                break
+        else:
+            found.append(_Alike(picked, begins, [(at, statistic)]))
+    return found
+
+
+def _picked(columns: tuple[str, ...], rows: tuple[str, ...]) -> slice | list[int]:
+    """Which rows of the common matrix a statistic asks for: a slice, which takes no copy, where they are neighbours in order."""
+    places = [rows.index(name) for name in columns]
+    first = places[0] if places else 0
+    return slice(first, first + len(places)) if places == list(range(first, first + len(places))) else places
 
 
 def _merged(statistics: Sequence[Statistic], done: list[list[Any]]) -> tuple[NDArray[Any], ...]:

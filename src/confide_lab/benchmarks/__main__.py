@@ -22,6 +22,7 @@ NAMES = (
     "r_squared",
     "speed",
     "default_calls",
+    "default_levels",
     "noise",
     "ledger",
     "audit",

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from threadpoolctl import threadpool_limits
 
 import confide as cf
+from confide_lab.benchmarks.rival import python_of_diffprivlib
+from confide_lab.benchmarks.timed import Check, Seconds, alternating, shown
 
 __all__ = ["run"]
 
@@ -113,42 +113,59 @@ def _rivals(task: Task, frame: pd.DataFrame, path: Path) -> dict[str, Callable[[
     }
 
 
-def _timed(call: Callable[[], Any]) -> tuple[float, float]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    call()
-    return time.process_time() - cpu, time.perf_counter() - wall
-
-
-def against(task: Task, n: int, bars: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
+def against(task: Task, n: int, bars: dict[tuple[str, str], float]) -> list[Check]:
     """Ratios of medians over alternating runs, the first of which warms up."""
     frame, path = task.frame(n), task.file(n)
     rivals = _rivals(task, frame, path)
-    calls = {"memory": lambda: task.ours(frame), "Parquet": lambda: task.ours(path), **rivals}
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
-    with threadpool_limits(1):
+    seconds = alternating({"memory": lambda: task.ours(frame), "Parquet": lambda: task.ours(path), **rivals}, RUNS)
+    return [
+        shown(
+            f"{task.kind} regression, {n:,} x {task.features} from {own}, over {rival}",
+            seconds[own],
+            seconds[rival],
+            bars.get((own, rival)),
+        )
+        for own in ("memory", "Parquet")
+        for rival in rivals
+    ]
+
+
+_RIVAL = """
+import sys, time, warnings, json
+import numpy as np
+warnings.simplefilter("ignore")
+from diffprivlib.models import LinearRegression
+whole = np.load(sys.argv[1])
+x, y = np.ascontiguousarray(whole[:, :-1]), whole[:, -1].copy()
+for line in sys.stdin:
+    start = time.process_time(), time.perf_counter()
+    LinearRegression(epsilon=1.0, bounds_X=(-1, 1), bounds_y=(-12, 12)).fit(x, y)
+    print(json.dumps([time.process_time() - start[0], time.perf_counter() - start[1]]), flush=True)
+"""
+
+
+def against_diffprivlib(n: int = 1_000_000) -> list[Check]:
+    """The default regression and diffprivlib's, which gives no interval, on the same records in memory, one after the other, warm."""
+    task = Task("linear", 10)
+    frame, table = task.frame(n), FOLDER / "linear.npy"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    np.save(table, frame.to_numpy())
+    env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    command = [python_of_diffprivlib(), "-c", _RIVAL, str(table)]
+    times: dict[str, list[Seconds]] = {"ours": [], "diffprivlib": []}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as rival:
+        assert rival.stdin is not None and rival.stdout is not None
         for r in range(RUNS + 1):
-            for name, call in calls.items():
-                found = _timed(call)
-                if r:
-                    times[name].append(found)
-    seconds = {name: [median(one[i] for one in own) for i in (0, 1)] for name, own in times.items()}
-    rows = []
-    for own in ("memory", "Parquet"):
-        for rival in rivals:
-            cpu, wall = (a / b for a, b in zip(seconds[own], seconds[rival], strict=True))
-            bar = bars.get((own, rival))
-            rows.append(
-                {
-                    "check": f"CPU of {task.kind} regression, {n:,} x {task.features} from {own}, over {rival}",
-                    "value": round(cpu, 2),
-                    "bar": bar,
-                    "wall_ratio": round(wall, 2),
-                    "cpu_seconds": [round(seconds[own][0], 4), round(seconds[rival][0], 4)],
-                    "passed": bar is None or cpu <= bar,
-                }
-            )
-            _show(rows[-1])
-    return rows
+            rival.stdin.write("fit\n")
+            rival.stdin.flush()
+            theirs = json.loads(rival.stdout.readline())
+            ours = alternating({"ours": lambda: task.ours(frame)}, 1, warm=False)["ours"]
+            if r:
+                times["diffprivlib"].append(tuple(theirs))
+                times["ours"].append(ours)
+        rival.stdin.close()
+    own, other = (tuple(median(one[i] for one in times[who]) for i in (0, 1)) for who in ("ours", "diffprivlib"))
+    return [shown(f"linear regression, {n:,} x 10 from memory, over diffprivlib's LinearRegression", own, other, 2.5)]
 
 
 _ALONE = {
@@ -175,22 +192,15 @@ def _alone(code: str, path: Path) -> tuple[float, float]:
     return cpu, peak
 
 
-def with_imports(n: int = 100_000) -> list[dict[str, Any]]:
+def with_imports(n: int = 100_000) -> list[Check]:
     """A script that starts, reads a Parquet file and fits once."""
     path = Task("logistic", 20).file(n)
     ours, theirs = ([_alone(_ALONE[name], path)[0] for _ in range(3)] for name in _ALONE)
-    row = {
-        "check": f"CPU of a script with one logistic regression, {n:,} x 20 from Parquet, imports included, over scikit-learn's",
-        "value": round(median(ours) / median(theirs), 2),
-        "bar": None,
-        "cpu_seconds": [round(median(ours), 2), round(median(theirs), 2)],
-        "passed": True,
-    }
-    _show(row)
-    return [row]
+    what = f"a script with one logistic regression, {n:,} x 20 from Parquet, imports included, over scikit-learn's"
+    return [shown(what, (median(ours),), (median(theirs),), None)]
 
 
-def memory() -> list[dict[str, Any]]:
+def memory() -> list[Check]:
     """Peaks at half the records and at all of them; the file without a name that takes the rest of the codes is no memory."""
     task = Task("logistic", 20)
     peaks = [_alone(_ALONE["confide"], task.file(rows))[1] for rows in (MEMORY_ROWS // 2, MEMORY_ROWS)]
@@ -201,21 +211,19 @@ def memory() -> list[dict[str, Any]]:
         "MB per 10^6 records more": round((peaks[1] - peaks[0]) / (MEMORY_ROWS / 2e6), 1),
         "passed": peaks[1] <= 600,
     }
-    _show(row)
+    print(f"{'ok    ' if row['passed'] else 'FAILED'} {row}", flush=True)
     return [row]
 
 
-def _show(row: dict[str, Any]) -> None:
-    print(f"{'ok    ' if row['passed'] else 'FAILED'} {row}", flush=True)
-
-
-def run() -> list[dict[str, Any]]:
+def run() -> list[Check]:
     scan, gram = "a Parquet scan and its float Gram matrix", "the float Gram matrix in memory"
     logistic = {("memory", "scikit-learn's LogisticRegression without a penalty"): 4.5}
     linear = {("Parquet", scan): 7.0, ("memory", gram): 25.0, ("memory", "statsmodels' OLS with HC1"): 1.0}
     return [
         *against(Task("logistic", 20), 100_000, logistic),
         *against(Task("linear", 10), 1_000_000, linear),
+        *against(Task("linear", 100), 100_000, {("memory", gram): 15.0}),
+        *against_diffprivlib(),
         *with_imports(),
         *(memory() if MEMORY_ROWS else ()),
     ]

@@ -133,7 +133,7 @@ def _show(row: dict[str, Any]) -> None:
 def memory() -> list[dict[str, Any]]:
     """Peak resident memory of a fresh process that runs SSP in the public box on the file."""
     code = (
-        "import resource; from benchmarks import speed; speed.ssp('robust'); "
+        "import resource; from confide_lab.benchmarks import speed; speed.ssp('robust'); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
     )
     peak = float(

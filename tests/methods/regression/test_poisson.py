@@ -281,7 +281,7 @@ def test_a_bound_far_beyond_the_counts_is_named() -> None:
     schema = cf.Schema({**COLUMNS, "y": cf.Integer(0, 4_000)})
     method, frame = Poisson(FORMULA), records(20_000, 1)
     plan = cf.plan(method, schema, cf.GDP(1.0))
-    found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(1)))
+    found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(4)))
     assert found.status == "weak" and "declare it within (0, " in found.reason
 
 

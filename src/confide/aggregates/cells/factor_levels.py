@@ -70,12 +70,11 @@ class Block:
         sizes = tuple(design.schema[name].steps for name in columns)
         places: dict[tuple[float, ...], int] = {}
         classes, labels = [], []
-        for levels in product(*map(range, sizes)):
-            at = dict(zip(columns, levels, strict=True))
-            row = tuple(_value(design.terms[j], at) for j in terms)
+        for levels, values in zip(product(*map(range, sizes)), _values(design, columns, sizes, terms), strict=True):
+            row = tuple(values)
             if row not in places:
                 places[row] = len(places)
-                labels.append(":".join(_label(design, name, level) for name, level in at.items()))
+                labels.append(":".join(_label(design, *one) for one in zip(columns, levels, strict=True)))
             classes.append(places[row])
         return cls(columns, sizes, tuple(classes), terms, tuple(places), tuple(labels))
 
@@ -265,14 +264,17 @@ def _known(design: Design, term: Term) -> bool:
     )
 
 
-def _value(term: Term, at: dict[str, int]) -> float:
-    """A product of factors that are 0 or 1, where the columns have these levels."""
-    return float(
-        prod(
-            int(at[part.columns[0]] == part.position) if isinstance(part, Indicator) else at[part.columns[0]]
-            for part in term.parts
-        )
-    )
+def _values(
+    design: Design, columns: tuple[str, ...], sizes: tuple[int, ...], terms: tuple[int, ...]
+) -> list[list[float]]:
+    """What each of `terms` is at each combination of levels, the first column changing slowest: products of factors that are 0 or 1."""
+    at = dict(zip(columns, np.indices(sizes).reshape(len(sizes), -1), strict=True))
+    found = np.ones((prod(sizes), len(terms)))
+    for row, j in zip(found.T, terms, strict=True):
+        for part in design.terms[j].parts:
+            level = at[part.columns[0]]
+            row *= (level == part.position) if isinstance(part, Indicator) else level
+    return [list(map(float, row)) for row in found.tolist()]
 
 
 def _label(design: Design, name: str, level: int) -> str:

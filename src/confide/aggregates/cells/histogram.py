@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol import RecordMap
+from confide.protocol import Beginning, RecordMap
 
 __all__ = ["CellMap", "Histogram", "WholeSums"]
 
@@ -57,6 +57,19 @@ class Histogram(WholeSums):
     def sensitivity_l1(self, relation: str) -> Fraction:
         return self.sensitivity_squared(relation)
 
+    @property
+    def begins(self) -> Beginning | None:
+        """The map's beginning, where it has one."""
+        return getattr(self.map, "begins", None)
+
     def update(self, state: NDArray[np.int64], codes: NDArray[np.float64]) -> NDArray[np.int64]:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=self.map.cells + 1)[1:]
+        return self.add(state, self.map(codes))
+
+    def take(self, state: NDArray[np.int64], begun: Any) -> NDArray[np.int64]:
+        """`update`, from the map's beginning on."""
+        return self.add(state, self.map.of(begun))  # type: ignore[attr-defined]
+
+    def add(self, state: NDArray[np.int64], rows: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Count cells of the map."""
+        state += np.bincount(rows[0].astype(np.int64), minlength=self.map.cells + 1)[1:]
         return state

@@ -15,11 +15,12 @@ Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import floor, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +31,37 @@ from confide.protocol import Total
 from confide.protocol.exact import digest, pack
 from confide.schema import Categorical, Schema
 
-__all__ = ["ClassRows", "ClassTotal", "SquareRows", "class_pairs"]
+__all__ = ["ClassRows", "ClassTotal", "SquareRows", "class_pairs", "members_of", "placed"]
 
 _ONE = 1 << BITS
+# u in the ball, shape (terms, records), and the class of each record, from 0, the number of classes for one that is dropped. Read only.
+Placed: TypeAlias = tuple[Codes, NDArray[np.int64]]
+# Places of one number of each record, and the numbers.
+Entry: TypeAlias = tuple[NDArray[np.int64], Codes]
 
 
-def _members(own: ClassDesign, radius: float, codes: Codes) -> tuple[Codes, list[NDArray[np.bool_]]]:
+def members_of(own: ClassDesign, radius: float, codes: Codes) -> tuple[Codes, list[NDArray[np.bool_]]]:
     """u in the ball, shape (terms, records), and for each class who belongs to it."""
+    u, place = placed(own, radius, codes)
+    return u, [np.asarray(place == k) for k in range(len(own.classes))]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Where records stand: what maps by class compute alike, from the codes of a design's columns to `Placed` records."""
+
+    own: ClassDesign
+    radius: float
+
+    def __call__(self, codes: Codes) -> Placed:
+        return placed(self.own, self.radius, codes)
+
+
+def placed(own: ClassDesign, radius: float, codes: Codes) -> Placed:
+    """u in the ball, shape (terms, records), and the class of each record, from 0; the number of classes for one that is dropped."""
     rows, keep = scaled(own.design, codes)
     last = len(own.classes) - 1
-    place = np.rint((rows[-1] + 1.0) * (last / 2))
+    number = np.rint((rows[-1] + 1.0) * (last / 2))
     u = np.ascontiguousarray(rows[1:-1])
     with np.errstate(all="ignore"):
         length = np.zeros(u.shape[1])
@@ -51,13 +73,14 @@ def _members(own: ClassDesign, radius: float, codes: Codes) -> tuple[Codes, list
         np.divide(radius, length, out=length)
         np.minimum(length, 1.0, out=length)
         u *= length
-    members = [np.asarray(place == k) for k in range(last + 1)]
-    return u, members if keep is None else [who & keep for who in members]
+    if keep is not None:
+        number[~keep] = last + 1
+    return u, number.astype(np.int64)
 
 
 @dataclass(frozen=True)
 class _ByClass:
-    """What maps of records by class share."""
+    """What maps of records by class share: a record's numbers stand in the block of its class, all others are 0."""
 
     own: ClassDesign
     radius: float
@@ -71,12 +94,34 @@ class _ByClass:
         """Features."""
         return len(self.own.design.terms)
 
-    def _spread(self, rows: Codes, members: list[NDArray[np.bool_]], width: int) -> Codes:
-        """Rows of features into the block of each record's class."""
-        out = np.zeros((width, rows.shape[1]))
-        for k, who in enumerate(members):
-            np.copyto(out[k * self.block : (k + 1) * self.block], rows, where=who)
-        return out
+    @property
+    def width(self) -> int:
+        raise NotImplementedError
+
+    @cached_property
+    def begins(self) -> Placing:
+        return Placing(self.own, self.radius)
+
+    def sparse_of(self, begun: Placed) -> Iterator[Entry]:
+        """For each number of a record its place among the rows, the width for a record that is dropped, and the number."""
+        raise NotImplementedError
+
+    def sparse(self, codes: Codes) -> Iterator[Entry]:
+        return self.sparse_of(self.begins(codes))
+
+    def _in_blocks(self, rows: Codes, place: NDArray[np.int64]) -> Iterator[Entry]:
+        """The entries of rows of features."""
+        start = place * self.block
+        start[place == len(self.own.classes)] = self.width
+        for j, row in enumerate(rows):
+            yield np.minimum(start + j, self.width), row
+
+    def __call__(self, codes: Codes) -> Codes:
+        out = np.zeros((self.width + 1, codes.shape[1]))
+        records = np.arange(codes.shape[1])
+        for place, numbers in self.sparse(codes):
+            out[place, records] = numbers
+        return out[:-1]
 
 
 @dataclass(frozen=True)
@@ -119,13 +164,10 @@ class ClassRows(_ByClass):
     def digest(self) -> str:
         return digest(["class rows", self.own.digest, pack(self.radius), self.per_count])
 
-    def __call__(self, codes: Codes) -> Codes:
-        u, members = _members(self.own, self.radius, codes)
-        u *= float(self.steps)
-        out = self._spread(round_within(u), members, self.width)
-        for place, who in zip(out[len(members) * self.block :], members, strict=True):
-            np.copyto(place, float(self.per_count), where=who)
-        return out
+    def sparse_of(self, begun: Placed) -> Iterator[Entry]:
+        u, place = begun
+        yield from self._in_blocks(round_within(u * float(self.steps)), place)
+        yield place + len(self.own.classes) * self.block, np.full(len(place), float(self.per_count))
 
     def decode(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(counts (classes,), sums of u (classes, features)) from sums of rows."""
@@ -159,11 +201,11 @@ class SquareRows(_ByClass):
     def digest(self) -> str:
         return digest(["class squares", self.own.digest, pack(self.radius)])
 
-    def __call__(self, codes: Codes) -> Codes:
-        u, members = _members(self.own, self.radius, codes)
-        u *= u
-        u *= float(self.steps)
-        return self._spread(round_within(u), members, self.width)
+    def sparse_of(self, begun: Placed) -> Iterator[Entry]:
+        u, place = begun
+        squares = u * u
+        squares *= float(self.steps)
+        yield from self._in_blocks(round_within(squares), place)
 
     def decode(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums of u_j^2, shape (classes, features)."""

@@ -210,6 +210,7 @@ def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tupl
     covariance[:k, :k] = (np.diag(safe) - np.outer(safe, safe)) / n + share_noise
     means = ((sampling + found.mean_noise) * half2).T.ravel()
     covariance[range(k, k + k * p), range(k, k + k * p)] = means
+    covariance.flags.writeable = False
     noise = np.concatenate([np.diag(share_noise), (found.mean_noise * half2).T.ravel()])
     return covariance, noise
 

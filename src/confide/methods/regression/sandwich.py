@@ -10,6 +10,7 @@ the covariance of (noise of b) - (noise of A) delta.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ class Sandwich:
         """n_A = e'Ae, at least 1."""
         return max(float(self.axis @ self.gram @ self.axis), 1.0)
 
-    @property
+    @cached_property
     def bread(self) -> Array:
         """A^-1, (p, p)."""
         inverse = np.linalg.inv(self.gram)
@@ -151,7 +152,7 @@ class Sandwich:
         meat = NoisyMeat(self.whole_meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
         return JointLaw(self.spread, self.noise(self.delta), (meat,), self.records, key)
 
-    @property
+    @cached_property
     def second_order(self) -> Array:
         """eta (k,): by how much the noise of A moves each coefficient in second order, per first order."""
         values, vectors = np.linalg.eigh((self.gram + self.gram.T) / 2)

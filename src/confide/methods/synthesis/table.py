@@ -63,7 +63,8 @@ class SyntheticTable(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "synthetic_table"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = ("2",)
     family: ClassVar[str] = "synthesis"
     source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
     intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -67,8 +67,8 @@ class Strategy:
         known: bool = False,
     ) -> Strategy:
         """The best shares. weights: omega of each marginal asked for, 1 each when left out."""
-        own = cls(tuple(sizes), tuple(closure), tuple(asked), {}, tuple(weights or [1.0] * len(asked)), known)
-        return cls(own.sizes, own.closure, own.asked, own._exact(own._best()), own.weights, known)
+        facts = (tuple(sizes), tuple(closure), tuple(asked), tuple(weights or [1.0] * len(asked)), known)
+        return cls(facts[0], facts[1], facts[2], dict(_best_shares(*facts)), facts[3], known)
 
     @classmethod
     def for_precision(
@@ -190,3 +190,12 @@ class Strategy:
     def least(self) -> float:
         """The least loss of any linear Gaussian mechanism under add-remove, per record."""
         return float((self._ranks * np.sqrt(self._needs)).sum() ** 2)
+
+
+@lru_cache(maxsize=256)
+def _best_shares(
+    sizes: tuple[int, ...], closure: tuple[Axes, ...], asked: tuple[Axes, ...], weights: tuple[float, ...], known: bool
+) -> tuple[tuple[Axes, Fraction], ...]:
+    """The best shares of public facts, found once: a plan is made when it is asked for, drawn and read."""
+    own = Strategy(sizes, closure, asked, {}, weights, known)
+    return tuple(own._exact(own._best()).items())

@@ -45,11 +45,10 @@ class _Long(ClassRows):
     def steps(self) -> int:
         return super().steps * 2
 
-    def __call__(self, codes: Any) -> Any:
-        half = ClassRows(self.own, self.radius, self.per_count)(codes)
-        k = len(self.own.classes)
-        half[: k * self.block] *= 2.0
-        return half
+    def sparse_of(self, begun: Any) -> Any:
+        for place, half in ClassRows(self.own, self.radius, self.per_count).sparse_of(begun):
+            features = place < len(self.own.classes) * self.block
+            yield place, np.where(features, 2.0 * half, half)
 
 
 @dataclass(frozen=True)

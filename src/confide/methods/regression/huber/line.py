@@ -48,7 +48,8 @@ class HuberLine(LineMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "huber_line"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = ("3",)
     source: ClassVar[str] = (
         "rounds of noisy moments with limited residuals (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )

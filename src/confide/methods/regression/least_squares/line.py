@@ -47,7 +47,8 @@ class LeastSquares(LineMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "least_squares"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = ("3",)
     source: ClassVar[str] = (
         "rounds of noisy moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
