@@ -1,4 +1,4 @@
-"""A Spark DataFrame as a part, and what Spark's Python workers do with it: batches of cells, of portions or of codes to codes; units bounded; states to JSON."""
+"""A Spark DataFrame as a part, and what workers do with its batches: to codes, units bounded, states to JSON."""
 
 from __future__ import annotations
 
