@@ -557,6 +557,9 @@ def _check_source(source: Source, planned: Plan) -> None:
     source.check(
         tuple(dict.fromkeys(column for statistic in planned.statistics.values() for column in statistic.map.columns))
     )
+    sums_alone = getattr(type(source), "check_statistics", None)
+    if sums_alone is not None:
+        sums_alone(source, tuple(planned.statistics.values()))
     if planned.passes > 1 and not source.rereadable:
         raise SourceError(
             f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, Any, cast
+from typing import IO, Any, ClassVar, cast
 
 import pyarrow as pa
 
@@ -31,6 +31,7 @@ class CsvPart:
     delimiter: str
     type: str = field(default="CSV file", init=False)
     rereadable: bool = field(default=True, init=False)
+    travels: ClassVar[bool] = True
 
     @classmethod
     def open(cls, mark: Mark, delimiter: str) -> CsvPart:

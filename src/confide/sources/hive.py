@@ -56,6 +56,14 @@ class HivePart:
         return self.part.rereadable
 
     @property
+    def travels(self) -> bool:
+        return bool(getattr(self.part, "travels", False))
+
+    @property
+    def groups(self) -> int | None:
+        return getattr(self.part, "groups", None)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return (*self.part.names, *self.keys)
 

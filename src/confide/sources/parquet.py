@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +28,7 @@ class ParquetPart:
     schema: pa.Schema
     type: str = field(default="Parquet file", init=False)
     rereadable: bool = field(default=True, init=False)
+    travels: ClassVar[bool] = True
 
     @classmethod
     def open(cls, mark: Mark) -> ParquetPart:
@@ -57,6 +58,15 @@ class ParquetPart:
 
     def count(self) -> int:
         return int(self.metadata.num_rows)
+
+    @property
+    def groups(self) -> int:
+        """How many pieces there are."""
+        return int(self.metadata.num_row_groups)
+
+    def __reduce__(self) -> Any:
+        # the metadata of a large file are large: who gets a part reads them again
+        return ParquetPart.open, (self.mark,)
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         for group in range(self.metadata.num_row_groups):

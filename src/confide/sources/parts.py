@@ -40,7 +40,10 @@ class Piece:
 
 
 class Part(Protocol):
-    """One table or file. `place` names it in messages, `type` in `repr`; `names` are all its columns, in order."""
+    """One table or file. `place` names it in messages, `type` in `repr`; `names` are all its columns, in order.
+
+    A part that workers elsewhere can read by themselves says so (`travels`), and where its pieces are many, how many (`groups`).
+    """
 
     @property
     def place(self) -> str: ...
@@ -105,6 +108,10 @@ class FileMark:
     def open(self) -> Any:
         """A file that can be read anywhere."""
         return pa.OSFile(str(self.path))
+
+    def __reduce__(self) -> Any:
+        # workers may be elsewhere in the file system
+        return FileMark, (self.path.absolute(), self.size, self.changed, self.inode)
 
     def verify(self) -> None:
         """Raise `SourceError` when the file changed since `of`."""

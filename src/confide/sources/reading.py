@@ -17,6 +17,7 @@ from confide.schema import Schema, Unit
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
 from confide.sources.csvfile import CsvPart, checked_delimiter
+from confide.sources.executors import Executor, executor_of
 from confide.sources.filesystems import FoundFile, files_behind, is_address
 from confide.sources.hive import HivePart, keys_of
 from confide.sources.kept import MEMORY
@@ -59,18 +60,22 @@ def read(
     threads: int | None = None,
     filesystem: Any = None,
     ids: str | None = None,
+    executor: Any = None,
 ) -> RecordSource:
     """Records behind a schema, ready for a release. Nothing is read here but names, types and sizes (and a stream that can be read once).
 
     data: a NumPy array of shape (records, columns), columns in the schema's order (one dimension for one column); a
     mapping of column names to arrays, series or lists; a pandas DataFrame; a polars DataFrame, or LazyFrame (streamed); a pyarrow Table
-    or RecordBatch; a DuckDB relation; a query, `cf.sql("postgresql://...", "select ...")`; the path of a .csv, .csv.gz or .parquet
+    or RecordBatch; a DuckDB relation; a Spark DataFrame (read by Spark's workers); a query,
+    `cf.sql("postgresql://...", "select ...")`; the path of a .csv, .csv.gz or .parquet
     file, a list of such paths, or a directory of Parquet files, whose folders key=value are columns; an address such as
     "s3://bucket/survey", or a path within `filesystem`, a `pyarrow.fs.FileSystem`; a function without arguments that gives one of these
     anew each time (or a list of such functions). Anything else that has `__arrow_c_stream__`, as a pyarrow RecordBatchReader, can be read
     once: it is read here, and kept as `spool` says. Columns that the schema lacks are ignored.
     schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
     default the schema's; delimiter: what separates the fields of CSV files.
+    executor: where passes run: left out, the threads of this process; "dask://host:8786", "spark://host:7077", a `distributed.Client` or a
+    `SparkSession`: workers, which read files (or call functions) themselves and send sums of integers alone, the same to the bit.
     memory, spool: a release of several passes codes its records once and keeps the codes until it is drawn, up to `memory` megabytes in
     memory (192), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
     them there. threads: that read and add up, by default one for each processor, at most four; sums are the same for any number.
@@ -102,7 +107,27 @@ def read(
     for part in parts:
         _check_delimiter(part, public)
     return RecordSource(
-        public, parts, dataset=dataset, memory=opening.memory, spool=opening.spool, threads=_threads(threads)
+        public,
+        parts,
+        dataset=dataset,
+        memory=opening.memory,
+        spool=opening.spool,
+        threads=_threads(threads),
+        executor=_executor(executor, parts),
+    )
+
+
+def _executor(given: Any, parts: Sequence[Part]) -> Executor | None:
+    """The executor, where its workers can read the parts."""
+    # a Spark DataFrame is read where it is
+    session = getattr(getattr(parts[0], "frame", None), "sparkSession", None) if parts else None
+    found = executor_of(session if given is None else given)
+    there = None if found is None else next((part for part in parts if not found.takes(part)), None)
+    if found is None or there is None:
+        return found
+    raise SourceError(
+        f"{there.place} is read by this process alone, and {found.name} reads on its workers; give it files that all of them see, a "
+        "function (or a list of functions) that each of them can call, or leave executor= out"
     )
 
 
@@ -176,6 +201,10 @@ def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
         return from_polars(data, wanted)
     if kinds & {"duckdb.DuckDBPyRelation", "_duckdb.DuckDBPyRelation"}:
         return guarded("the DuckDB relation has no columns that can be known", partial(Relation.open, data))
+    if "pyspark.DataFrame" in kinds and hasattr(data, "mapInArrow"):
+        from confide.sources.executors.spark import SparkFrame
+
+        return guarded("the Spark DataFrame has no columns that can be known", partial(SparkFrame.open, data))
     if isinstance(data, Query):
         return SqlPart(data)
     if isinstance(data, pa.Table):

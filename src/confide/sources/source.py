@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import closing as _closing
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
 from confide.sources.coding import columns_behind
+from confide.sources.executors import Executor, RemoteSource
 from confide.sources.ids import is_id
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
@@ -50,9 +52,10 @@ class RecordSource:
         memory: int = MEMORY,
         spool: str | None = None,
         threads: int = THREADS,
+        executor: Executor | None = None,
     ) -> None:
         self._schema = schema
-        self._threads = threads
+        self._threads, self._executor = threads, executor
         self._memory, self._spool = memory, spool
         self._parts = tuple(parts)
         self._dataset = schema.dataset if dataset is None else dataset
@@ -91,8 +94,12 @@ class RecordSource:
                 _check_column(part, name)
 
     @contextmanager
-    def opened(self) -> Iterator[RecordSource]:
-        """Whatever is read within, of databases comes from one snapshot: the gate opens it for a release, before the charge."""
+    def opened(self) -> Iterator[RecordSource | RemoteSource]:
+        """What one release reads: of databases one snapshot, on an executor its workers' records. The gate opens it before the charge."""
+        if self._executor is not None:
+            with _closing(RemoteSource(self, self._executor)) as remote:
+                yield remote
+            return
         with ExitStack() as sessions:
             for part in self._parts:
                 session = getattr(part, "session", None)
@@ -112,10 +119,19 @@ class RecordSource:
 
         Under an enforced unit the sums are over the bounded units, whoever asks: the gate's `bounded` alone gives the ledger's key.
         """
-        if isinstance(self._schema.unit, Unit):
-            with self.bounded() as units:
-                return units.aggregate(*statistics)
+        if self._apart:
+            with self._one() as source:
+                sums: tuple[NDArray[Any], ...] = source.aggregate(*statistics)
+            return sums
         return self._aggregate(statistics, named_rows(statistics))
+
+    @property
+    def _apart(self) -> bool:
+        """Whether another source stands between this one and the sums: that of bounded units, that of an executor."""
+        return isinstance(self._schema.unit, Unit) or self._executor is not None
+
+    def _one(self) -> AbstractContextManager[Any]:
+        return self.bounded() if isinstance(self._schema.unit, Unit) else self.opened()
 
     def _aggregate(
         self, statistics: Sequence[Statistic], rows: tuple[str, ...], kept: Callable[[Codes], None] | None = None
@@ -132,7 +148,7 @@ class RecordSource:
         return sums
 
     @contextmanager
-    def bounded(self, key: bytes | None = None) -> Iterator[UnitSource]:
+    def bounded(self, key: bytes | None = None) -> Iterator[UnitSource | RemoteSource]:
         """The records of the schema's enforced unit for one draw: read and coded once, at most `rows` rows' worth of each unit.
 
         key: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps hangs on it, no guarantee does.
@@ -140,29 +156,27 @@ class RecordSource:
         unit = self._schema.unit
         if not isinstance(unit, Unit):
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
-        source = UnitSource(self, unit, bytes.fromhex(self._schema.digest) if key is None else key)
-        try:
-            with self.opened():
-                yield source
-        finally:
-            source.close()
+        key = bytes.fromhex(self._schema.digest) if key is None else key
+        if self._executor is not None:
+            with _closing(RemoteSource(self, self._executor, unit, key)) as remote:
+                yield remote
+            return
+        with _closing(UnitSource(self, unit, key)) as source, self.opened():
+            yield source
 
     @contextmanager
-    def kept(self, rows: Sequence[str]) -> Iterator[KeptSource | UnitSource]:
+    def kept(self, rows: Sequence[str]) -> Iterator[KeptSource | UnitSource | RemoteSource]:
         """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
 
         rows: the rows of codes that the draw may ask for. Later passes give the same integers as a pass over the source would, from
         codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
         """
-        if isinstance(self._schema.unit, Unit):
-            with self.bounded() as units:
-                yield units
+        if self._apart:
+            with self._one() as source:
+                yield source
             return
-        source = KeptSource(self, rows, self._memory, self._spool)
-        try:
-            yield source
-        finally:
-            source.close()
+        with _closing(KeptSource(self, rows, self._memory, self._spool)) as kept:
+            yield kept
 
     def count(self) -> int:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is
@@ -170,9 +184,9 @@ class RecordSource:
 
         Raises `SourceError` for a file that changed or cannot be read.
         """
-        if isinstance(self._schema.unit, Unit):
-            with self.bounded() as units:
-                return units.count()
+        if self._apart:
+            with self._one() as source:
+                return int(source.count())
         for part in self._parts:
             part.verify()
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)

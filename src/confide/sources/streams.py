@@ -162,6 +162,7 @@ class Factory:
     type = "function"
     place = "what the function gives"
     rereadable = True
+    travels = True
 
     def __init__(self, function: Callable[[], Any], opened: Callable[[Any], Part]) -> None:
         self._function, self._opened = function, opened

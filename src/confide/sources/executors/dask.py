@@ -1,0 +1,113 @@
+"""Passes on Dask: one task for each portion; workers read files themselves, and keep groups of whole units until the release ends.
+
+A worker that dies is replaced by others, which read again what it held; a task that ran twice has one result; whatever Dask gives up is an
+error after the charge. Rows lie in the memory of workers, and in their own spill folders where Dask puts them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from secrets import token_hex
+from typing import Any
+
+from confide.errors import SourceError
+from confide.sources.executors.groups import Group, bounded, dealt
+from confide.sources.executors.work import Portion, Work, portions
+from confide.sources.parts import Part
+from confide.sources.units import Keep
+
+__all__ = ["Dask"]
+
+#: Seconds for which a scheduler is looked for.
+_WAIT = 20
+# A clustering pass has as many tasks as there are portions times groups: at a millisecond each, some seconds at most.
+_PORTIONS, _GROUPS = 128, 64
+
+
+class Dask:
+    """Dask's distributed scheduler. client: of `distributed`."""
+
+    name = "Dask"
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @classmethod
+    def at(cls, address: str) -> Dask:
+        """ "dask://host:8786", a scheduler; "dask://", two workers of this machine, for trying out."""
+        try:
+            from distributed import Client
+        except ImportError:
+            raise SourceError("Dask is not installed; run: pip install 'confide[dask]'") from None
+        place = address.removeprefix("dask://")
+        try:
+            if place:
+                return cls(Client(f"tcp://{place}", timeout=_WAIT, set_as_default=False))
+            return cls(Client(n_workers=2, threads_per_worker=1, dashboard_address=None, set_as_default=False))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # its words have the address, and what stands in it
+            pass
+        raise SourceError(
+            'no Dask scheduler answers at that address; write executor="dask://host:8786", or give a distributed.Client'
+        )
+
+    def takes(self, part: Part) -> bool:
+        return getattr(part, "travels", False)
+
+    def placed(self, parts: Sequence[Part]) -> list[Any]:
+        return list(portions(parts))
+
+    def size(self, records: list[Any]) -> int:
+        return len(records)
+
+    def run(self, records: list[Any], work: Work) -> Iterator[str]:
+        from distributed import as_completed
+
+        tasks = self._submitted(work, [(label, one) for label, one in enumerate(records)])
+        try:
+            for _, document in as_completed(tasks, loop=self._client.loop, with_results=True):
+                yield document
+        finally:
+            self.dropped(tasks)
+
+    def grouped(self, records: list[Any], work: Work, column: str, rule: Keep) -> list[Any]:
+        coarse = _coarser(records, _PORTIONS)
+        groups = min(max(4 * len(self._client.nthreads()), len(coarse), 2), _GROUPS)
+        split = self._submitted(_dealt, [(one, work, column, groups) for one in coarse])
+        own = [self._submitted(_group_of, [(one, label) for one in split]) for label in range(groups)]
+        return self._submitted(_bounded, [(label, groups, own[label], work.rows, rule) for label in range(groups)])
+
+    def dropped(self, records: list[Any]) -> None:
+        for one in records:
+            if hasattr(one, "release"):
+                with suppress(Exception):
+                    one.release()
+
+    def _submitted(self, function: Any, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        # a key of its own for each: Dask would hand an earlier result to a task that looks the same
+        run, number = token_hex(8), count()
+        return [
+            self._client.submit(function, *one, key=f"confide-{run}-{next(number)}", pure=False, retries=2)
+            for one in arguments
+        ]
+
+
+def _coarser(records: list[Portion], most: int) -> list[tuple[Portion, ...]]:
+    """At most so many lists of portions."""
+    return [tuple(records[at::most]) for at in range(min(most, len(records)))]
+
+
+def _dealt(several: tuple[Portion, ...], work: Work, column: str, groups: int) -> list[list[Any]]:
+    parts = [dealt(one, work, column, groups) for one in several]
+    return [[own[label] for own in parts if own[label] is not None] for label in range(groups)]
+
+
+def _bounded(label: int, groups: int, dealt_to: list[list[Any]], rows: tuple[str, ...], rule: Keep) -> Group:
+    return bounded(label, groups, [one for own in dealt_to for one in own], rows, rule)
+
+
+def _group_of(split: list[list[Any]], label: int) -> list[Any]:
+    return split[label]

@@ -1,0 +1,152 @@
+"""Whole units on workers: rows dealt out by a hash of the canonical id, brought together, and bounded by the same rule as everywhere.
+
+The hash only decides where rows meet: units are told apart by their canonical ids, byte by byte (`units.Keep`). Where they do not meet, as
+with workers whose hashes differ, that is found and is an error, since the bound on a unit would not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from confide.errors import SourceError
+from confide.protocol.whose import UNIT_ROW
+from confide.schema import Schema
+from confide.sources.aggregation import BLOCK_ROWS, Codes
+from confide.sources.executors.work import Portion, Work
+from confide.sources.kept import Packing
+from confide.sources.spill import Rows, joined
+from confide.sources.units import Keep
+
+__all__ = ["Group", "Ids", "bounded", "dealt", "group_of", "whole_units", "with_ids"]
+
+_ORDER = "the rows of one id did not come one after the other from the engine that brought them together"
+_APART = "the rows of one id did not meet on one worker; workers need equal versions of pandas and confide"
+
+
+def group_of(ids: pa.Array, groups: int) -> NDArray[np.intp]:
+    """The group of each id: a keyed hash of its bytes that is the same on any machine."""
+    import pandas as pd
+
+    coded = ids.dictionary_encode()
+    known = np.array(coded.dictionary.to_pylist(), dtype=object)
+    hashed = pd.util.hash_array(known, categorize=False) if len(known) else np.zeros(0, np.uint64)
+    return np.asarray((hashed % np.uint64(groups)).astype(np.intp)[coded.indices.to_numpy()])
+
+
+def with_ids(blocks: Iterator[tuple[Any, Codes]], work: Work) -> Iterator[Rows]:
+    """The rows of each block that have an id, codes packed."""
+    packing = Packing.of(work.rows, work.schema)
+    with np.errstate(all="ignore"):
+        for ids, codes in blocks:
+            there = np.asarray(ids.is_valid())
+            if there.any():
+                own = codes[:, there]
+                yield Rows(ids.filter(pa.array(there)), packing.typed(packing.pack(own), own.shape[1]))
+
+
+def dealt(portion: Portion, work: Work, column: str, groups: int) -> list[Rows | None]:
+    """The rows of a portion that have an id, group by group, coded; None for a group of which it has none."""
+    held = list(with_ids(portion.with_ids(work.rows, work.schema, column), work))
+    if not held:
+        return [None] * groups
+    rows = joined(held)
+    of = group_of(rows.ids, groups)
+    order = np.argsort(of, kind="stable")
+    cuts = np.searchsorted(of[order], np.arange(groups + 1))
+    return [rows.take(order[cuts[at] : cuts[at + 1]]) if cuts[at] < cuts[at + 1] else None for at in range(groups)]
+
+
+def whole_units(batches: Iterator[Any]) -> Iterator[Rows]:
+    """Batches of ids and codes, in ascending order of the ids' bytes, as rows that hold every row of each unit.
+
+    Raises `SourceError` where an id is below the one before it: the rows of a unit might then not be together.
+    """
+    held: list[Rows] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        ids, *codes = batch.columns
+        rows = Rows(ids.cast(pa.large_binary()), [np.asarray(row) for row in codes])
+        last = held[-1].ids[-1].as_py() if held else b""
+        if last > rows.ids[0].as_py() or pc.any(pc.greater(rows.ids[:-1], rows.ids[1:])).as_py():
+            raise SourceError(_ORDER)
+        begins = pc.index(rows.ids, rows.ids[-1]).as_py()
+        if begins or (held and last != rows.ids[0].as_py()):
+            yield joined([*held, rows.take(np.arange(begins))] if begins else held)
+            held = []
+        held.append(rows.take(np.arange(begins, len(rows))))
+    if held:
+        yield joined(held)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Codes of whole, bounded units, with the row `UNIT_ROW`: what later passes of a draw read on a worker."""
+
+    rows: tuple[str, ...]
+    codes: list[NDArray[Any]] = field(repr=False)
+
+    def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+        picks = [self.rows.index(name) for name in rows]
+        for start in range(0, len(self.codes[0]) if self.codes else 0, BLOCK_ROWS):
+            yield np.array([self.codes[at][start : start + BLOCK_ROWS] for at in picks], dtype=np.float64)
+
+
+def bounded(label: int, groups: int, portions: Sequence[Rows | None], rows: tuple[str, ...], rule: Keep) -> Group:
+    """One group's rows of all portions, bounded."""
+    held = [one for one in portions if one is not None]
+    if not held:
+        return Group((*rows, UNIT_ROW), [])
+    whole = joined(held)
+    if (group_of(whole.ids, groups) != label).any():
+        raise SourceError(_APART)
+    codes, sizes = rule(whole)
+    return Group((*rows, UNIT_ROW), [*codes, sizes])
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """1 for the first row of each unit."""
+
+    columns: tuple[str, ...] = (UNIT_ROW,)
+    width: int = 1
+    l1: int = 1
+    l2_squared: int = 1
+    digest: str = "ids"
+
+    def __call__(self, codes: Codes) -> Codes:
+        return np.asarray((codes >= 0) * 1.0)
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The number of ids, for the gate's count alone: it is never drawn."""
+
+    map: _Unit = _Unit()
+    shape: ClassVar[tuple[int, ...]] = (1,)
+    norm: ClassVar[str] = "l2"
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(1)
+
+    sensitivity_l1 = sensitivity_squared
+
+    def zero(self) -> NDArray[np.int64]:
+        return np.zeros(1, dtype=np.int64)
+
+    def update(self, state: NDArray[np.int64], codes: Codes) -> NDArray[np.int64]:
+        return np.asarray(state + self.map(codes).sum(axis=1).astype(np.int64))
+
+    def merge(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.asarray(a + b)
+
+    def value(self, state: NDArray[np.int64]) -> NDArray[Any]:
+        return state.astype(object)

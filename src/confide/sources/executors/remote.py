@@ -1,0 +1,211 @@
+"""A source whose records are on workers: each pass sends the work there, and states of integers come back.
+
+Exactly one document for each portion counts, whoever sends two; where one is missing, two differ, workers round differently or the records
+are not those of an earlier pass, the pass is an error with a fixed sentence, after the charge: nothing is ever added twice or left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from numpy.typing import NDArray
+
+from confide.errors import SourceError
+from confide.protocol import Statistic
+from confide.protocol.whose import UNIT_ROW
+from confide.schema import Unit
+from confide.sources.aggregation import named_rows
+from confide.sources.executors.states import check_states, state_from_plain
+from confide.sources.executors.work import Work
+from confide.sources.parts import Part, guarded
+from confide.sources.units import Keep, words_of
+
+if TYPE_CHECKING:
+    from confide.sources.source import RecordSource
+
+__all__ = ["Executor", "RemoteSource", "merged"]
+
+
+class Executor(Protocol):
+    """Where passes run. `records` is a handle of its own on what workers hold or can read; no record comes back through it."""
+
+    name: str
+
+    def takes(self, part: Part) -> bool:
+        """Whether its workers can read such a part."""
+        ...
+
+    def placed(self, parts: Sequence[Part]) -> Any:
+        """A handle on the records of parts, which workers read at each pass."""
+        ...
+
+    def size(self, records: Any) -> int | None:
+        """How many portions there are; None where the engine vouches that each is there."""
+        ...
+
+    def run(self, records: Any, work: Work) -> Iterable[str]:
+        """The documents of `work(label, portion)` for each portion, in any order."""
+        ...
+
+    def grouped(self, records: Any, work: Work, column: str, rule: Keep) -> Any:
+        """A handle on the same records, coded in the rows of `work`, with all rows of one canonical id of `column` in one portion and
+        bounded by `rule`: each portion's codes have the further row `UNIT_ROW`."""
+        ...
+
+    def dropped(self, records: Any) -> None:
+        """Workers forget what they hold for a handle."""
+        ...
+
+
+class RemoteSource:
+    """A source for one release, whose passes run on workers. Made by `RecordSource.opened` or `bounded`, closed by it.
+
+    It belongs to the private wing: it hands records to nobody, cannot be pickled, and shows nothing.
+    """
+
+    rereadable = True
+
+    def __init__(self, source: RecordSource, executor: Executor, unit: Unit | None = None, key: bytes = b"") -> None:
+        self._source, self._executor, self._unit, self._key = source, executor, unit, key
+        self._seed = secrets.randbits(64)
+        self._rows: tuple[str, ...] = ()
+        self._records: Any = None
+        self._number: int | None = None
+        self._digests: dict[tuple[str, ...], int] = {}
+
+    @property
+    def schema(self) -> Any:
+        return self._source.schema
+
+    @property
+    def dataset(self) -> str | None:
+        return self._source.dataset
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("records do not leave the workers that read them: a source of one release is not pickled")
+
+    def check(self, columns: Sequence[str]) -> None:
+        """As `RecordSource.check`."""
+        self._source.check(columns)
+
+    def check_statistics(self, statistics: Sequence[Statistic]) -> None:
+        """Raise `SourceError` where a statistic is no sum of integers, before anything is charged."""
+        check_states(statistics, self._executor.name)
+
+    @contextmanager
+    def kept(self, rows: Sequence[str]) -> Iterator[RemoteSource]:
+        """For one draw of several passes over these rows of codes: a pass that meets other records than the first is an error."""
+        self._rows = tuple(dict.fromkeys(rows))
+        try:
+            yield self
+        finally:
+            self._rows = ()
+
+    def count(self) -> int:
+        """The exact number of records, of ids under a unit. For the gate alone, and there only under "substitute"."""
+        if self._unit is None:
+            self._summed((), self.schema.names[:1])
+            return self._number or 0
+        from confide.sources.executors.groups import Ids
+
+        (ids,) = self._summed((Ids(),))
+        return int(ids[0])
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """As `RecordSource.aggregate`, to the bit."""
+        self.check_statistics(statistics)
+        self._source.check(named_rows(statistics))
+        sums = self._summed(statistics)
+        self._source.check(())
+        return sums
+
+    def close(self) -> None:
+        if self._records is not None:
+            guarded(
+                f"{self._executor.name} could not forget the records", partial(self._executor.dropped, self._records)
+            )
+
+    def _summed(self, statistics: Sequence[Statistic], asked: Sequence[str] = ()) -> tuple[NDArray[Any], ...]:
+        rows = tuple(dict.fromkeys((*self._rows, *asked, *named_rows(statistics))))
+        if self._unit is not None:
+            rows = (*words_of(self.schema), UNIT_ROW)
+        work = Work(self.schema, rows, tuple(statistics), self._seed)
+        lost = (
+            f"the records could not be added up on {self._executor.name}: workers, or the connection to them, were lost"
+        )
+        records = guarded(lost, self._placed)
+        documents = iter(guarded(lost, partial(self._executor.run, records, work)))
+        each = iter(lambda: guarded(lost, partial(next, documents, None)), None)
+        number, digest, sums = merged(each, statistics, self._executor.size(records))
+        if self._number not in (None, number) or self._digests.setdefault(rows, digest) != digest:
+            raise SourceError(
+                "the records changed between two passes of this release; read them from where they stay as they are"
+            )
+        self._number = number
+        return sums
+
+    def _placed(self) -> Any:
+        if self._records is None:
+            records = self._executor.placed(self._source._parts)
+            if self._unit is not None:
+                coding = Work(self.schema, words_of(self.schema), (), self._seed)
+                records = self._executor.grouped(records, coding, self._unit.column, Keep(self._key, self._unit.rows))
+            self._records = records
+        return self._records
+
+
+def _read(text: str) -> dict[str, Any]:
+    one: dict[str, Any] = json.loads(text)
+    if "failed" not in one and not all(type(one[name]) is int for name in ("part", "records", "digest")):
+        raise ValueError
+    return (
+        {"failed": str(one["failed"])}
+        if "failed" in one
+        else {**one, "machine": one["machine"], "states": list(one["states"])}
+    )
+
+
+def merged(
+    documents: Iterable[str], statistics: Sequence[Statistic], portions: int | None
+) -> tuple[int, int, tuple[NDArray[Any], ...]]:
+    """Number of records, their digest, and the sums of the documents of all portions, each of which counts once."""
+    seen: dict[int, bytes] = {}
+    machines: set[str] = set()
+    records = digest = 0
+    states = [one.zero() for one in statistics]
+    for text in documents:
+        one = guarded("what a worker sent could not be put together", partial(_read, text))
+        if "failed" in one:
+            raise SourceError(one["failed"])
+        own = hashlib.sha256(text.encode()).digest()
+        if one["part"] in seen:
+            if seen[one["part"]] == own:
+                continue
+            raise SourceError(
+                "two runs of one task gave different sums; read the records from where they stay as they are"
+            )
+        seen[one["part"]] = own
+        machines.add(one["machine"])
+        if len(one["states"]) != len(statistics):
+            raise SourceError("a worker sent what is no state of these statistics")
+        records, digest = records + one["records"], (digest + one["digest"]) % (1 << 64)
+        states = [
+            exact.merge(state, state_from_plain(exact.zero(), data))
+            for exact, state, data in zip(statistics, states, one["states"], strict=True)
+        ]
+    if portions is not None and sorted(seen) != list(range(portions)):
+        raise SourceError("what some tasks of this pass gave is missing; nothing is released without it")
+    if len(machines) > 1:
+        raise SourceError(
+            "the workers are of different kinds or have different versions of numpy or confide; use equal ones"
+        )
+    return records, digest, tuple(exact.value(state) for exact, state in zip(statistics, states, strict=True))

@@ -1,0 +1,151 @@
+"""A Spark DataFrame as a part, and what workers do with its batches: to codes, units bounded, states to JSON."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from confide.errors import SourceError
+from confide.schema import Schema
+from confide.sources.aggregation import BLOCK_ROWS, Codes
+from confide.sources.coding import Coder, columns_behind
+from confide.sources.executors.groups import whole_units, with_ids
+from confide.sources.executors.work import Work
+from confide.sources.ids import canonical
+from confide.sources.parts import Block, Piece, cut, guarded
+from confide.sources.streams import kind_of
+from confide.sources.units import Keep
+
+__all__ = [
+    "ID",
+    "PORTION",
+    "SparkFrame",
+    "bounded",
+    "coded",
+    "of_cells",
+    "of_cells_with_ids",
+    "of_codes",
+    "of_portions",
+    "of_portions_with_ids",
+    "worked",
+]
+
+ID, PORTION = "id", "portion"
+
+
+@dataclass(frozen=True)
+class SparkFrame:
+    """A Spark DataFrame as a part: its names and types; its rows are read by Spark's own workers alone."""
+
+    frame: Any = field(repr=False)
+    names: tuple[str, ...]
+    kinds: tuple[Any, ...]
+    type: str = field(default="Spark DataFrame", init=False)
+    place: str = field(default="the Spark DataFrame", init=False)
+    rereadable: bool = field(default=True, init=False)
+
+    @classmethod
+    def open(cls, frame: Any) -> SparkFrame:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(frame.schema)
+        return cls(frame, tuple(schema.names), tuple(kind_of(one.type) for one in schema))
+
+    def kind(self, name: str) -> Any:
+        return self.kinds[self.names.index(name)]
+
+    def verify(self) -> None:
+        """Nothing to compare: what is behind a DataFrame is Spark's to keep."""
+
+    def count(self) -> int:
+        return int(self.frame.count())
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        raise SourceError('a Spark DataFrame is read by Spark: leave executor= out, or write executor="spark://..."')
+
+
+@dataclass(frozen=True)
+class _Portion:
+    """What a task of Spark is handed, as a portion."""
+
+    batches: Iterator[Any]
+    made: Callable[..., Iterator[Codes]]
+
+    def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+        return self.made(self.batches, rows, schema)
+
+
+def worked(made: Callable[..., Iterator[Codes]], work: Work, batches: Iterator[Any]) -> Iterator[Any]:
+    from pyspark import TaskContext
+
+    label = TaskContext.get().partitionId()
+    yield pa.record_batch({"document": [work(label, _Portion(batches, made))]})
+
+
+def of_cells(batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+    coder, names = Coder(rows, schema, BLOCK_ROWS), columns_behind(rows, schema)
+    for batch in batches:
+        for block in cut(Block(batch.num_rows, [batch.column(name) for name in names]), BLOCK_ROWS):
+            yield coder(block)
+
+
+def of_cells_with_ids(
+    batches: Iterator[Any], rows: tuple[str, ...], schema: Schema, column: str
+) -> Iterator[tuple[Any, Codes]]:
+    coder, names = Coder(rows, schema, BLOCK_ROWS), columns_behind(rows, schema)
+    for batch in batches:
+        for block in cut(Block(batch.num_rows, [batch.column(name) for name in (column, *names)]), BLOCK_ROWS):
+            ids, *cells = block.columns
+            yield canonical(ids), coder(Block(block.rows, cells))
+
+
+def _portions(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for one in batch.column(PORTION):
+            yield pickle.loads(one.as_py())
+
+
+def of_portions(batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+    for one in _portions(batches):
+        yield from one.coded(rows, schema)
+
+
+def of_portions_with_ids(
+    batches: Iterator[Any], rows: tuple[str, ...], schema: Schema, column: str
+) -> Iterator[tuple[Any, Codes]]:
+    for one in _portions(batches):
+        yield from one.with_ids(rows, schema, column)
+
+
+def of_codes(own: tuple[str, ...], batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+    picks = [own.index(name) for name in rows]
+    for batch in batches:
+        for block in cut(Block(batch.num_rows, batch.columns), BLOCK_ROWS):
+            yield np.array([block.columns[at].to_numpy() for at in picks], dtype=np.float64)
+
+
+def coded(made: Callable[..., Any], work: Work, column: str, batches: Iterator[Any]) -> Iterator[Any]:
+    """Canonical ids and codes as columns; rows without an id are left out."""
+    for rows in _guarded(with_ids(made(batches, work.rows, work.schema, column), work)):
+        columns = {ID: rows.ids.cast(pa.binary())}
+        yield pa.record_batch(columns | {f"c{at}": pa.array(row, pa.int32()) for at, row in enumerate(rows.codes)})
+
+
+def bounded(rule: Keep, batches: Iterator[Any]) -> Iterator[Any]:
+    for codes, sizes in _guarded(rule(rows) for rows in whole_units(batches)):
+        columns = {f"c{at}": pa.array(row, pa.int32()) for at, row in enumerate(codes)}
+        yield pa.record_batch(columns | {"sizes": pa.array(sizes, pa.int32())})
+
+
+def _guarded(values: Iterator[Any]) -> Iterator[Any]:
+    """What fails on a worker is written into Spark's logs: in fixed words."""
+    while (
+        one := guarded("the records could not be read or coded on a worker", partial(next, values, None))
+    ) is not None:
+        yield one

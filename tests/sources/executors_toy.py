@@ -1,0 +1,92 @@
+"""An executor in this process, for tests: every portion and piece of work is pickled on its way, and it can be told to misbehave."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+import confide as cf
+from confide.sources.executors.groups import bounded, dealt
+from confide.sources.executors.work import portions
+
+SCHEMA = cf.Schema(
+    {
+        "age": cf.Integer(18, 90),
+        "income": cf.Numeric(0, 100, on_missing="midpoint"),
+        "region": cf.Categorical(["N", "S", "W"]),
+        "ill": cf.Categorical(["no", "yes"]),
+    },
+    dataset="survey",
+)
+OF_UNITS = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", unit=cf.Unit("person"))
+
+METHODS = {
+    "line": cf.regression.LeastSquares("income ~ age + region"),
+    "log-odds": cf.regression.Logistic("ill ~ age + region"),
+    "means": cf.tables.Means("income ~ region", covers="population"),
+    "classes": cf.classification.ClassMeans("ill ~ age + income"),
+}
+
+
+@dataclass
+class Here:
+    """name of an engine, none behind it. twist: what to do to the documents of a pass; before: what happens before each pass."""
+
+    name: str = "Here"
+    twist: Callable[[list[str]], list[str]] = lambda documents: documents
+    before: Callable[[], Any] = lambda: None
+    sent: list[str] = field(default_factory=list)
+    open: int = 0
+
+    def takes(self, part: Any) -> bool:
+        return getattr(part, "travels", False)
+
+    def placed(self, parts: Sequence[Any]) -> list[Any]:
+        self.open += 1
+        return [pickle.dumps(one) for one in portions(parts)]
+
+    def size(self, records: list[Any]) -> int:
+        return len(records)
+
+    def run(self, records: list[Any], work: Any) -> list[str]:
+        self.before()
+        work = pickle.loads(pickle.dumps(work))
+        documents = [work(label, pickle.loads(one)) for label, one in enumerate(records)]
+        assert all(isinstance(json.loads(one), dict) for one in documents)
+        self.sent += documents
+        return self.twist(documents[::-1])
+
+    def grouped(self, records: list[Any], work: Any, column: str, rule: Any) -> list[Any]:
+        split = [dealt(pickle.loads(one), work, column, 5) for one in records]
+        return [pickle.dumps(bounded(label, 5, [own[label] for own in split], work.rows, rule)) for label in range(5)]
+
+    def dropped(self, records: list[Any]) -> None:
+        self.open -= 1
+
+
+def files(at: Path, n: int = 3_000, seed: int = 2) -> list[Path]:
+    """Practice records in three Parquet files of several row groups, with a person for every three rows or so."""
+    frame = SCHEMA.sample(n, seed)
+    frame["person"] = (frame.index.to_numpy() * 7919) % (n // 3)
+    found = []
+    for number in range(3):
+        frame.iloc[number::3].to_parquet(at / f"{number}.parquet", row_group_size=251)
+        found.append(at / f"{number}.parquet")
+    return found
+
+
+def digest(method: str, source: Any, privacy: Any = None) -> str:
+    made: str = cf.release(
+        METHODS[method], source, privacy or cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(11), n=None
+    ).sha256
+    return made
+
+
+def groups(path: Path) -> int:
+    return int(pq.ParquetFile(path).metadata.num_row_groups)

@@ -1,0 +1,314 @@
+"""Executors, on one that misbehaves on request: the same integers, or an error with a fixed sentence, never a double count."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.sources.executors_toy import METHODS, OF_UNITS, SCHEMA, Here, digest, files
+from tests.sources.records import Plain
+
+import confide as cf
+from confide.errors import ReleaseError, SourceError
+from confide.protocol import Gram
+from confide.sources.executors import executor_of
+from confide.sources.executors.groups import group_of, whole_units
+from confide.sources.executors.states import state_from_plain, state_to_plain
+from confide.sources.executors.work import Digest, machine, portions
+
+AGES = Gram(Plain(("age",)))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[Path]:
+    return files(tmp_path)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])
+@pytest.mark.parametrize("method", METHODS)
+def test_releases_are_those_of_one_thread(method: str, schema: cf.Schema, data: list[Path]) -> None:
+    here = Here()
+    assert digest(method, cf.read(data, schema, executor=here)) == digest(method, cf.read(data, schema, threads=1))
+    assert here.open == 0  # forgotten when the release ended
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])
+def test_substitute_counts_on_the_workers(schema: cf.Schema, data: list[Path]) -> None:
+    privacy = cf.GDP(1.0, relation="substitute")
+    n = cf.read(data, schema).count()
+    given = {"ledger": None, "noise": cf.noise.SimulatedNoise(5), "n": n}
+    done = cf.release(METHODS["means"], cf.read(data, schema, executor=Here()), privacy, **given)
+    given["noise"] = cf.noise.SimulatedNoise(5)
+    assert done.sha256 == cf.release(METHODS["means"], cf.read(data, schema), privacy, **given).sha256
+    assert cf.read(data, schema, executor=Here()).count() == n
+    with pytest.raises(cf.PlanError, match="which is not the number"):
+        cf.release(METHODS["means"], cf.read(data, schema, executor=Here()), privacy, **(given | {"n": n + 1}))
+
+
+def test_only_states_come_back(data: list[Path]) -> None:
+    """Documents of one size, whatever the records are; no cell, no id, no float in them."""
+    here = Here()
+    cf.read(data, OF_UNITS, executor=here).aggregate(AGES)
+    for text in here.sent:
+        one = json.loads(text)
+        assert set(one) == {"part", "records", "digest", "machine", "states"}
+        assert "." not in text
+        (state,) = one["states"]
+        assert set(state) == {"part", "total", "rows"} and np.shape(state["total"]) == (2, 2)
+
+
+# faults ---------------------------------------------------------------------------------------------
+
+
+def edited(change: Callable[[dict[str, Any]], Any]) -> Callable[[list[str]], list[str]]:
+    """The documents, with the first one changed."""
+
+    def twist(documents: list[str]) -> list[str]:
+        one = json.loads(documents[0])
+        change(one)
+        return [json.dumps(one), *documents[1:]]
+
+    return twist
+
+
+def other_sums(one: dict[str, Any]) -> None:
+    one["states"][0]["total"][0][0] += 1
+
+
+FAULTS: dict[str, tuple[Callable[[list[str]], list[str]], str | None]] = {
+    "a task that ran twice": (lambda found: [*found, *found], None),
+    "stragglers in any order": (lambda found: found[3:] + found[:3], None),
+    "a task that ran twice, on other records": (lambda found: [*edited(other_sums)(found), found[0]], "different sums"),
+    "a lost result": (lambda found: found[1:], "missing"),
+    "a label of another pass": (edited(lambda one: one.update(part=99)), "missing"),
+    "another machine": (edited(lambda one: one.update(machine="other")), "different kinds"),
+    "a state too few": (edited(lambda one: one.update(states=[])), "no state"),
+    "a float": (edited(lambda one: one["states"][0].update(rows=1.5)), "no state"),
+    "another shape": (edited(lambda one: one["states"][0].update(total=[1])), "no state"),
+    "a field too many": (edited(lambda one: one["states"][0].update(code=1)), "no state"),
+    "beyond 64 bits": (edited(lambda one: one["states"][0].update(part=[[1 << 70, 0], [0, 0]])), "no state"),
+    "a failure": (
+        lambda found: [json.dumps({"part": 0, "failed": "'f' could not be read"}), *found[1:]],
+        "could not be read",
+    ),
+    "no JSON": (lambda found: ["31415926", *found], "could not be put together"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])
+def test_faults(fault: str, schema: cf.Schema, data: list[Path]) -> None:
+    twist, words = FAULTS[fault]
+    source = cf.read(data, schema, executor=Here(twist=twist))
+    if words is None:
+        assert (source.aggregate(AGES)[0] == cf.read(data, schema).aggregate(AGES)[0]).all()
+        return
+    with pytest.raises(SourceError, match=words) as caught:
+        source.aggregate(AGES)
+    assert caught.value.__context__ is None and "31415926" not in str(caught.value)
+
+
+def raising(documents: list[str]) -> list[str]:
+    raise ConnectionError("31415926 is the secret of the connection")
+
+
+@pytest.mark.parametrize("fault", [raising, FAULTS["a lost result"][0], FAULTS["another machine"][0]])
+def test_an_error_after_the_charge_says_so(fault: Any, data: list[Path], tmp_path: Path) -> None:
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
+    with pytest.raises(
+        ReleaseError, match=r"the charge stays in the ledger as entry \d+ .*nothing is released"
+    ) as caught:
+        cf.release(METHODS["means"], cf.read(data, SCHEMA, executor=Here(twist=fault)), cf.GDP(1.0), ledger=book)
+    assert caught.value.__context__ is None and "31415926" not in str(caught.value)
+    assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+
+
+@pytest.mark.parametrize("keep_time", [False, True])
+def test_a_file_that_changes_between_passes(keep_time: bool, data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where its time and size do not say so."""
+    passes = []
+
+    def change() -> None:
+        passes.append(1)
+        if len(passes) == 2:
+            whole = pq.read_table(data[1])
+            other = whole.set_column(0, "age", pa.array(whole["age"].to_numpy()[::-1].copy()))
+            pq.write_table(other, data[1], row_group_size=251)
+
+    source = cf.read(data, SCHEMA, executor=Here(before=change))
+    if keep_time:  # a file system that tells nothing: only the records can
+        monkeypatch.setattr("confide.sources.parts.FileMark.verify", lambda mark: None)
+    with pytest.raises(SourceError, match="the records changed between two passes" if keep_time else "changed"):
+        digest("line", source)
+    assert len(passes) == 2
+
+
+def test_rows_of_one_id_that_do_not_meet_are_an_error(data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from confide.sources.executors import groups
+
+    calls = []
+
+    def unequal(ids: Any, number: int) -> Any:
+        calls.append(1)
+        return (group_of(ids, number) + len(calls)) % number
+
+    monkeypatch.setattr(groups, "group_of", unequal)
+    with pytest.raises(SourceError):
+        cf.read(data, OF_UNITS, executor=Here()).aggregate(AGES)
+
+
+def test_a_person_with_many_rows_counts_once_wherever_they_lie(tmp_path: Path) -> None:
+    schema = cf.Schema({"age": cf.Integer(18, 90)}, unit=cf.Unit("person"))
+    # one id as text, number and float, over files and row groups
+    for number, ids in enumerate([[7] * 200, ["7"] * 200, [7.0] * 100]):
+        pq.write_table(
+            pa.table({"age": [40] * len(ids), "person": ids}), tmp_path / f"{number}.parquet", row_group_size=30
+        )
+    (sums,) = cf.read(tmp_path, schema, executor=Here()).aggregate(AGES)
+    assert sums[0, 0] == 1
+
+
+# what is refused ------------------------------------------------------------------------------------
+
+
+def test_records_are_not_sent_to_workers(tmp_path: Path) -> None:
+    frame = SCHEMA.sample(10, 1)
+    for form in (
+        frame,
+        pa.Table.from_pandas(frame),
+        {"age": [1.0]},
+        frame.to_numpy(),
+        pa.Table.from_pandas(frame).to_reader(),
+    ):
+        with pytest.raises(SourceError, match="is read by this process alone"):
+            cf.read(form, SCHEMA, executor=Here())
+
+
+class Bound(cf.ptr.SafetyBound):
+    dim = 1
+    alpha = 1.0
+
+    def gamma(self, data: Any) -> int:
+        return len(data)
+
+    def estimate(self, data: Any) -> float:
+        return float(data[:, 0].mean())
+
+
+def test_methods_that_look_at_records_are_refused_before_the_charge(data: list[Path], tmp_path: Path) -> None:
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, 1e-5, relation="substitute"))
+    with pytest.raises(SourceError, match="looks at the records themselves"):
+        cf.ptr.safe_release(
+            Bound(),
+            cf.read(data, SCHEMA, executor=Here()),
+            columns=["age"],
+            privacy=cf.GDP(1.0, 1e-6),
+            ledger=book,
+            n=3_000,
+        )
+    assert not [row for row in book.show().rows if row.kind == "charge"]
+
+
+def test_engines_are_named() -> None:
+    for given in ("dusk://me:31415926@host", 3, Here):
+        with pytest.raises(SourceError, match="executor") as caught:
+            executor_of(given)
+        assert "31415926" not in str(caught.value)
+    assert executor_of(None) is None
+
+
+def test_a_source_of_one_release_is_not_pickled(data: list[Path]) -> None:
+    with cf.read(data, SCHEMA, executor=Here()).opened() as remote, pytest.raises(TypeError, match="do not leave"):
+        pickle.dumps(remote)
+
+
+# parts ----------------------------------------------------------------------------------------------
+
+
+def test_portions_cover_each_row_group_once(data: list[Path]) -> None:
+    parts = cf.read(data, SCHEMA)._parts
+    for most in (1, 5, 7, 1024):
+        found = portions(parts, most)
+        blocks = [block.rows for one in found for block in one.blocks(("age",))]
+        assert sum(blocks) == 3_000
+        assert len(found) <= most + 2
+
+
+def test_states_round_trip() -> None:
+    zero = AGES.zero()
+    state = AGES.update(AGES.zero(), np.array([[3.0, 5.0]]))
+    back = state_from_plain(zero, json.loads(json.dumps(state_to_plain(AGES.merge(zero, state)))))
+    assert (AGES.value(back) == AGES.value(state)).all()
+    for bad in ([np.ones(2)], [[1]], {"a": 1.5}, np.array([1.5]), np.array([None]), True):
+        with pytest.raises(TypeError):
+            state_to_plain(bad)
+
+
+def test_a_digest_tells_records_apart_in_any_order() -> None:
+    codes = np.random.default_rng(1).integers(0, 50, (3, 400)).astype(float)
+    one = Digest(3, 9)
+    one.add(codes)
+    other = Digest(3, 9)
+    other.add(codes[:, 300:])
+    other.add(codes[:, :300][:, ::-1])
+    assert one.total == other.total
+    for at in range(20):
+        changed = codes.copy()
+        changed[at % 3, at] += 1
+        again = Digest(3, 9)
+        again.add(changed)
+        assert again.total != one.total
+    swapped = codes.copy()
+    swapped[0, [0, 1]] = swapped[0, [1, 0]]
+    again = Digest(3, 9)
+    again.add(swapped)
+    assert (codes[:, 0] == codes[:, 1]).all() or again.total != one.total
+
+
+def test_the_hash_of_ids_is_the_same_anywhere() -> None:
+    ids = pa.array([b"7", b"", b"person", b"\xff\x00"], pa.large_binary())
+    assert group_of(ids, 64).tolist() == group_of(ids.take(pa.array([0, 1, 2, 3])), 64).tolist()
+    assert group_of(ids, 1 << 20).tolist() == [503616, 408134, 816193, 484522]
+    assert len(machine()) == 64
+
+
+def test_an_engine_that_brings_rows_in_another_order_is_refused() -> None:
+    def batch(*ids: bytes) -> pa.RecordBatch:
+        return pa.record_batch({"id": pa.array(ids, pa.binary()), "c0": np.arange(len(ids))})
+
+    in_order = [
+        batch(b"", b"1", b"1"),
+        batch(b"1"),
+        batch(),
+        batch(b"1", b"\x7f"),
+        batch(b"\x80", b"\xff", b"\xff\x00"),
+    ]
+    found = list(whole_units(iter(in_order)))
+    assert [one for rows in found for one in rows.ids.to_pylist()] == [
+        b"",
+        b"1",
+        b"1",
+        b"1",
+        b"1",
+        b"\x7f",
+        b"\x80",
+        b"\xff",
+        b"\xff\x00",
+    ]
+    own = [set(rows.ids.to_pylist()) for rows in found]
+    assert all(not one & other for at, one in enumerate(own) for other in own[at + 1 :])
+    for wrong in (
+        [batch(b"2", b"1")],
+        [batch(b"2"), batch(b"1")],
+        [batch(b"\xff", b"1")],
+        [batch(b"1"), batch(b"2"), batch(b"1")],
+    ):
+        with pytest.raises(SourceError, match="one after the other"):
+            list(whole_units(iter(wrong)))

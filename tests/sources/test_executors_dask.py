@@ -1,0 +1,151 @@
+"""Dask with two workers of this machine: the bits of one thread, with workers killed, tasks that run twice, connections that are lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sources.executors_toy import METHODS, OF_UNITS, SCHEMA, digest, files
+from tests.sources.records import Plain
+
+import confide as cf
+from confide.errors import ReleaseError, SourceError
+from confide.protocol import Gram
+from confide.sources.executors import executor_of
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed; pip install 'confide[dask]'")
+
+AGES = Gram(Plain(("age",)))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster, set_as_default=False) as found:
+        yield found
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[Path]:
+    return files(tmp_path)
+
+
+@pytest.mark.parametrize("method, schema", [*((name, OF_UNITS) for name in METHODS), ("classes", SCHEMA)])
+def test_releases_are_those_of_one_thread(method: str, schema: cf.Schema, data: list[Path], client: Any) -> None:
+    assert digest(method, cf.read(data, schema, executor=client)) == digest(method, cf.read(data, schema, threads=1))
+
+
+def test_workers_forget_the_units(data: list[Path], client: Any) -> None:
+    cf.read(data, OF_UNITS, executor=client).aggregate(AGES)
+    for _ in range(50):
+        held = [key for keys in client.has_what().values() for key in keys if str(key).startswith("confide-")]
+        if not held:
+            return
+        time.sleep(0.1)
+    raise AssertionError(held)
+
+
+def test_functions_on_workers(data: list[Path], client: Any) -> None:
+    def reads(path: Path) -> Any:
+        def table() -> Any:
+            import pyarrow.parquet as pq
+
+            return pq.read_table(path)
+
+        return table
+
+    source = cf.read([reads(path) for path in data], SCHEMA, executor=client)
+    assert (source.aggregate(AGES)[0] == cf.read(data, SCHEMA).aggregate(AGES)[0]).all()
+
+
+class Slowly(Plain):
+    """A record map that stops at a mark on disk, once: a straggler, or a worker that is killed there."""
+
+    def __call__(self, codes: Any) -> Any:
+        mark = Path(self.digest.split(" on ")[1])
+        try:
+            (mark / "here").touch(exist_ok=False)
+        except FileExistsError:
+            pass
+        else:
+            (mark / "pid").write_text(str(os.getpid()))
+            time.sleep(float((mark / "wait").read_text()))
+        return Plain.__call__(self, codes)
+
+
+def slowly(at: Path, wait: float) -> Gram:
+    at.mkdir()
+    (at / "wait").write_text(str(wait))
+
+    class Here(Slowly):
+        @property
+        def digest(self) -> str:
+            return f"plain on {at}"
+
+    return Gram(Here(("age",)))
+
+
+def pid(at: Path) -> int:
+    for _ in range(200):
+        if (at / "pid").exists() and (found := (at / "pid").read_text()):
+            return int(found)
+        time.sleep(0.05)
+    raise AssertionError("no worker came by")
+
+
+def during(action: Any) -> Any:
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+def test_a_worker_that_is_killed_in_the_middle(data: list[Path], client: Any, tmp_path: Path) -> None:
+    """What it held, units too, is read again by another one."""
+    expected = cf.read(data, OF_UNITS).aggregate(AGES)[0]
+    at = tmp_path / "killed"
+    killer = during(lambda: os.kill(pid(at), signal.SIGKILL))
+    found = cf.read(data, OF_UNITS, executor=client).aggregate(slowly(at, 30.0))[0]
+    killer.join()
+    assert (found == expected).all()
+
+
+def test_a_straggler(data: list[Path], client: Any, tmp_path: Path) -> None:
+    found = cf.read(data, SCHEMA, executor=client).aggregate(slowly(tmp_path / "slow", 0.5))[0]
+    assert (found == cf.read(data, SCHEMA).aggregate(AGES)[0]).all()
+
+
+def test_no_scheduler_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("confide.sources.executors.dask._WAIT", 0.5)
+    with pytest.raises(SourceError, match="no Dask scheduler answers") as caught:
+        executor_of("dask://secret@127.0.0.1:1")
+    assert "secret" not in str(caught.value) and caught.value.__context__ is None
+
+
+def test_a_scheduler_that_is_lost_in_the_middle(data: list[Path], tmp_path: Path) -> None:
+    """An error after the charge that says so."""
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    cluster = distributed.LocalCluster(**settings)
+    client = distributed.Client(cluster, set_as_default=False)
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
+    try:
+        source = cf.read(data, SCHEMA, executor=client)
+        run = type(source._executor).run
+
+        def lost(self: Any, records: Any, work: Any) -> Any:
+            cluster.close()
+            return run(self, records, work)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(source._executor), "run", lost)
+            with pytest.raises(ReleaseError, match=r"workers, or the connection to them, were lost.*the charge stays"):
+                cf.release(METHODS["means"], source, cf.GDP(1.0), ledger=book)
+    finally:
+        client.close(timeout=2)
+        cluster.close()
+    assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
