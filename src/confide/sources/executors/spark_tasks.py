@@ -19,7 +19,7 @@ from confide.sources.executors.groups import whole_units, with_ids
 from confide.sources.executors.work import Work
 from confide.sources.ids import canonical
 from confide.sources.parts import Block, Piece, cut, guarded
-from confide.sources.streams import kind_of
+from confide.sources.plain import kind_of
 from confide.sources.units import Keep
 
 __all__ = [
