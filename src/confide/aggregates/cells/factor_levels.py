@@ -268,7 +268,7 @@ def _values(
     design: Design, columns: tuple[str, ...], sizes: tuple[int, ...], terms: tuple[int, ...]
 ) -> list[list[float]]:
     """What each of `terms` is at each combination of levels, the first column changing slowest: products of factors that are 0 or 1."""
-    at = dict(zip(columns, np.indices(sizes).reshape(len(sizes), -1), strict=True))
+    at = dict(zip(columns, np.indices(sizes).reshape(len(sizes), prod(sizes)), strict=True))
     found = np.ones((prod(sizes), len(terms)))
     for row, j in zip(found.T, terms, strict=True):
         for part in design.terms[j].parts:
