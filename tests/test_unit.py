@@ -128,9 +128,9 @@ def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
     keys: list[bytes] = []
     right = clustering._clustered
 
-    def watched(source: Any, unit: Any, key: bytes) -> Any:
-        keys.append(key)
-        return right(source, unit, key)
+    def watched(source: Any, unit: Any, rule: Any) -> Any:
+        keys.append(rule.key)
+        return right(source, unit, rule)
 
     clustering._clustered, ledger = watched, book(tmp_path, unit="pid")
     try:
