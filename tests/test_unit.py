@@ -16,6 +16,7 @@ from confide.methods.tables.contributions import Contributions as UnitRows
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.contributions import Contributions
+from confide.protocol.weighted import Weighted
 from confide.sources import units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA
@@ -128,9 +129,9 @@ def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
     keys: list[bytes] = []
     right = clustering._clustered
 
-    def watched(source: Any, unit: Any, key: bytes) -> Any:
-        keys.append(key)
-        return right(source, unit, key)
+    def watched(source: Any, unit: Any, rule: Any) -> Any:
+        keys.append(rule.key)
+        return right(source, unit, rule)
 
     clustering._clustered, ledger = watched, book(tmp_path, unit="pid")
     try:
@@ -190,6 +191,22 @@ def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatc
     assert audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
     right = clustering.Keep
     monkeypatch.setattr(clustering, "Keep", lambda key, most: right(key, most + 1))
+    assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_audit_changes_whole_units_by_weight(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same neighbours where all rows count by weight: rows that count in full, or twice, are caught."""
+    monkeypatch.setattr(AnalyzeGauss, "units", ("keep", "weight"))
+    schema = cf.Schema(COARSE.columns, unit=cf.Unit("pid", rows=rows))
+    method, relation = AnalyzeGauss("y ~ a"), "add-remove"
+    assert cf.plan(method, schema, cf.GDP(1.0)).rule == "weight"
+    assert audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
+
+    def unweighted(self: Weighted, state: Any) -> Any:
+        return sum((self.statistic.value(own) for own in state.values()), self.statistic.value(self.statistic.zero()))
+
+    monkeypatch.setattr(Weighted, "value", unweighted)
     assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.publication import Publication
     from confide.registry import list_methods, register
-    from confide.schema import Categorical, Design, Integer, Numeric, Provenance, Schema, Typical, Unit
+    from confide.schema import Categorical, Clusters, Design, Integer, Numeric, Provenance, Schema, Typical, Unit
     from confide.sources import read, sql
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "ApproxDP",
     "BudgetExceeded",
     "Categorical",
+    "Clusters",
     "ConfideError",
     "Design",
     "Integer",
@@ -138,6 +139,7 @@ _HOMES = {
     "ApproxDP": "confide.guarantees",
     "BudgetExceeded": "confide.errors",
     "Categorical": "confide.schema",
+    "Clusters": "confide.schema",
     "ConfideError": "confide.errors",
     "Design": "confide.schema",
     "GDP": "confide.guarantees",

@@ -31,7 +31,7 @@ from confide.protocol.proof import parts_agree, request_met
 from confide.protocol.reading import check_body
 from confide.protocol.subgroup import check_read
 from confide.protocol.where import subgroup_size
-from confide.protocol.whose import protected
+from confide.protocol.whose import as_record, protected
 from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def release(
     charge_delta: float | None = None,
     convert: bool = False,
     keep_others: bool = False,
+    charge_as: str | None = None,
 ) -> Release:
     """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
 
@@ -142,7 +143,8 @@ def release(
     ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
     `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
     convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). keep_others: hand over a publication in
-    which a question failed; that it failed may depend on the records, and no guarantee covers it.
+    which a question failed; that it failed may depend on the records, and no guarantee covers it. charge_as: "record" charges the release
+    of an enforced unit to a ledger of records, at twice its mu (`protocol.whose.as_record`).
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
     facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
@@ -163,13 +165,16 @@ def release(
         )
     _check_data(source)
     made, planned = _planned(method, source, privacy, ledger, n)
+    charged = planned.guarantees
+    if charge_as is not None:
+        charged = (as_record(planned.guarantees, charge_as, planned.schema),)
     if ledger is not None:
         # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
-        ledger.check(**_about(source, planned))
-        ledger.preview(planned.guarantees, charge_delta=charge_delta, convert=convert)
+        ledger.check(**_about(source, planned, charge_as))
+        ledger.preview(charged, charge_delta=charge_delta, convert=convert)
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
-    with _bounded(source, ledger) as records:
-        done = _released(made, records, planned, ledger, noise, charge_delta, convert)
+    with _bounded(source, ledger, planned) as records:
+        done = _released(made, records, planned, ledger, noise, charged, charge_as, charge_delta, convert)
     if not keep_others:
         _check_failed(done)
     return done
@@ -192,6 +197,8 @@ def _released(
     planned: Plan,
     ledger: Ledger | None,
     noise: Noise,
+    charged: tuple[Guarantee, ...],
+    charge_as: str | None,
     charge_delta: float | None,
     convert: bool,
 ) -> Release:
@@ -202,8 +209,8 @@ def _released(
     if ledger is None:
         return _draw(made, source, planned, noise, "no ledger was charged")
     charge = ledger.charge(
-        planned.guarantees,
-        **_about(source, planned),
+        charged,
+        **_about(source, planned, charge_as),
         method=f"{made.name} {made.version}",
         plan_sha256=planned.sha256,
         charge_delta=charge_delta,
@@ -324,6 +331,14 @@ def _reading(release: Release, *, asked: bool) -> Iterator[None]:
         ) from error
 
 
+def _of_records(release: Release) -> tuple[Guarantee, ...]:
+    """What the release of an enforced unit is charged as in a ledger of records."""
+    try:
+        return (as_record(release.guarantees, "record", release.plan.schema),)
+    except PrivacyError:
+        return ()
+
+
 def _consistent(release: Release) -> bool:
     """Whether a file's statements are its plan's and paid for, and its numbers were drawn as planned.
 
@@ -360,7 +375,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
         lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
     else:
         lines.append(f"ok      receipt of entry {receipt.seq} names this release")
-        paid = _consistent(release) and receipt.guarantee in release.guarantees
+        paid = _consistent(release) and receipt.guarantee in (*release.guarantees, *_of_records(release))
         ok &= paid
         lines.append(
             f"{'ok    ' if paid else 'FAILED'}  the charged guarantee is one that the release's spends pay for"
@@ -519,7 +534,7 @@ def _key(schema: Schema, ledger: Ledger | None) -> bytes | None:
     return bytes.fromhex(schema.digest) if own is None else own
 
 
-def _bounded(source: Source, ledger: Ledger | None) -> AbstractContextManager[Source]:
+def _bounded(source: Source, ledger: Ledger | None, planned: Plan) -> AbstractContextManager[Source]:
     """The source with at most the rows of each unit that its schema allows; as it is where a record is a unit, in one snapshot of it."""
     key = _key(source.schema, ledger)
     if key is None:
@@ -531,10 +546,11 @@ def _bounded(source: Source, ledger: Ledger | None) -> AbstractContextManager[So
             f"the schema protects {source.schema.unit.column!r}, and a {type(source).__name__} cannot bound its rows; "
             "read the records with cf.read(data, schema)"
         )
-    return cast("AbstractContextManager[Source]", bound(key))
+    weighted = any(one.rule == "weight" for one in (planned, *planned.children.values()))
+    return cast("AbstractContextManager[Source]", bound(key, whole=True) if weighted else bound(key))
 
 
-def _about(source: Source, planned: Plan) -> dict[str, Any]:
+def _about(source: Source, planned: Plan, charge_as: str | None = None) -> dict[str, Any]:
     """What a release is about, for the ledger, which compares it with what it is pinned to: data set, unit, rows per unit."""
     named = planned.schema["dataset"]
     if named is not None and source.dataset is not None and not same_name(named, source.dataset):
@@ -543,6 +559,8 @@ def _about(source: Source, planned: Plan) -> dict[str, Any]:
             f"cf.read(data, schema) without dataset=, or dataset={source.dataset!r} in the schema"
         )
     whose = protected(planned.schema)
+    if charge_as is not None:
+        return {"dataset": source.dataset, "unit": "record", "rows_per_unit": 1, "enforced": False}
     enforced = whose != "record"
     return {
         "dataset": source.dataset,

@@ -30,7 +30,7 @@ from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
-from confide.protocol.contributions import shown
+from confide.protocol.contributions import counted_once, shown
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
 from confide.protocol.plan import LATE, method_parameters
@@ -73,8 +73,9 @@ class Publication(Method):
     family: ClassVar[str] = "publications"
     source: ClassVar[str] = "exact composition of Gaussian releases (Dong, Roth, Su 2022, Corollary 3.3)"
     intervals: ClassVar[str] = "those of its questions"
-    # whether several rows of a unit are too many is for each question to say
+    # whether several rows of a unit are too many, and by which rule they count, is for each question to say
     unit_meat: ClassVar[bool] = True
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
 
     _made: Mapping[str, Method] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -125,7 +126,7 @@ class Publication(Method):
                 f"a publication is asked about subgroups by its questions, got where={self.where!r}; write it in the methods, as in "
                 f'cf.regression.LeastSquares("y ~ x", where={self.where!r})'
             )
-        allowance = _Whole.of(privacy, self, schema)
+        allowance = replace(_Whole.of(privacy, self, schema), weighted=False)
         level = allowance.level
         assert isinstance(level, GDP)
         whole = self._level(level.mu)
@@ -143,6 +144,7 @@ class Publication(Method):
                 problems.append((name, error))
         if problems:
             raise _faulty(problems)
+        children = counted_once(children)
         return Plan.of(
             self,
             schema,

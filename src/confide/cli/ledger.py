@@ -128,10 +128,21 @@ def init(
 
 
 @app.command()
-def show(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json = False) -> None:
+def show(
+    ctx: typer.Context,
+    book: _Ledger,
+    dataset: Dataset = None,
+    beside: Annotated[
+        str | None,
+        typer.Option("--beside", metavar="LEDGER", help="Another ledger of the same dataset, of records or of its unit."),
+    ] = None,
+    json: Json = False,
+) -> None:
     """A statement of account: budget, spent, left, and every entry.
 
     Reads the ledger alone, which is public. Without --dataset all datasets are shown.
+    With --beside, of a ledger of records and one of an enforced unit, also what a
+    person with 1, 5 and 50 rows has from both together.
 
     Example:
 
@@ -141,10 +152,18 @@ def show(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json 
     with session.doing("reading the ledger"):
         books = _opened(book, dataset)
         states = [opened.show() for opened in books]
+        others = [] if beside is None else [opened.show() for opened in _opened(beside, dataset)]
+        both = {
+            f"{one.dataset}": _jointly(one, other) for one in states for other in others if one.dataset == other.dataset
+        }
+        if others and not both:
+            raise Refused(f"{beside} has no dataset that {book} has; say which with --dataset NAME")
     for place, state in enumerate(states):
         if place:
             session.say()
         _say_state(session, state)
+        for rows, found in both.get(state.dataset, {}).items():
+            session.say(f"both ledgers, a person with {rows} row{'s' if rows > 1 else ''}: {found}")
     session.answer(
         {"book": next((opened.place for opened in books), ""), "datasets": [_state(state) for state in states]}
     )
@@ -359,6 +378,13 @@ def _opened(path: str, dataset: str | None) -> list[Ledger]:
 
     names = (dataset,) if dataset is not None else Ledger.datasets(path)
     return [Ledger.open(path, dataset=name) for name in names]
+
+
+def _jointly(one: LedgerState, other: LedgerState) -> dict[int, str]:
+    """What persons of some numbers of rows have from two ledgers, in words."""
+    from confide.ledger.jointly import jointly
+
+    return {rows: f"{jointly(one, other, rows)}" for rows in (1, 5, 50)}
 
 
 def _say_state(session: Session, state: LedgerState) -> None:

@@ -113,11 +113,7 @@ def check(
     facts(
         session,
         [
-            ("unit", found.unit),
-            (
-                "rows per unit",
-                f"{found.rows_per_unit} ({'declared' if found.rows_per_unit > 1 else 'declared, or by default'})",
-            ),
+            *_whose(found),
             ("dataset", found.dataset or "not named"),
             ("schema sha256", found.digest),
             *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
@@ -128,13 +124,38 @@ def check(
     session.answer(
         {
             "columns": [_column(name, found[name]) for name in found.names],
-            "unit": found.unit,
+            "unit": found.to_dict()["unit"],
+            "cluster": None if found.cluster is None else found.to_dict()["cluster"],
             "rows_per_unit": found.rows_per_unit,
             "dataset": found.dataset,
             "schema_sha256": found.digest,
             "data": data,
         }
     )
+
+
+def _whose(found: Schema) -> list[tuple[str, str]]:
+    """Whom a release protects, whether that is enforced, and what intervals take as independent."""
+    from confide.schema import Unit
+
+    unit, rows = found.unit, found.rows_per_unit
+    if isinstance(unit, Unit):
+        rule = unit.rule or "by weight where a method can, else kept by key"
+        told = [
+            ("unit", f"{unit.column}, an id column: one value with all its rows is protected (enforced)"),
+            (
+                "rows per unit",
+                f"{rows} row{'s' if rows > 1 else ''}' worth counts (enforced; {rule})".replace("row' ", "row's "),
+            ),
+        ]
+    else:
+        told = [
+            ("unit", f"{unit} (declared{'' if unit == 'record' and rows == 1 else ', not enforced'})"),
+            ("rows per unit", f"{rows} ({'declared, not enforced' if rows > 1 else 'declared, or by default'})"),
+        ]
+    if found.cluster is not None:
+        told.append(("clusters", f"{found.cluster!r}: intervals take its values as independent"))
+    return told
 
 
 @app.command()

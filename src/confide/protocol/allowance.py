@@ -12,7 +12,8 @@ from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gauss
 from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
-from confide.protocol.whose import resolved, unit_assumptions
+from confide.protocol.weighted import Weighted, rows_moved
+from confide.protocol.whose import by_units, resolved, rule_of, unit_assumptions
 from confide.schema import Unit
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Allowance:
     level: GDP | PureDP
     rows_per_unit: int
     part: Fraction = Fraction(1)
+    weighted: bool = False
 
     @classmethod
     def of(
@@ -81,8 +83,8 @@ class Allowance:
                 f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
                 f"write relation={method.relations[0]!r} in the guarantee"
             )
-        asked = resolved(privacy, relation, schema, method.name)
-        assumed = privacy.assumptions + unit_assumptions(schema) + assumptions
+        asked, rule = resolved(privacy, relation, schema, method.name), rule_of(method, schema)
+        assumed = privacy.assumptions + unit_assumptions(schema, rule) + assumptions
         labels: dict[str, Any] = {"relation": relation, "unit": asked.unit, "assumptions": assumed}
         match method.native:
             case "GDP" if failure is not None:
@@ -97,7 +99,15 @@ class Allowance:
                 )
         # what a Gaussian level of an enforced unit leaves for the histogram of contributions
         counted = isinstance(schema.unit, Unit) and method.native == "GDP" and failure is None
-        return cls(asked, level, schema.rows_per_unit, 1 - UNIT_SHARE if counted else Fraction(1))
+        return cls(
+            asked, level, schema.rows_per_unit, 1 - UNIT_SHARE if counted else Fraction(1), weighted=rule == "weight"
+        )
+
+    def bounded(self, statistic: Statistic) -> Statistic:
+        """The statistic as it is drawn: by weight each row counts min(1, k/m); a map of units bounds them itself."""
+        if not self.weighted or by_units(statistic):
+            return statistic
+        return Weighted(statistic, self.rows_per_unit)
 
     @property
     def relation(self) -> str:
@@ -150,16 +160,17 @@ class Allowance:
         law = law or ("grid_gaussian" if gaussian else "grid_laplace")
         if law not in (("grid_gaussian",) if gaussian else ("grid_laplace", "discrete_laplace")):
             raise PlanError(f"the law {law!r} does not fit an allowance in {type(self.level).__name__}")
-        allowed = self._share(name, share)
+        allowed, statistic = self._share(name, share), self.bounded(statistic)
+        rows = rows_moved(statistic, self.rows_per_unit)
         if gaussian:
             norm = "l2" if statistic.norm == "cells" else statistic.norm
-            sensitivity = sqrt_up(statistic.sensitivity_squared(self.relation) * self.rows_per_unit**2)
+            sensitivity = sqrt_up(statistic.sensitivity_squared(self.relation) * rows**2)
             scale = sensitivity**2 / allowed  # sigma^2
         else:
             norm = "l1"
-            sensitivity = statistic.sensitivity_l1(self.relation) * self.rows_per_unit
+            sensitivity = statistic.sensitivity_l1(self.relation) * rows
             scale = (sensitivity / allowed) ** 2  # s^2, so that one comparison serves both
-        step = self._step(name, law, scale)
+        step = min(self._step(name, law, scale), getattr(statistic, "grain", Fraction(1)))
         sensitivity /= step
         scale = round_up(sensitivity**2 / allowed if gaussian else sensitivity / allowed)
         return Spend(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)

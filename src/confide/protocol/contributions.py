@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.protocol.allowance import UNIT_SHARE, Allowance
 from confide.protocol.events import Event, Together, exact_cost
@@ -25,7 +26,19 @@ from confide.protocol.release import Noisy, Release
 from confide.protocol.statistic import Codes, RecordMap, Total
 from confide.protocol.whose import UNIT_ROW, unit_flags
 
-__all__ = ["CELLS", "NAME", "Contributions", "Counted", "counted", "noise_ratio", "shown", "with_contributions"]
+__all__ = [
+    "CELLS",
+    "NAME",
+    "Contributions",
+    "Counted",
+    "Independent",
+    "counted",
+    "counted_once",
+    "effective_units",
+    "noise_ratio",
+    "shown",
+    "with_contributions",
+]
 
 _Result = TypeVar("_Result")
 
@@ -38,6 +51,8 @@ _ROWS = np.array([1.0, 2.0, *(0.75 * 2.0**cell + 0.5 for cell in range(2, CELLS)
 # What is above chance in all cells together (one of 4,000 lies above it by noise alone: a cell of 2^16 rows that noise fills outweighs all
 # others), and a share of lost rows worth a flag.
 _ABOVE, _NOTICEABLE, _ONE_SIDED = 3.5, 0.05, 1.645
+# Fewer equal units than this are worth a flag; with several rows of each, fewer than this over mu give no interval.
+_FEW_UNITS, _NOISY_UNITS = 40.0, 200.0
 
 
 @dataclass(frozen=True)
@@ -72,12 +87,32 @@ def with_contributions(plan: Plan) -> Plan:
         return plan
     if any(isinstance(one, Contributions) for one in plan.statistics.values()):
         return plan  # it counts units itself
+    if NAME in plan.statistics:
+        raise PlanError(
+            f"a statistic of {plan.method.name!r} is named {NAME!r}, as a column of the table is, and so is the histogram of units' rows "
+            "that each plan with an enforced unit pays for; rename the column in the data and the schema"
+        )
     if cost.amount > Fraction(level.mu) ** 2 * (1 - UNIT_SHARE):
         return plan
     statistic = Contributions()
     spend = Allowance(plan.requested, level, 1).spend(NAME, statistic, UNIT_SHARE)
     parts: tuple[Event, ...] = plan.event.parts if isinstance(plan.event, Together) else (plan.event,)
     return replace(plan, event=Together((*parts, spend)), statistics={**plan.statistics, NAME: statistic})
+
+
+def counted_once(plans: Mapping[str, Plan]) -> dict[str, Plan]:
+    """The questions of a publication, of which the first that counts its units alone pays for it; the others leave its share unspent."""
+    found, seen = {}, False
+    for name, plan in plans.items():
+        own = isinstance(plan.statistics.get(NAME), Contributions) and isinstance(plan.event, Together)
+        if own and seen and len(plan.statistics) > 1:
+            assert isinstance(plan.event, Together)
+            parts = tuple(part for part in plan.event.parts if getattr(part, "name", None) != NAME)
+            rest = {key: one for key, one in plan.statistics.items() if key != NAME}
+            plan = replace(plan, event=parts[0] if len(parts) == 1 else Together(parts), statistics=rest)
+        seen |= own
+        found[name] = plan
+    return found
 
 
 @dataclass(frozen=True)
@@ -113,14 +148,61 @@ class Counted:
         """Whether more than 5 % of the rows are beyond what units may count, beyond the noise."""
         return self.lost - _ONE_SIDED * self.lost_sd > _NOTICEABLE
 
-    def words(self, k: int) -> str:
-        """In one line, for the head of a table."""
+    def words(self, k: int, *, weighted: bool = False) -> str:
+        """In one line, for the head of a table. weighted: all rows count, those of units with more than k by weight."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
+        share = f"about {self.lost:.0%} of the rows do not count"
+        if weighted:
+            share = f"all rows count by weight, together as {1 - self.lost:.0%} of them would"
         return (
             f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}; "
-            f"about {self.lost:.0%} of the rows do not count (noise ± {self.lost_sd:.1%}; units with many rows are seen from some "
+            f"{share} (noise ± {self.lost_sd:.1%}; units with many rows are seen from some "
             f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f} on)"
         )
+
+
+@dataclass(frozen=True)
+class Independent:
+    """What intervals count as independent where several rows of a unit count: so many equal units, and what is said of them.
+
+    units: U* = (sum of the units' weights)^2/(sum of their squares), the second raised by its noise, from the histogram of contributions;
+    where there is none, the records over the most rows of a unit, which is less.
+    """
+
+    units: float
+    weak: str = ""
+
+    @classmethod
+    def of(cls, release: Release, records: float) -> Independent | None:
+        """Of a release with an enforced unit, or clusters, and its noisy count of records (the units' weights); None without any."""
+        schema, cluster = release.plan.schema, release.plan.schema.get("cluster")
+        if cluster is not None:
+            return cls(float(cluster["count"] or max(records, 1.0) / float.fromhex(cluster["size"])))
+        if not isinstance(schema["unit"], Mapping):
+            return None
+        k, column = int(schema["rows_per_unit"]), schema["unit"]["column"]
+        units, found = max(records, 1.0) / k, counted(release)
+        if k > 1 and found is not None:
+            noisy = release.statistics[NAME]
+            units = effective_units(noisy.decode(), sqrt(float(noisy.scale)) * float(noisy.step), k)
+        weak = ""
+        level = release.plan.guarantees[0]
+        if k > 1 and isinstance(level, GDP) and units < _NOISY_UNITS / level.mu:
+            weak = f"about {units:,.0f} independent values of {column} are too few for {k} rows' worth of each at this budget; write rows=1"
+        return cls(units, weak)
+
+
+def effective_units(counts: NDArray[np.float64], sd: float, k: int) -> float:
+    """U*, from noisy units by cell; sd: of the noise of each.
+
+    >>> round(effective_units(np.array([90.0, *[0.0] * 6, 10.0, *[0.0] * 9]), 0.0, 100), 1)
+    11.0
+    """
+    rows = np.minimum(_ROWS, k)
+    seen = np.where(counts > _ABOVE * sd, counts, 0.0)
+    whole = max(float(seen @ rows), 1.0)
+    squares = float(seen @ rows**2) + _ONE_SIDED * sd * float(np.sqrt(((rows**2)[seen > 0] ** 2).sum()))
+    return max(whole**2 / max(squares, 1.0), 1.0)
 
 
 def noise_ratio(counts: NDArray[np.float64], sd: float, k: int) -> float:
@@ -143,10 +225,21 @@ def shown(result: _Result, release: Release) -> _Result:
     schema, found = release.plan.schema, counted(release)
     flags: tuple[str, ...] = unit_flags(schema)
     facts: tuple[tuple[str, str], ...] = ()
+    count = release.statistics.get("count")
+    if schema.get("cluster") is not None and count is not None and count.shape == (1,):
+        independent = Independent.of(release, float(count.decode()[0]))
+        assert independent is not None
+        flags = (*flags, "few_units") if independent.units < _FEW_UNITS else flags
+        told = "public" if schema["cluster"]["count"] else "from the noisy count and the stated size"
+        facts = ((f"Clusters ({schema['cluster']['column']})", f"{independent.units:,.0f} ({told})"),)
     if found is not None:
         k = int(schema["rows_per_unit"])
+        weighted = release.plan.rule == "weight"
         flags = (*flags, "rows_truncated") if k > 1 and found.truncated else flags
-        facts = ((f"Units ({schema['unit']['column']}, noisy)", found.words(k)),)
+        independent = Independent.of(release, found.units * k)
+        if independent is not None and independent.units < _FEW_UNITS:
+            flags = (*flags, "few_units")
+        facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", found.words(k, weighted=weighted)))
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
     more = {
         name: (*known, *new)

@@ -98,8 +98,9 @@ class Meter:
         fine = int(1 / spend.step)
         noise = self._symmetric(spend) if spend.norm == "frobenius" else self._independent(spend)
         exact = np.empty(integers.size, dtype=object)
-        exact[:] = list(map(int, integers.ravel().tolist()))
-        values = (exact * fine).reshape(spend.shape) + noise
+        # by weight sums are multiples of the statistic's grain, which is a multiple of the step
+        exact[:] = [int(value * fine) for value in integers.ravel().tolist()]
+        values = exact.reshape(spend.shape) + noise
         return self._leaves(name, spend, values)
 
     def choose(self, name: str, scores: NDArray[Any], lengths: NDArray[Any] | None = None) -> int:

@@ -61,6 +61,10 @@ class Method:
         """What it asks beyond exact sums; for some methods this follows from their parameters."""
         return frozenset()
 
+    def rules(self, schema: Any) -> tuple[str, ...]:
+        """The rules by which rows of an enforced unit can be bounded for it with these parameters: `units`, or fewer of them."""
+        return self.units
+
     # what a method writes -------------------------------------------------------------------------------------------
 
     def about(self, schema: Any) -> Any:

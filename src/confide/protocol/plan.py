@@ -22,7 +22,7 @@ from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
-from confide.protocol.whose import check_rows, counted_words, unit_words
+from confide.protocol.whose import RULE, check_rows, counted_words, unit_words
 
 __all__ = ["BESIDE", "LATE", "MethodId", "Plan", "method_parameters", "parameters_of"]
 
@@ -120,6 +120,9 @@ class Plan:
             facts["notes"] = (*facts.get("notes", ()), _DELTA.format(delta, 1 / n))
         parameters = method_parameters(method)
         guarantees = allowance.guarantees(event)
+        if isinstance(allowance, Allowance) and allowance.weighted:
+            statistics = {name: allowance.bounded(one) for name, one in statistics.items()}
+            facts["constants"] = {**facts.get("constants", {}), RULE: "weight"}
         if "where" in parameters:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
             facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
@@ -140,6 +143,11 @@ class Plan:
     def where(self) -> str | None:
         """The subgroup that the plan is about, as it was written; None for all records."""
         return self.method.parameters.get("where")
+
+    @property
+    def rule(self) -> str | None:
+        """ "weight" where all rows of an enforced unit count by weight; None otherwise."""
+        return self.constants.get(RULE)
 
     def titled(self, target: str) -> str:
         """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
@@ -217,7 +225,7 @@ class Plan:
             f"Plan of {self.method.name} {self.method.version}: {self.target}",
             f"requested  {self.requested}",
             *(f"gives      {statement}" for statement in self.guarantees),
-            f"{unit_words(self.schema)}; passes over the data: {self.passes}",
+            f"{unit_words(self.schema, self.rule)}; passes over the data: {self.passes}",
             f"plan sha256 {self.sha256}",
             "",
         ]

@@ -25,6 +25,7 @@ from confide.protocol.laws import ADDITIVE
 from confide.protocol.parts import names_of, of_parts
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
+from confide.protocol.weighted import rows_moved
 from confide.protocol.whose import protected
 
 __all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "request_met", "statements_hold"]
@@ -184,7 +185,7 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
             raise PlanError(
                 f"{who} spends on {leaf.name!r} and holds no statistic of that name; this is an error of the method"
             )
-        own = 1 if getattr(statistic, "by_unit", False) else rows
+        own = rows_moved(statistic, rows)
         norms = ("l1",) if leaf.norm == "l1" else ("l2", "cells") if leaf.norm == "l2" else (leaf.norm,)
         if leaf.norm != "l1" and statistic.norm not in norms:
             raise PlanError(

@@ -339,6 +339,9 @@ _GRID = {
 _UNIT = record({"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")})
 
 
+_CLUSTER = record({"column": NAME, "size": _FINITE, "icc": _FINITE, "count": maybe(whole(2, _COUNT))})
+
+
 def _unit(value: Any, where: str) -> None:
     """A declared unit's name, or an enforced one."""
     (_UNIT if isinstance(value, dict) else NAME)(value, where)
@@ -368,7 +371,8 @@ SCHEMA = record(
         "rows_per_unit": whole(1, _COUNT),
         "unit": maybe(_unit),
         "dataset": maybe(NAME),
-    }
+    },
+    {"cluster": _CLUSTER},
 )
 QUESTION = record(
     {},

@@ -12,6 +12,7 @@ from confide.errors import PlanError
 from confide.protocol.plan import Plan
 from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Statistic
+from confide.protocol.weighted import Weighted, weighing
 from confide.protocol.where import Subset
 from confide.schema.predicate import Predicate, parse_predicate
 
@@ -49,14 +50,20 @@ def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
 
     A histogram of units is drawn beside them, of all units.
     """
-    own = {
-        name: one.statistic if isinstance(one, Subset) else one
-        for name, one in plan.statistics.items()
-        if not getattr(one, "by_unit", False)
-    }
-    if plan.where is None:
-        return source, plan if len(own) == len(plan.statistics) else replace(plan, statistics=own)
-    return _Subgroup(source, parse_predicate(plan.where, source.schema)), replace(plan, statistics=own)
+    own = {name: _own(one) for name, one in plan.statistics.items() if not getattr(one, "by_unit", False)}
+    if plan.where is not None:
+        source = _Subgroup(source, parse_predicate(plan.where, source.schema))
+    if plan.rule == "weight":
+        source = weighing(source, int(plan.schema["rows_per_unit"]))
+    changed = plan.where is not None or plan.rule == "weight" or len(own) != len(plan.statistics)
+    return source, replace(plan, statistics=own) if changed else plan
+
+
+def _own(statistic: Statistic) -> Statistic:
+    """A method's own statistic, which `Weighted` and `Subset` stand around."""
+    while isinstance(statistic, (Subset, Weighted)):
+        statistic = statistic.statistic
+    return statistic
 
 
 def check_read(made: Plan, where: str | None) -> None:

@@ -25,6 +25,8 @@ from confide.protocol.events import Either, Event, Spend, Together, leaves, node
 from confide.protocol.exact import digest
 from confide.protocol.laws import ADDITIVE
 from confide.protocol.statistic import Codes, RecordMap, Statistic, moved_squared
+from confide.protocol.weighted import of_rows
+from confide.protocol.whose import by_units
 from confide.schema.predicate import Predicate, parse_predicate
 
 __all__ = ["Subset", "Where", "check_subgroup", "in_subgroup", "subgroup_size"]
@@ -145,7 +147,13 @@ class Subset:
         return _State(self._added(state.inside, own, inside), self._added(state.outside, own, ~inside))
 
     def _added(self, state: Any, codes: Codes, chosen: NDArray[np.bool_]) -> Any:
-        return self.statistic.update(state, codes[:, chosen]) if chosen.any() else state
+        if not chosen.any():
+            return state
+        row = by_units(self.statistic)
+        if row is None:
+            return self.statistic.update(state, codes[:, chosen])
+        place = self.statistic.map.columns.index(row)
+        return self.statistic.update(state, of_rows(codes, chosen, place))
 
     def merge(self, a: _State, b: _State) -> _State:
         return _State(self.statistic.merge(a.inside, b.inside), self.statistic.merge(a.outside, b.outside))

@@ -7,15 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from confide.errors import PlanError, PrivacyError
-from confide.guarantees import Guarantee
+from confide.guarantees import GDP, Guarantee
 from confide.schema import Unit
 
 __all__ = [
+    "CLUSTER_ROW",
+    "RULE",
     "UNIT_ROW",
+    "WHOLE_ROW",
+    "as_record",
+    "by_units",
     "check_rows",
     "counted_words",
+    "independent_words",
     "protected",
     "resolved",
+    "rule_of",
     "unit_assumptions",
     "unit_flags",
     "unit_words",
@@ -24,6 +31,15 @@ __all__ = [
 #: The row of codes that says how many rows a unit has: the number of a cell of `contributions` where it begins, -1 on its other rows. No
 #: column of a schema can have this name, and only a source of bounded units has it.
 UNIT_ROW = "`rows of the unit`"
+
+#: The same row where all rows of a unit are there, up to 2^16, and not the first `rows` of them alone: what asks for it weighs them itself.
+WHOLE_ROW = "`all rows of the unit`"
+
+#: The row of codes that says which cluster a record is in: a number that means nothing outside the pass.
+CLUSTER_ROW = "`cluster`"
+
+#: The constant of a plan whose units are bounded by weight, {"unit rule": "weight"}; without it by "keep".
+RULE = "unit rule"
 
 #: What "keep" rests on: an id that is a place in the data moves when another unit leaves, and with it which rows of others count.
 BY_PLACE = "{} is given to the person, not by its place in the data"
@@ -38,6 +54,19 @@ def protected(schema: Any) -> str:
     if isinstance(unit, Mapping):
         return str(unit["column"])
     return unit.column if isinstance(unit, Unit) else "record"
+
+
+def rule_of(method: Any, schema: Any) -> str | None:
+    """How the rows of an enforced unit are bounded for a method: as the unit says, else "weight" where the method can; None without one."""
+    unit = schema.unit
+    if not isinstance(unit, Unit):
+        return None
+    return unit.rule or ("weight" if "weight" in method.rules(schema) else "keep")
+
+
+def by_units(statistic: Any) -> str | None:
+    """The row of codes by which a statistic's map tells units apart, None for a map of records: one unit moves it as one record does."""
+    return next((row for row in (WHOLE_ROW, UNIT_ROW) if row in statistic.map.columns), None)
 
 
 def resolved(privacy: Guarantee, relation: str, schema: Any, who: str) -> Guarantee:
@@ -61,10 +90,34 @@ def resolved(privacy: Guarantee, relation: str, schema: Any, who: str) -> Guaran
     return replace(privacy.resolve(relation), unit=whose)
 
 
-def unit_assumptions(schema: Any) -> tuple[str, ...]:
-    """What the guarantee takes for granted of the unit."""
+def as_record(guarantees: tuple[Guarantee, ...], charge_as: object, schema: Mapping[str, Any]) -> Guarantee:
+    """What the statement of an enforced unit says of one record: GDP(2 mu) under add-remove.
+
+    A record that is there or not changes one unit: it is a unit replaced by another, that is one removed and one added, and two steps of
+    mu make 2 mu (Dong, Roth, Su 2022, Theorem 2.14). Under substitute a record may also change its id, and with it the public number of
+    ids, so that nothing follows. schema: a plan's. Raises `PrivacyError` where it does not apply.
+    """
+    native = guarantees[0]
+    if charge_as != "record":
+        raise PrivacyError(
+            f'charge_as must be "record" or left out, got {charge_as!r}; the ledger of the unit itself needs none'
+        )
+    if not isinstance(schema["unit"], Mapping):
+        raise PrivacyError(
+            "charge_as='record' is for releases of an enforced unit, and this one protects records; leave it out"
+        )
+    if not isinstance(native, GDP) or native.delta or native.relation != "add-remove":
+        raise PrivacyError(
+            f"charge_as='record' is proved for Gaussian releases without a delta under add-remove, got {native}; open a ledger of the "
+            f"unit: Ledger.create(path, dataset=..., budget=..., unit={native.unit!r})"
+        )
+    return GDP(2 * native.mu, relation=native.relation, unit="record", assumptions=native.assumptions)
+
+
+def unit_assumptions(schema: Any, rule: str | None = "keep") -> tuple[str, ...]:
+    """What the guarantee takes for granted of the unit. By weight nothing: no row of another unit moves when one leaves."""
     if isinstance(schema.unit, Unit):
-        return (BY_PLACE.format(schema.unit.column),)
+        return () if rule == "weight" else (BY_PLACE.format(schema.unit.column),)
     return (
         () if schema.rows_per_unit == 1 else (f"at most {schema.rows_per_unit} rows per unit (declared, not enforced)",)
     )
@@ -75,27 +128,38 @@ def check_rows(method: Any, schema: Any) -> None:
 
     Raises `PlanError`.
     """
-    unit = schema.unit
+    unit, cluster = schema.unit, getattr(schema, "cluster", None)
+    alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
+    if cluster is not None and alone:
+        raise PlanError(
+            f"intervals of {method.name} take {protected(schema)}s as independent, and those of one {cluster.column} are alike; take "
+            "cluster out of the schema if that does not matter, or ask a method that counts clusters, such as cf.regression.LeastSquares"
+        )
     if not isinstance(unit, Unit):
         return
-    if unit.rows > 1 and method.intervals != "no interval" and not method.unit_meat:
+    rules = method.rules(schema)
+    if unit.rows > 1 and alone:
         raise PlanError(
             f"intervals of {method.name} take rows as independent, and those of one {unit.column} are not, got rows={unit.rows}; "
             f"write unit=cf.Unit({unit.column!r}), where each counts once"
         )
-    if unit.rule is not None and unit.rule not in method.units:
+    if unit.rule is not None and unit.rule not in rules:
         raise PlanError(
-            f'{method.name} bounds units by "keep", got rule={unit.rule!r}; write unit=cf.Unit({unit.column!r}), which takes what '
-            "the method can"
+            f'{method.name} bounds units by "{rules[0]}" here, got rule={unit.rule!r}; write unit=cf.Unit({unit.column!r}), which takes '
+            "what the method can"
         )
 
 
-def unit_words(schema: Mapping[str, Any]) -> str:
-    """What a unit is and how many rows count, of a plan's schema; one that says nothing means the record, as one that says so does."""
+def unit_words(schema: Mapping[str, Any], rule: str | None = None) -> str:
+    """What a unit is and how many rows count, of a plan's schema; one that says nothing means the record, as one that says so does.
+
+    rule: the one of the plan, where it is not the first rows by key.
+    """
     unit, rows = schema["unit"], schema["rows_per_unit"]
     if isinstance(unit, Mapping):
         worth = f"{rows} row's" if rows == 1 else f"{rows} rows'"
-        return f"any one {unit['column']} with all its rows; at most {worth} worth counts (enforced)"
+        how = "enforced, all rows by weight" if rule == "weight" else "enforced"
+        return f"any one {unit['column']} with all its rows; at most {worth} worth counts ({how})"
     if unit == "record" and rows == 1:
         return "one row = one unit (declared, or by default)"
     return f"rows per unit {rows} (declared), unit {unit}, not enforced"
@@ -114,6 +178,15 @@ def counted_words(schema: Any) -> str:
     if unit["rows"] == 1:
         return f"; each {unit['column']} counts once"
     return f"; at most {unit['rows']} rows' worth of each {unit['column']} counts"
+
+
+def independent_words(schema: Any) -> str:
+    """What intervals take as independent: records, or the units of an enforced one, whose rows may hang together in any way."""
+    if schema.cluster is not None:
+        return f"independent values of {schema.cluster.column}, whose members may be alike in any way"
+    if isinstance(schema.unit, Unit):
+        return f"independent units of {schema.unit.column}, whose rows may hang together in any way"
+    return "independent records"
 
 
 def unit_flags(schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -100,6 +100,8 @@ _FLAG_WORDS = {
     'less than stated; unit=cf.Unit("person_id") in the schema, with the id column of the data, enforces it',
     "rows_truncated": "a noticeable share of the rows is beyond what their units may count; the estimates weigh each unit as stated, not "
     "each row",
+    "few_units": "the intervals rest on fewer than 40 independent units of equal weight, of which a sandwich covariance tells little; with "
+    "several rows of each unit, rows=1 leaves more",
     "y_clipping": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
     "them; the estimates describe the clipped response",
     "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column, Integer, Numeric, Provenance, Typical
 from confide.schema.design import Design
 from confide.schema.practice import Practice
@@ -11,6 +12,7 @@ from confide.schema.unit import Unit
 
 __all__ = [
     "Categorical",
+    "Clusters",
     "Column",
     "Design",
     "Integer",

@@ -15,6 +15,7 @@ import numpy as np
 
 from confide._text import near_match
 from confide.errors import SchemaError
+from confide.schema.clusters import Clusters, clusters_from_settings
 from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
 from confide.schema.draft import draft
 from confide.schema.provenance import is_unicode
@@ -35,7 +36,8 @@ class Schema:
     columns: name -> `Numeric`, `Integer` or `Categorical` (or a mapping with the entries of a TOML table);
     unit: whom a release protects: `Unit("person_id")`, one value of an id column with all its rows, which is enforced; the name "record"
     when each row is another's; or another name, which is declared and not enforced, with rows_per_unit: the largest number of rows that
-    one of them (a person, a household) contributes, at least 1. dataset: the name under which a ledger charges these records.
+    one of them (a person, a household) contributes, at least 1. dataset: the name under which a ledger charges these records. cluster:
+    `Clusters("school", size=30)`, groups of units whose members are alike, which intervals take as independent; None for none.
 
     Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
     that is not text, a wrong number of rows per unit, or an id column that is also a column of the schema.
@@ -49,6 +51,7 @@ class Schema:
     rows_per_unit: int
     unit: Unit | str
     dataset: str | None
+    cluster: Clusters | None
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Schema:
         rows_per_unit: int | None = None,
         unit: Unit | str | Mapping[str, Any] = "record",
         dataset: str | None = None,
+        cluster: Clusters | Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
@@ -82,7 +86,10 @@ class Schema:
                 f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analysed; take it out of "
                 "the columns"
             )
-        self.__dict__.update(columns=MappingProxyType(checked), rows_per_unit=rows, unit=whose, dataset=dataset)
+        groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
+        _check_clusters(groups, whose, rows, checked)
+        facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups}
+        self.__dict__.update(columns=MappingProxyType(checked), **facts)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Schema is never changed; make a new one to set {name}")
@@ -131,6 +138,7 @@ class Schema:
         facts = [f"rows_per_unit={self.rows_per_unit}"] if self.rows_per_unit != 1 and not enforced else []
         facts += [f"unit={self.unit!r}"] if self.unit != "record" else []
         facts += [f"dataset={self.dataset!r}"] if self.dataset is not None else []
+        facts += [f"cluster={self.cluster!r}"] if self.cluster is not None else []
         return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +152,18 @@ class Schema:
             "rows_per_unit": self.rows_per_unit,
             "unit": self.unit.to_dict() if isinstance(self.unit, Unit) else self.unit,
             "dataset": self.dataset,
+            # written only where there are any, so that schemas without them stay what they were
+            **({"cluster": self.cluster.to_dict()} if self.cluster is not None else {}),
         }
+
+    def with_columns(self, columns: Mapping[str, Any]) -> Schema:
+        """The same facts about other columns.
+
+        >>> Schema({"x": Numeric(0, 1)}, unit=Unit("id")).with_columns({"y": Numeric(0, 2)}).unit
+        Unit('id')
+        """
+        facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
+        return Schema(columns, **facts, cluster=self.cluster)
 
     @property
     def protects(self) -> str:
@@ -154,6 +173,16 @@ class Schema:
         'person_id'
         """
         return self.unit.column if isinstance(self.unit, Unit) else self.unit
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The id columns that records are told apart by, and that no analysis sees: of the unit, of the clusters.
+
+        >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id"), cluster=Clusters("school", size=30)).ids
+        ('person_id', 'school')
+        """
+        unit = (self.unit.column,) if isinstance(self.unit, Unit) else ()
+        return (*unit, self.cluster.column) if self.cluster is not None else unit
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
@@ -167,6 +196,7 @@ class Schema:
             names = [entry["name"] for entry in data["columns"]]
             columns = {name: column_from_dict(entry) for name, entry in zip(names, data["columns"], strict=True)}
             facts = {key: data[key] for key in ("rows_per_unit", "unit", "dataset")}
+            facts |= {"cluster": data["cluster"]} if "cluster" in data else {}
         except (KeyError, TypeError, AttributeError):
             raise SchemaError(
                 "this is not the dictionary of a schema: it needs columns (a list of tables with a name each), "
@@ -203,7 +233,7 @@ class Schema:
         bare = {name: replace(column, typical=None) for name, column in self.columns.items()}
         if bare == dict(self.columns):
             return self
-        return Schema(bare, rows_per_unit=self.rows_per_unit, unit=self.unit, dataset=self.dataset)
+        return self.with_columns(bare)
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file, which `from_toml` reads back to the bit.
@@ -220,7 +250,8 @@ class Schema:
         provenance = { kind = "public", text = "" }
         <BLANKLINE>
         """
-        return to_toml(self.columns, rows_per_unit=self.rows_per_unit, unit=self.unit, dataset=self.dataset)
+        facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
+        return to_toml(self.columns, **facts, cluster=self.cluster)
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Schema:
@@ -270,8 +301,29 @@ class Schema:
         if isinstance(self.unit, Unit):
             # each row a unit of its own
             frame[self.unit.column] = np.arange(n)
+        if self.cluster is not None:
+            frame[self.cluster.column] = np.arange(n) // max(round(self.cluster.size), 1)
         frame.attrs["practice"] = True
         return frame
+
+
+def _check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[str, Column]) -> None:
+    if cluster is None:
+        return
+    if not isinstance(cluster, Clusters):
+        raise SchemaError(
+            f'cluster must be Clusters or None, got {cluster!r}; write cluster=Clusters("school", size=30), 30 its mean number of members'
+        )
+    if cluster.column in columns or (isinstance(unit, Unit) and unit.column == cluster.column):
+        raise SchemaError(
+            f"{cluster.column!r} is the id column of the clusters and another column too; ids are never analysed, and clusters that are "
+            "the units need no entry: intervals count units as independent"
+        )
+    if not isinstance(unit, Unit) and (unit != "record" or rows != 1):
+        raise SchemaError(
+            f"clusters are of records, or of the units of an id column, got unit={unit!r} with {rows} rows, which nothing enforces; write "
+            f"unit=Unit({unit!r}) with the id column of the data, or unit='record'"
+        )
 
 
 def _checked_rows(rows_per_unit: Any, unit: object) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 from confide._text import near_match
 from confide.errors import SchemaError
+from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column, Integer, Numeric
 from confide.schema.provenance import PUBLIC, Provenance
 from confide.schema.unit import Unit
@@ -23,7 +24,7 @@ __all__ = ["UNFILLED", "column_from_settings", "from_toml", "key", "to_toml", "v
 
 UNFILLED = "?"
 
-_FACTS = ("columns", "dataset", "rows_per_unit", "unit")
+_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster")
 _ENTRIES = {
     "numeric": ("low", "high", "steps", "on_missing", "provenance", "typical"),
     "integer": ("low", "high", "on_missing", "provenance", "typical"),
@@ -70,7 +71,7 @@ def from_toml(source: str | PathLike[str]) -> tuple[dict[str, Column], dict[str,
             f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)
         )
     columns = {name: column_from_settings(name, table) for name, table in tables.items()}
-    return columns, {name: data[name] for name in ("rows_per_unit", "unit", "dataset") if name in data}
+    return columns, {name: data[name] for name in ("rows_per_unit", "unit", "dataset", "cluster") if name in data}
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:
@@ -179,7 +180,14 @@ def _as_lines(message: str, name: str) -> str:
     return message.replace('write on_missing="drop"', f'{place} on_missing = "drop"')
 
 
-def to_toml(columns: Mapping[str, Column], *, rows_per_unit: int, unit: Unit | str, dataset: str | None) -> str:
+def to_toml(
+    columns: Mapping[str, Column],
+    *,
+    rows_per_unit: int,
+    unit: Unit | str,
+    dataset: str | None,
+    cluster: Clusters | None = None,
+) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
     lines = [] if dataset is None else [f"dataset = {value(dataset)}"]
     if isinstance(unit, Unit):
@@ -187,6 +195,9 @@ def to_toml(columns: Mapping[str, Column], *, rows_per_unit: int, unit: Unit | s
         lines += [f"unit = {value(facts)}"]
     else:
         lines += [f"rows_per_unit = {rows_per_unit}", f"unit = {value(unit)}"]
+    if cluster is not None:
+        facts = {"column": cluster.column, "size": cluster.size, "icc": cluster.icc, "count": cluster.count}
+        lines += [f"cluster = {value({name: fact for name, fact in facts.items() if fact is not None})}"]
     for name, column in columns.items():
         lines += ["", f"[columns.{key(name)}]", *_lines(column)]
     return "\n".join(lines) + "\n"

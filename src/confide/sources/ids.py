@@ -2,9 +2,10 @@
 
 The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or batches: whole numbers
 are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded; text of the form -?(0|[1-9][0-9]*)(.0+)? is
-that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of files. A null, an empty text, a fractional, infinite or
-boolean cell and a float of 2^53 or more, which no longer tells neighbouring integers apart, are no id. In columns of Python objects whole
-Decimals are whole numbers and UUIDs their text.
+that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of files. A null, an empty text, text that stands for a missing
+value in files without types (NA, N/A, NaN, nan, null, NULL, None, <NA>), a fractional, infinite or boolean cell and a float of 2^53 or
+more, which no longer tells neighbouring integers apart, are no id. In columns of Python objects whole Decimals are whole numbers and UUIDs
+their text.
 
 Nothing here raises on a value, and no id leaves this room.
 """
@@ -29,6 +30,7 @@ __all__ = ["canonical", "is_id"]
 
 _EXACT = 2.0**53
 _DIGITS = 400
+_MISSING = (b"NA", b"N/A", b"NaN", b"nan", b"null", b"NULL", b"None", b"<NA>")
 _WHOLE = re.compile(rb"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 
 
@@ -108,6 +110,9 @@ def _floats(values: NDArray[Any]) -> pa.Array:
 
 def _plain_text(cells: pa.Array) -> pa.Array:
     """Text that is a whole number in other words becomes that number: few cells are, and only those are looked at."""
+    missing = pc.is_in(cells, value_set=pa.array(_MISSING, pa.large_binary()))
+    if pc.any(missing).as_py():
+        cells = pc.if_else(missing, pa.scalar(None, pa.large_binary()), cells)
     odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, b"-0"))
     at = np.flatnonzero(pc.fill_null(odd, False).to_numpy(zero_copy_only=False))
     if not at.size:
@@ -118,7 +123,9 @@ def _plain_text(cells: pa.Array) -> pa.Array:
     return pc.replace_with_mask(cells, pa.array(mask), plain)
 
 
-def _text(text: bytes) -> bytes:
+def _text(text: bytes) -> bytes | None:
+    if text in _MISSING:
+        return None
     found = _WHOLE.fullmatch(text)
     if found is None:
         return text

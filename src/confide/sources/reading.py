@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
-from confide.schema import Schema, Unit
+from confide.schema import Schema
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
 from confide.sources.csvfile import CsvPart, checked_delimiter
@@ -94,8 +94,7 @@ def read(
     RecordSource(NumPy array, dataset='survey', columns=('age', 'income'))
     """
     public = schema if isinstance(schema, Schema) else _schema_from(schema)
-    units = (public.unit.column,) if isinstance(public.unit, Unit) else ()
-    named = (*units, *(() if ids is None else (ids,)))
+    named = (*public.ids, *(() if ids is None else (ids,)))
     if named and isinstance(data, np.ndarray):
         raise SourceError(
             f"a NumPy array has no column {named[0]!r}, whose ids are needed; pass a mapping or a DataFrame with it"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
@@ -25,6 +25,10 @@ from confide.sources.units import UnitSource
 
 __all__ = ["RecordSource", "check_id"]
 
+_NOT_REMOTE = (
+    "an executor brings the kept rows of units together, and neither all rows by weight nor clusters; write "
+    'unit=cf.Unit("person_id", rule="keep") and no cluster, or read without executor='
+)
 # names that an error lists; a file may have thousands of columns
 _LISTED = 30
 
@@ -72,6 +76,11 @@ class RecordSource:
     def rereadable(self) -> bool:
         return all(part.rereadable for part in self._parts)
 
+    @property
+    def _brought_together(self) -> bool:
+        """Whether records are read as units, or as members of clusters."""
+        return bool(self._schema.ids)
+
     def __repr__(self) -> str:
         types = ", ".join(dict.fromkeys(part.type for part in self._parts)) or "no records"
         return f"RecordSource({types}, dataset={self.dataset!r}, columns={tuple(self._schema.names)!r})"
@@ -82,13 +91,13 @@ class RecordSource:
         Raises `SchemaError` for a column that the schema lacks, `SourceError` for one that is not in the data, is
         there twice, or has a physical type that no column can have, and for a file that changed.
         """
-        unit = self._schema.unit
-        of_units = (UNIT_ROW,) if isinstance(unit, Unit) else ()
+        ids = self._schema.ids
+        of_units = (UNIT_ROW, WHOLE_ROW, CLUSTER_ROW) if ids else ()
         wanted = columns_behind([name for name in columns if name not in of_units], self._schema)
         for part in self._parts:
             part.verify()
-            if isinstance(unit, Unit):
-                check_id(part, unit.column)
+            for name in ids:
+                check_id(part, name)
                 wanted = self._schema.names  # which rows of a unit count hangs on all columns
             for name in wanted:
                 _check_column(part, name)
@@ -120,7 +129,7 @@ class RecordSource:
         Under an enforced unit the sums are over the bounded units, whoever asks: the gate's `bounded` alone gives the ledger's key.
         """
         if self._apart:
-            with self._one() as source:
+            with self._one(WHOLE_ROW in named_rows(statistics)) as source:
                 sums: tuple[NDArray[Any], ...] = source.aggregate(*statistics)
             return sums
         return self._aggregate(statistics, named_rows(statistics))
@@ -128,10 +137,10 @@ class RecordSource:
     @property
     def _apart(self) -> bool:
         """Whether another source stands between this one and the sums: that of bounded units, that of an executor."""
-        return isinstance(self._schema.unit, Unit) or self._executor is not None
+        return self._brought_together or self._executor is not None
 
-    def _one(self) -> AbstractContextManager[Any]:
-        return self.bounded() if isinstance(self._schema.unit, Unit) else self.opened()
+    def _one(self, whole: bool = False) -> AbstractContextManager[Any]:
+        return self.bounded(whole=whole) if self._brought_together else self.opened()
 
     def _aggregate(
         self, statistics: Sequence[Statistic], rows: tuple[str, ...], kept: Callable[[Codes], None] | None = None
@@ -148,20 +157,23 @@ class RecordSource:
         return sums
 
     @contextmanager
-    def bounded(self, key: bytes | None = None) -> Iterator[UnitSource | RemoteSource]:
+    def bounded(self, key: bytes | None = None, *, whole: bool = False) -> Iterator[UnitSource | RemoteSource]:
         """The records of the schema's enforced unit for one draw: read and coded once, at most `rows` rows' worth of each unit.
 
-        key: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps hangs on it, no guarantee does.
+        key: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps hangs on it, no guarantee does. whole:
+        all rows of a unit are there, up to 2^16, for statistics that weigh them (`protocol.weighted`); others see the kept ones alone.
         """
-        unit = self._schema.unit
-        if not isinstance(unit, Unit):
+        unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
+        if not self._brought_together:
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
         key = bytes.fromhex(self._schema.digest) if key is None else key
         if self._executor is not None:
+            if whole or unit is None or self._schema.cluster is not None:
+                raise SourceError(_NOT_REMOTE)
             with _closing(RemoteSource(self, self._executor, unit, key)) as remote:
                 yield remote
             return
-        with _closing(UnitSource(self, unit, key)) as source, self.opened():
+        with _closing(UnitSource(self, unit, key, whole)) as source, self.opened():
             yield source
 
     @contextmanager
@@ -172,7 +184,7 @@ class RecordSource:
         codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
         """
         if self._apart:
-            with self._one() as source:
+            with self._one(WHOLE_ROW in rows) as source:
                 yield source
             return
         with _closing(KeptSource(self, rows, self._memory, self._spool)) as kept:
@@ -184,7 +196,7 @@ class RecordSource:
 
         Raises `SourceError` for a file that changed or cannot be read.
         """
-        if self._apart:
+        if isinstance(self._schema.unit, Unit) or self._executor is not None:
             with self._one() as source:
                 return int(source.count())
         for part in self._parts:

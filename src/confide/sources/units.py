@@ -15,11 +15,11 @@ rows; nothing that is published follows from it. A full disk is an error with a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.protocol.contributions import CELLS
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
 from confide.sources.coding import Coder, columns_behind
+from confide.sources.groups import Groups, numbered_units
 from confide.sources.ids import canonical
 from confide.sources.kept import Blocks, Packing
 from confide.sources.parts import Block, Part, guarded
@@ -51,6 +52,7 @@ MOST = 1 << 16
 _GROUPED = (
     "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
 )
+_NOT_WHOLE = "the rows of a unit that count were asked for in two ways that the plan does not name"
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
 
@@ -66,8 +68,8 @@ class UnitSource:
     It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
     """
 
-    def __init__(self, source: RecordSource, unit: Unit, key: bytes) -> None:
-        self._source, self._unit, self._key = source, unit, key
+    def __init__(self, source: RecordSource, unit: Unit | None, key: bytes, whole: bool = False) -> None:
+        self._source, self._unit, self._key, self._whole = source, unit, key, whole
         self._lock = Lock()
         self._blocks: Blocks | None = None
         self._units = 0
@@ -104,6 +106,11 @@ class UnitSource:
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As `RecordSource.aggregate`, over the bounded units. Raises `SourceError` after the draw."""
         self._source.check(named_rows(statistics))
+        if self._whole:
+            first = partial(_First, rows=self._most)
+            statistics = tuple(one if by_units(one) else cast(Statistic, first(one)) for one in statistics)
+        elif WHOLE_ROW in named_rows(statistics):
+            raise SourceError(_NOT_WHOLE)
         return summed(self._spool(), statistics, threads=self._source._threads)
 
     def close(self) -> None:
@@ -119,18 +126,65 @@ class UnitSource:
             if self._over:
                 raise SourceError(_OVER)
             if self._blocks is None:
-                self._blocks, self._units = _clustered(self._source, self._unit, self._key)
+                rule = Keep(self._key, MOST, first=self._most) if self._whole else Keep(self._key, self._most)
+                self._blocks, self._units = _clustered(self._source, self._unit, rule)
             return self._blocks
 
+    @property
+    def _most(self) -> int:
+        return 1 if self._unit is None else self._unit.rows
 
-def _clustered(source: RecordSource, unit: Unit, key: bytes) -> tuple[Blocks, int]:
-    """Blocks of whole, bounded units, and the number of ids."""
+
+@dataclass(frozen=True)
+class _FirstRows:
+    """The map of a statistic of the first rows of each unit, and the row of codes that says where units begin."""
+
+    map: Any
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.map.columns, WHOLE_ROW)
+
+
+@dataclass(frozen=True)
+class _First:
+    """A statistic of the first `rows` rows of each unit, which lie in the order of their priorities where there are more."""
+
+    statistic: Statistic
+    rows: int
+
+    @property
+    def map(self) -> Any:
+        return _FirstRows(self.statistic.map)
+
+    def zero(self) -> Any:
+        return self.statistic.zero()
+
+    def update(self, state: Any, codes: Codes) -> Any:
+        begins = codes[-1] >= 0
+        place = np.arange(len(begins)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        return self.statistic.update(state, np.ascontiguousarray(codes[:-1, place < self.rows]))
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return self.statistic.merge(a, b)
+
+    def value(self, state: Any) -> NDArray[Any]:
+        return self.statistic.value(state)
+
+
+def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blocks, int]:
+    """Blocks of whole, bounded units, and the number of ids. unit: None where each record is one, and has a cluster."""
     words, memory, folder = words_of(source.schema), source._memory << 20, source._spool
-    gathered = Gathered(Packing.of(words, source.schema), GATHERED // (len(words) + 1), memory, folder)
-    out = Blocks(Packing.of((*words, UNIT_ROW), source.schema), memory, folder)
+    groups = None if source.schema.cluster is None else Groups(source.schema.cluster.column, rule.key)
+    rule = replace(rule, groups=groups)
+    own = () if groups is None else (CLUSTER_ROW,)
+    gathered = Gathered(_packing((*words, *own), source.schema), GATHERED // (len(words) + 1), memory, folder)
+    marks = (UNIT_ROW,) if rule.first is None else (UNIT_ROW, WHOLE_ROW)
+    out = Blocks(_packing((*words, *own, *marks), source.schema), memory, folder)
+    column = None if unit is None else unit.column
     try:
-        source._pass(WithIds(source._parts, source.schema, words, unit.column, gathered.add), ())
-        units = guarded(_GROUPED, partial(_written, gathered.whole_units(Keep(key, unit.rows)), out))
+        source._pass(WithIds(source._parts, source.schema, words, column, gathered.add, groups), ())
+        units = guarded(_GROUPED, partial(_written, gathered.whole_units(rule), out, len(marks)))
         if not out.finish():
             raise SourceError(_GROUPED)
         return out, units
@@ -141,43 +195,68 @@ def _clustered(source: RecordSource, unit: Unit, key: bytes) -> tuple[Blocks, in
         gathered.close()
 
 
-def _written(portions: Iterator[Bounded], out: Blocks) -> int:
-    """Write blocks of whole units; the number of units."""
+def _written(portions: Iterator[Bounded], out: Blocks, marks: int) -> int:
+    """Write blocks of whole units, whose sizes are written so many times; the number of units."""
     units = 0
     for codes, sizes in portions:
         starts = np.flatnonzero(sizes >= 0)
         units += len(starts)
         cuts = np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, BLOCK_ROWS))])
         for start, stop in pairwise([*cuts.tolist(), len(sizes)]):
-            out.add(np.array([*(row[start:stop] for row in codes), sizes[start:stop]], dtype=np.float64))
+            own = [row[start:stop] for row in codes]
+            out.add(np.array([*own, *[sizes[start:stop]] * marks], dtype=np.float64))
     return units
 
 
+def _packing(rows: tuple[str, ...], schema: Schema) -> Packing:
+    """How these rows lie in bytes; clusters are numbered by 32 bits."""
+    found = Packing.of(rows, schema)
+    types = (np.dtype(np.int32) if row == CLUSTER_ROW else kind for row, kind in zip(rows, found.types, strict=True))
+    return replace(found, types=tuple(types))
+
+
 class WithIds:
-    """Records as they are in tables and files, coded with their ids. took: is handed the ids and codes of each block, to copy."""
+    """Records as they are in tables and files, coded with their ids and clusters. took: is handed the ids and codes of each block, to copy.
+
+    column: of the ids, None where each record is a unit of its own; groups: numbers clusters.
+    """
 
     def __init__(
         self,
         parts: Sequence[Part],
         schema: Schema,
         rows: tuple[str, ...],
-        column: str,
+        column: str | None,
         took: Callable[[pa.Array, Codes], None],
+        groups: Groups | None = None,
     ) -> None:
         self.parts, self.rows = parts, rows
-        self.columns = (column, *columns_behind(rows, schema))
-        self._schema, self._took = schema, took
+        self._ids = [one for one in (column, None if groups is None else groups.column) if one is not None]
+        self.columns = (*self._ids, *columns_behind(rows, schema))
+        self._schema, self._took, self._groups, self._numbered = schema, took, groups, column is None
+        self._numbers = count()
 
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
         coder = Coder(self.rows, self._schema, block_rows)
 
         def coded(block: Block) -> Codes:
-            ids, *cells = block.columns
+            cells = block.columns[len(self._ids) :]
             codes = coder(Block(block.rows, cells))
-            self._took(canonical(ids), codes)
+            ids = self._of_records(block.rows) if self._numbered else canonical(block.columns[0])
+            if self._groups is None:
+                self._took(ids, codes)
+                return codes
+            own = self._groups(block.columns[len(self._ids) - 1])
+            there = own >= 0
+            self._took(ids.filter(pa.array(there)), np.concatenate([codes[:, there], own[None, there]]))
             return codes
 
         return coded
+
+    def _of_records(self, rows: int) -> pa.Array:
+        """An id for each record of a block, which no other has."""
+        block = next(self._numbers)
+        return pa.array([b"%d:%d" % (block, row) for row in range(rows)], pa.large_binary())
 
 
 class Gathered:
@@ -260,40 +339,55 @@ Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
 
 @dataclass(frozen=True)
 class Keep:
-    """At most `most` rows of each unit, those of the smallest priorities under a key."""
+    """At most `most` rows of each unit, those of the smallest priorities under a key.
+
+    first: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order of their priorities.
+    groups: the clusters, of which each unit is in one.
+    """
 
     key: bytes
     most: int
+    first: int | None = None
+    groups: Groups | None = None
 
     def __call__(self, rows: Rows, priority: NDArray[np.uint64] | None = None) -> Bounded:
         """The kept rows, unit after unit. priority: where it was found before, for rows of which some were cut."""
-        unit, ids = _units(rows)
+        if self.groups is not None:
+            inside = self.groups.inside(rows)
+            rows, priority = rows.take(inside), None if priority is None else priority[inside]
+        unit, ids = numbered_units(rows)
         sizes = np.bincount(unit)
-        over = (sizes > self.most)[unit]
+        over = (sizes > (self.most if self.first is None else self.first))[unit]
         if not over.any():
             order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
         else:
             (large,) = np.nonzero(over)
-            some = Rows(rows.ids, [row[large] for row in rows.codes])
+            some = [row[large] for row in self._words(rows)]
             if priority is None:
-                found, j = self._ranked(unit[large], ids, some.codes)
+                found, j = self._ranked(unit[large], ids, some)
             else:
                 found, j = priority[large], np.zeros(len(large), dtype=np.int64)
-            order = np.concatenate(
-                [np.flatnonzero(~over), large[first_rows(unit[large], found, some.codes, j, self.most)]]
-            )
+            order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
             order = order[np.argsort(unit[order], kind="stable")]
+        if self.first is not None:
+            # units of one size next to each other: sums by weight are added up for one size after the other
+            order = order[np.argsort(sizes[unit[order]], kind="stable")]
         own = unit[order]
         # as many rows as lie above 2^(cell - 1) and up to 2^cell
         cells = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1)[own].astype(np.int8)
         cells[1:][own[1:] == own[:-1]] = -1
         return [row[order] for row in rows.codes], cells
 
+    def _words(self, rows: Rows) -> list[NDArray[Any]]:
+        """The codes that tell rows apart: all but the number of the cluster, which hangs on what was met before."""
+        return rows.codes if self.groups is None else rows.codes[:-1]
+
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
         """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities."""
-        unit, ids = _units(rows)
-        found, j = self._ranked(unit, ids, rows.codes)
-        order = first_rows(unit, found, rows.codes, j, MOST)
+        unit, ids = numbered_units(rows)
+        words = self._words(rows)
+        found, j = self._ranked(unit, ids, words)
+        order = first_rows(unit, found, words, j, MOST)
         return rows.take(order), found[order]
 
     def _ranked(
@@ -304,9 +398,3 @@ class Keep:
         h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
         j = numbered(unit, h, words)
         return priorities(h, j), j
-
-
-def _units(rows: Rows) -> tuple[NDArray[Any], pa.Array]:
-    """The number of each row's unit, and the ids of the units; ids are compared byte by byte."""
-    coded = rows.ids.dictionary_encode()
-    return coded.indices.to_numpy(), coded.dictionary

@@ -36,6 +36,7 @@ from confide.protocol import (
     mu_squared,
 )
 from confide.protocol.events import is_path
+from confide.protocol.weighted import rows_moved
 from confide.schema import Schema
 from confide.sources import read
 from confide.testing.practice import codes_of, edge_frame, hostile_frames
@@ -112,8 +113,9 @@ def _pays_for_what_it_draws(case: Case) -> None:
             statistic = plan.statistics.get(leaf.name)
             if statistic is not None and isinstance(leaf, Spend):
                 stated = leaf.sensitivity * leaf.step
+                rows = rows_moved(statistic, case.schema.rows_per_unit)
                 _expect(
-                    stated**2 >= statistic.sensitivity_squared(relation) * case.schema.rows_per_unit**2,
+                    stated**2 >= statistic.sensitivity_squared(relation) * rows**2,
                     f"{leaf.name}: the spend states less than its map",
                 )
     unknown = {"add-remove", "substitute"} - set(case.method.relations)

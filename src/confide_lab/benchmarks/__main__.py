@@ -47,6 +47,7 @@ NAMES = (
     "rivals_tables",
     "tables_page",
     "advice",
+    "units",
 )
 
 

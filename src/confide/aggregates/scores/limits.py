@@ -259,7 +259,10 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima."""
+    """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima.
+
+    spread: how many times as large as a record's the scores are that are limited, which are those of units where several rows count.
+    """
 
     weights: Array
     sigma: float
@@ -268,17 +271,18 @@ class Sizes:
     leverage: Tail | None
     maxima: Maxima
     levels: Levels
+    spread: float = 1.0
 
     def limits(self, rare: float | None = None, *, unlimited: bool = False) -> Limits:
         """The limits. rare: the noisy number of records with the rarer of two public values of the response, None for other responses;
         unlimited: nothing is limited but what the meat and q measure.
         """
         size = float(self.weights.sum())
-        typical = self.sigma * sqrt(size)
+        typical = self.sigma * sqrt(size) * self.spread
         # the histogram measures what the rounds only guess
         seen = max(self.tail.root_mean_square(self.count, self.maxima.score), _TRUSTED * typical)
-        typical, scale = min(typical, seen), seen / sqrt(size)
-        sampling = scale * sqrt(size / len(self.weights)) * sqrt(self.count)
+        typical, scale = min(typical, seen), seen / self.spread / sqrt(size)
+        sampling = scale * self.spread * sqrt(size / len(self.weights)) * sqrt(self.count)
         leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
         score = self._score(typical, sampling)
         if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:

@@ -69,7 +69,7 @@ class ClassDesign:
                 'Categorical(["yes", "no"]) in the schema'
             )
         columns = {**whole.columns, name: codes}
-        shadow = Schema(columns, rows_per_unit=whole.rows_per_unit, unit=whole.unit, dataset=whole.dataset)
+        shadow = whole.with_columns(columns)
         design = Design.of(formula, shadow, term_bounds=term_bounds)
         if not design.terms:
             raise PlanError(f'the formula {cut(formula)!r} names no feature; write "{name} ~ a + b"')

@@ -18,17 +18,20 @@ Source: the class statistics of Shen, Tong, Wang 2026, section 3, without their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.rows import BITS
+from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.scores.unit_scores import Counting
 from confide.guarantees import Guarantee
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows, class_pairs
+from confide.methods.classification.class_units import MOST_SCORES, UnitClassScores, unit_covariance
 from confide.methods.classification.reading import (
     ClassStatistics,
     checked_radius,
@@ -39,21 +42,26 @@ from confide.methods.classification.reading import (
 from confide.methods.classification.reference import class_truth
 from confide.protocol import (
     Allowance,
+    Meter,
     Method,
+    Noisy,
     Plan,
     Question,
     Release,
+    Source,
     Statistic,
     Together,
     Total,
 )
+from confide.protocol.contributions import Independent
+from confide.protocol.whose import independent_words
 from confide.results.classes import ClassModel
 from confide.schema import Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["ClassMeans"]
 
-_SQUARES = Fraction(1, 5)
+_SQUARES, _MEAT = Fraction(1, 5), Fraction(3, 20)
 
 
 @dataclass(frozen=True)
@@ -82,10 +90,18 @@ class ClassMeans(Method):
     family: ClassVar[str] = "classification"
     source: ClassVar[str] = "noisy class sums and counts in one Gaussian release (Dong, Roth, Su 2022)"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked_variance(self.variance)
         checked_radius(self.radius, 1)
+
+    def rules(self, schema: Any) -> tuple[str, ...]:
+        """By weight where variances are released and scores are few; else one row of each unit."""
+        own = self._own(schema)
+        few = len(own.classes) * (len(own.features) + 1) <= MOST_SCORES
+        return self.units if few and self.variance != "identity" else ("keep",)
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -102,6 +118,12 @@ class ClassMeans(Method):
         if self.variance != "identity":
             statistics["squares"] = Total(SquareRows(own, radius), nonnegative=True)
             shares = {"sums": 1 - _SQUARES, "squares": _SQUARES}
+        counting = self._counting(schema)
+        if counting is not None:
+            cluster = schema.cluster
+            scores = UnitClassScores(own, radius, counting)
+            statistics["meat"] = meat_of(scores, None if cluster is None else cluster.spread)
+            shares = {"sums": 1 - _SQUARES - _MEAT, "squares": _SQUARES, "meat": _MEAT}
         spends = tuple(allowance.spend(name, statistics[name], share) for name, share in shares.items())
         sd = spends[0].noise_sd
         assert sd is not None
@@ -113,8 +135,9 @@ class ClassMeans(Method):
             statistics,
             n=n,
             constants={"radius": radius},
+            passes=1 if counting is None else 2,
             target=self._target(own),
-            covers=self._covers(),
+            covers=self._covers(schema),
             forecast=forecast(own, sd / rows.per_count, sd / rows.steps, n),
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
@@ -131,11 +154,33 @@ class ClassMeans(Method):
     def _target(self, own: ClassDesign) -> str:
         return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
 
-    def _covers(self) -> str:
+    def _counting(self, schema: Any) -> Counting | None:
+        return Counting.of(schema) if "weight" in self.rules(schema) else None
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Sums and squares; where several rows of a unit count, then the scores of units at what was drawn."""
+        if "meat" not in plan.statistics:
+            return super().draw(source, plan, meter)
+        names = [name for name in plan.statistics if name != "meat"]
+        for name, total in zip(names, source.aggregate(*map(plan.statistic, names)), strict=True):
+            meter.draw(name, total)
+        planned = plan.statistic("meat")
+        scores = scores_of(planned)
+        assert isinstance(scores, UnitClassScores)
+        found = self._statistics(scores.own, plan.relation, meter.drawn("sums"), meter.drawn("squares"))
+        means, sd = np.clip(found.means, -1.0, 1.0), plan.spend("meat").noise_sd
+        assert sd is not None
+        shares = np.clip(found.counts / found.total, 0.0, 1.0)
+        scores = scores.at(means, shares, found.variances, found.total, 2 * BOUND / sd)
+        (total,) = source.aggregate(with_scores(planned, scores))
+        meter.draw("meat", total)
+        return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales)}
+
+    def _covers(self, schema: Any) -> str:
         variances = "variances of 1 assumed" if self.variance == "identity" else "variances released"
         return (
             "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
-            f"sampling of records and privacy noise, {variances}, independent records"
+            f"sampling of records and privacy noise, {variances}, {independent_words(schema)}"
         )
 
     # infer ----------------------------------------------------------------------------------------------------------
@@ -143,21 +188,40 @@ class ClassMeans(Method):
     def infer(self, release: Release, question: Question | None = None) -> ClassModel:
         """The table of shares and means, which also predicts. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        own = self._own(release.plan.schema)
-        rows, noisy = self._rows(own, release.plan.relation), release["sums"]
+        schema = Schema.from_dict(release.plan.schema)
+        own = self._own(schema)
+        squares = release["squares"] if self.variance != "identity" else None
+        found = self._statistics(own, release.plan.relation, release["sums"], squares)
+        counting = Counting.of_plan(release.plan)
+        if counting is not None:
+            found = replace(found, of_units=self._of_units(release, own, found, counting))
+        return class_model(
+            self, release, own, found, self._radius(own), target=self._target(own), covers=self._covers(schema)
+        )
+
+    def _of_units(
+        self, release: Release, own: ClassDesign, found: ClassStatistics, counting: Counting
+    ) -> tuple[Any, Any]:
+        units, noisy = Independent.of(release, found.total), release["meat"]
+        assert units is not None
+        cut, scales = (np.asarray(release.public[name], dtype=np.float64) for name in ("cut", "scales"))
+        scores = UnitClassScores(own, self._radius(own), counting, scales=tuple(scales.tolist()), cut=float(cut[0]))
+        variances = np.clip(found.variances, 0.0, 1.0)
+        return unit_covariance(scores, noisy.decode(), noisy.variance, found.sizes, variances, units.units)
+
+    def _statistics(self, own: ClassDesign, relation: str, noisy: Noisy, drawn: Noisy | None) -> ClassStatistics:
+        """From noisy sums, and squares where variances are estimated."""
+        rows = self._rows(own, relation)
         counts, sums = rows.decode(noisy.decode())
         sizes, sd = np.maximum(counts, 1.0)[:, None], sqrt(noisy.variance)
         means = sums / sizes
         error = (sd / rows.steps) ** 2 + (means * sd / rows.per_count) ** 2
         squares = square_noise = None
-        if self.variance != "identity":
-            squared, drawn = SquareRows(own, self._radius(own)), release["squares"]
+        if drawn is not None:
+            squared = SquareRows(own, self._radius(own))
             squares = squared.decode(drawn.decode()) / sizes
             square_noise = np.broadcast_to(drawn.variance / squared.steps**2 / sizes**2, means.shape)
-        found = ClassStatistics(counts, sd / rows.per_count, means, error / sizes**2, squares, square_noise)
-        return class_model(
-            self, release, own, found, self._radius(own), target=self._target(own), covers=self._covers()
-        )
+        return ClassStatistics(counts, sd / rows.per_count, means, error / sizes**2, squares, square_noise)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Shares and class means of records moved as those of a release are."""

@@ -39,7 +39,8 @@ class ClassStatistics:
 
     counts: noisy sizes (K,), of noise sd `count_sd`; means: (K, p), unprojected; mean_noise: their noise variances (K, p), without that of
     the counts where the means are released themselves; squares: noisy means of squares (K, p) or None; square_noise: their noise
-    variances (K, p); laplace: the counts' noise is Laplace's.
+    variances (K, p); laplace: the counts' noise is Laplace's; of_units: the covariance of shares and means where several rows of a unit
+    count, and the sd of each variance (`class_units`).
     """
 
     counts: Array
@@ -49,6 +50,7 @@ class ClassStatistics:
     squares: Array | None = None
     square_noise: Array | None = None
     laplace: bool = False
+    of_units: tuple[Array, Array] | None = None
 
     @property
     def sizes(self) -> Array:
@@ -206,13 +208,27 @@ def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tupl
     spread = _for_intervals(variance, own, found)
     sampling = spread / found.sizes[:, None]
     half2 = own.chart[1] ** 2
+    noise = np.concatenate([np.diag(share_noise), (found.mean_noise * half2).T.ravel()])
+    if found.of_units is not None:
+        scale = np.concatenate([np.ones(k), np.repeat(own.chart[1], k)])
+        return _with_units(found.of_units, scale, noise, share_noise), noise
     covariance = np.zeros((k + k * p, k + k * p))
     covariance[:k, :k] = (np.diag(safe) - np.outer(safe, safe)) / n + share_noise
     means = ((sampling + found.mean_noise) * half2).T.ravel()
     covariance[range(k, k + k * p), range(k, k + k * p)] = means
     covariance.flags.writeable = False
-    noise = np.concatenate([np.diag(share_noise), (found.mean_noise * half2).T.ravel()])
     return covariance, noise
+
+
+def _with_units(of_units: tuple[Array, Array], scale: Array, noise: Array, share_noise: Array) -> Array:
+    """The covariance of units and the noise; each variance with what its own error needs, as in `_for_intervals`."""
+    k = len(share_noise)
+    sampling, sd = of_units[0] * np.outer(scale, scale), of_units[1] * scale**2
+    covariance = sampling + np.diag(noise)
+    covariance[:k, :k] = sampling[:k, :k] + share_noise
+    own = np.diag(covariance).copy()
+    covariance[np.diag_indices(len(own))] += np.minimum(sd, 2 * sd**2 / np.maximum(own, 1e-300))
+    return covariance
 
 
 def _for_intervals(variance: str, own: ClassDesign, found: ClassStatistics) -> Array:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from confide.results.joint_law import JointLaw, NoisyMeat
 
-__all__ = ["USABLE", "Sandwich"]
+__all__ = ["FLOOR", "USABLE", "Sandwich"]
 
 Array = NDArray[np.float64]
 
 # Student's t below this many degrees of freedom would be wider than what the noise can do.
 _LEAST_DF = 3.0
-# The sampling variance is at least this part of the classical one: noise may leave almost nothing of a meat in some direction.
-_FLOOR = 0.7
+#: The sampling variance is at least this part of the classical one: noise may leave almost nothing of a meat in some direction.
+FLOOR = 0.7
 # Instead of 0 where a coefficient is not in these sums at all.
 _NONE = 1e-300
 #: The noise of A may move a coefficient in second order by at most this part of what moves it in first order.
@@ -38,7 +38,8 @@ class Sandwich:
     gram A (p, p), cross b (p,), meat (p, p), square q; sd_gram and sd_meat: of the symmetric noise on the diagonal (1/sqrt(2) of it off
     the diagonal); sd_cross, sd_square; rows C (k, p): coefficients are C delta + shift; axis (p,): e'v = 1 for every record;
     s2: residual variance; weights f^2 (p,), support (p,): shares of the records that each coordinate rests on; cut: about what limits
-    took from each coordinate of the meat.
+    took from each coordinate of the meat; units: how many the meat is a sum over, where that is not the count of records; floor: the least
+    part of the classical variance that a sampling variance may be.
     """
 
     gram: Array
@@ -56,6 +57,8 @@ class Sandwich:
     weights: Array
     support: Array
     cut: float = 0.0
+    units: float | None = None
+    floor: float = FLOOR
 
     @property
     def positive(self) -> bool:
@@ -66,6 +69,11 @@ class Sandwich:
     def count(self) -> float:
         """n_A = e'Ae, at least 1."""
         return max(float(self.axis @ self.gram @ self.axis), 1.0)
+
+    @property
+    def independent(self) -> float:
+        """How many independent terms the meat is a sum of: records, or units where several rows of each count."""
+        return self.count if self.units is None else max(self.units, 1.0)
 
     @cached_property
     def bread(self) -> Array:
@@ -107,10 +115,10 @@ class Sandwich:
     @property
     def sampling(self) -> Array:
         """The sampling variance of each coefficient, (k,): robust, and at least a part of the classical one."""
-        k, n = self.spread, self.count
+        k, n = self.spread, self.independent
         robust = np.einsum("ij,jk,ik->i", k, self.whole_meat, k) * n / max(n - len(self.cross), 1.0)
         classical = self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
-        return np.asarray(np.maximum(robust, _FLOOR * classical))
+        return np.asarray(np.maximum(robust, self.floor * classical))
 
     @property
     def variances(self) -> Array:
@@ -141,13 +149,13 @@ class Sandwich:
     def records(self) -> Array:
         """How many records stand behind the sampling variance of each coefficient, (k,)."""
         part = self.spread**2 * self.weights
-        whole = (part**2 / np.maximum(self.count * self.support, 1.0)).sum(axis=1)
+        whole = (part**2 / np.maximum(self.independent * self.support, 1.0)).sum(axis=1)
         return np.asarray(part.sum(axis=1) ** 2 / np.maximum(whole, 1e-300))
 
     def law(self, key: tuple[str, ...]) -> JointLaw:
         """What the sums say of the errors of all coefficients together; key: digests of the release and the question."""
         n, shape = self.count, self.s2 * (self.gram + self.gram.T) / 2
-        stretch = n / max(n - len(self.cross), 1.0)
+        stretch = self.independent / max(self.independent - len(self.cross), 1.0)
         uncertain = float(np.sqrt((self.sd_square / (n * self.s2)) ** 2 + 2 / n))
         meat = NoisyMeat(self.whole_meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
         return JointLaw(self.spread, self.noise(self.delta), (meat,), self.records, key)

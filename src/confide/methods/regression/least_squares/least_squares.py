@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
+from confide.aggregates.cluster_meat import too_few
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
@@ -27,7 +29,9 @@ from confide.methods.regression.least_squares.least_squares_reading import Least
 from confide.methods.regression.least_squares.score_sums import PASSES, ScoreSums
 from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
+from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
+from confide.protocol.events import leaves
+from confide.protocol.whose import independent_words
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["ScorePath"]
@@ -67,7 +71,8 @@ class ScorePath:
             "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares",
             "covers": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
-                "sampling of records and privacy noise, unequal residual variances and curved means allowed, independent records"
+                f"sampling of records and privacy noise, unequal residual variances and curved means allowed, "
+                f"{independent_words(self.schema)}"
             ),
             "forecast": Forecast(
                 self.design,
@@ -77,10 +82,16 @@ class ScorePath:
                 offer="huber_line covers another line (Huber-type, not least squares), with narrower intervals",
             ),
             "notes": () if self.limit == "none" else tuple(too_wide(self.design, self.schema)),
-            "warnings": ()
-            if self.clipping_check
-            else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
+            "warnings": self._warnings(event),
         }
+
+    def _warnings(self, event: Event) -> tuple[str, ...]:
+        spend = next(leaf for leaf in leaves(event) if getattr(leaf, "name", "") == "meat")
+        assert isinstance(spend, Spend)
+        few = too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared))
+        if self.clipping_check:
+            return few
+        return (*few, "responses outside their bounds are clipped and not counted: clipping_check=False")
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""

@@ -283,6 +283,10 @@ class _Foreseen(LeastSquaresReading):
     def sandwich(self) -> Sandwich:
         return self.sums
 
+    @property
+    def counting(self) -> None:
+        """Forecasts are of units of one row: n counts units, and what several rows of each add is not foreseen."""
+
     def _intervals(self, hidden: list[int]) -> Any:
         errors = np.sqrt(self.sums.variances)
         errors[hidden] = nan

@@ -17,6 +17,7 @@ from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX,
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.score_rows import LimitedScores
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
+from confide.aggregates.scores.unit_scores import Counting
 from confide.methods.regression.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
@@ -35,11 +36,12 @@ from confide.methods.regression.needs import (
     tied_words,
 )
 from confide.methods.regression.remarks import clipped_responses, count_text, few_records
-from confide.methods.regression.sandwich import Sandwich
+from confide.methods.regression.sandwich import FLOOR, Sandwich
 from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
+from confide.protocol.contributions import Independent
 from confide.results import student
 from confide.results.words import Flag
 from confide.schema import Design
@@ -70,6 +72,8 @@ Array = NDArray[np.float64]
 _TIED, _CLOSELY = 0.2, 0.1
 # Scores so many times the typical size are rare in data of ordinary tails.
 _FAR = 16.0
+# Rows of a unit that hardly hang together, each of a small weight, have a meat far below that of as many records.
+_UNIT_FLOOR = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +132,25 @@ class LeastSquaresReading:
             weights=self._public("weights"),
             support=self._public("support"),
             cut=self._number("meat_cut"),
+            units=None if self.counting is None else self._independent(count).units,
+            floor=_UNIT_FLOOR if self._light else FLOOR,
         )
+
+    @cached_property
+    def counting(self) -> Counting | None:
+        """How rows of a unit count; None where records do, and where one row of each unit was kept."""
+        return Counting.of_plan(self.release.plan)
+
+    @property
+    def _light(self) -> bool:
+        """Whether the meat may be far below that of as many records: units that count once with all rows."""
+        own = self.counting
+        return own is not None and own.rows == 1 and own.weighted and self.design.schema.cluster is None
+
+    def _independent(self, count: float) -> Independent:
+        found = Independent.of(self.release, count)
+        assert found is not None
+        return found
 
     # which coefficients are answered ------------------------------------------------------------------------------------
 
@@ -225,7 +247,13 @@ class LeastSquaresReading:
     @property
     def _unfinished(self) -> bool:
         """Whether scores are seen so far out that more may lie beyond."""
-        return self._tail.unfinished(_FAR * self._number("sigma") * sqrt(float(self._public("weights").sum())))
+        return self._tail.unfinished(_FAR * self._typical)
+
+    @property
+    def _typical(self) -> float:
+        """The usual size of a score, of a record or a unit."""
+        spread = 1.0 if self.counting is None else self.counting.spread
+        return self._number("sigma") * sqrt(float(self._public("weights").sum())) * spread
 
     def _too_wide(self, place: int, *, hidden: bool) -> str:
         """The sentence on a feature's bounds. hidden: its coefficient could not be told without limits either."""
@@ -284,6 +312,8 @@ class LeastSquaresReading:
         if not self.sandwich.positive:
             return self._points("not_identified", self._hidden())
         unanswered = self._unanswered.places
+        if self.counting is not None and (few := self._independent(self.sandwich.count).weak):
+            return self._points("weak", few)
         # an intercept stands or falls with the slopes
         usable = self.sandwich.demand <= 1
         if not mostly(self._groups, usable) or len(unanswered) == len(usable):
@@ -397,7 +427,7 @@ class LeastSquaresReading:
         """Which of scores and leverages are limited, and where."""
         limit, cap = self._number("score_limit"), self._number("leverage_cap")
         top, highest, _ = map(float, self._public("largest"))
-        typical = self._number("sigma") * sqrt(float(self._public("weights").sum()))
+        typical = self._typical
         said = (
             [f"scores at {plain(limit / typical)} x typical (public maximum {plain(top / typical)} x)"]
             if limit < top

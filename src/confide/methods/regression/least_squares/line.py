@@ -1,9 +1,9 @@
 """The default for one regression: the population's least-squares line, from rounds of noisy moments of scores.
 
 Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
-leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`); of others, rounds of noisy
-moments in whitened coordinates (`ScorePath`). Another line, of limited residuals, is `HuberLine`; for releases that answer many questions
-there is `SSP`.
+leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
+of units, are independent; of others, rounds of noisy moments in whitened coordinates (`ScorePath`). Another line, of limited residuals, is
+`HuberLine`; for releases that answer many questions there is `SSP`.
 
 Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
 """
@@ -19,7 +19,7 @@ from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.line_method import LineMethod
 from confide.methods.regression.line_path import LinePath
-from confide.schema import Design, Schema
+from confide.schema import Design, Schema, Unit
 
 __all__ = ["LeastSquares"]
 
@@ -53,6 +53,8 @@ class LeastSquares(LineMethod):
         "rounds of noisy moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
     intervals: ClassVar[str] = "the population's least-squares line; sampling, privacy noise, unequal variances"
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.limit not in _LIMITS:
@@ -61,6 +63,14 @@ class LeastSquares(LineMethod):
             )
         super().__post_init__()
 
+    def rules(self, schema: Schema) -> tuple[str, ...]:
+        """By weight where the line comes of scores; sums by level take one row of each unit."""
+        return self.units if isinstance(self.about(schema), ScorePath) else ("keep",)
+
     def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
-        factors = FactorMeans.of(label, schema, design, self.clipping_check)
+        unit = schema.unit if isinstance(schema.unit, Unit) else None
+        several = schema.cluster is not None or (unit is not None and (unit.rows > 1 or unit.rule == "weight"))
+        # sums by level take records as independent
+        apart = several and design.intercept and bool(design.terms)
+        factors = None if apart else FactorMeans.of(label, schema, design, self.clipping_check)
         return factors or ScorePath(schema, design, self.limit, self.clipping_check)

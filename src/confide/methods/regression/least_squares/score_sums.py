@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.blocks import BlockGram, multipliers
 from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
 from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.aggregates.rows import BITS, BOUND, Box
@@ -43,6 +44,7 @@ from confide.aggregates.scores.score_rows import (
     SizeIndices,
     SquareOf,
 )
+from confide.aggregates.scores.unit_scores import Counting, UnitScores, UnitSizes
 from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.noise import keyed_generator
@@ -90,12 +92,17 @@ class ScoreSums:
     """The plan and the draws of a design with an intercept.
 
     limit: "auto", or "none": no score and no leverage is limited below what the public box allows; clipping: pay 1 % of mu^2 for a noisy
-    count of responses outside their bounds.
+    count of responses outside their bounds. Where several rows of a unit count, scores are those of units (`unit_scores`).
     """
 
     design: Design
     limit: str = "auto"
     clipping: bool = True
+
+    @property
+    def counting(self) -> Counting | None:
+        """How rows of a unit count; None where each record counts by itself."""
+        return Counting.of(self.design.schema)
 
     @property
     def layout(self) -> Layout:
@@ -130,13 +137,16 @@ class ScoreSums:
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("round 1", "round 2", "short round 1"), moments)
-        made["tail"] = Histogram(SizeIndices(design, scores=True))
+        own = self.counting
+        scores = LimitedScores(design) if own is None else UnitScores(design, counting=own)
+        sizes = SizeIndices(design, scores=True) if own is None else UnitSizes(design, scores=True, counting=own)
+        made["tail"] = Histogram(sizes)
         if self.limit == "auto":
             made["leverage"] = Histogram(SizeIndices(design, scores=False))
         made |= dict.fromkeys(("gram", "short gram"), Gram(LimitedFeatures(design)))
-        made |= dict.fromkeys(("cross", "short cross"), Total(LimitedScores(design)))
+        made |= dict.fromkeys(("cross", "short cross"), Total(scores))
         made["square"] = Total(SquareOf(design), nonnegative=True)
-        made["meat"] = Gram(LimitedScores(design))
+        made["meat"] = meat_of(scores, None if design.schema.cluster is None else design.schema.cluster.spread)
         return made
 
     # release --------------------------------------------------------------------------------------------------------
@@ -161,9 +171,12 @@ class Standing:
     least: float
     left: LeftOut | None = None
 
-    def score_edges(self, mu: float) -> tuple[float, ...]:
+    def score_edges(self, mu: float, counting: Counting | None = None) -> tuple[float, ...]:
         """Edges of the histogram of sizes of scores. mu: of the sum b."""
-        return score_edges(self.sigma * sqrt(self.metric.size), self.count, len(self.metric.weights), mu)
+        typical, count = self.sigma * sqrt(self.metric.size), self.count
+        if counting is not None:
+            typical, count = typical * counting.spread, count / counting.rows
+        return score_edges(typical, count, len(self.metric.weights), mu)
 
     def spared(self, limits: Limits, maxima: Maxima) -> Limits:
         """No level is cut whole: A weighs long records down and b does not, so that its coefficient would be that many times too large."""
@@ -280,6 +293,8 @@ class _Draw:
                 frame.box, frame.transform, frame.theta, 1.0, tuple(map(layout.indicators, standing.left.cells))
             )
         maxima = public_maxima(self.of.design, layout, frame)
+        if self.of.counting is not None:
+            maxima = replace(maxima, score=maxima.score * self.of.counting.rows)
         limits = standing.spared(self._limits(standing, frame, maxima, branch), maxima)
         gram, cross, _ = self._three(frame, limits, branch)
         delta, kept = np.zeros_like(cross), len(standing.metric.weights)
@@ -289,16 +304,18 @@ class _Draw:
         # where noise hides A the meat serves no interval
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
         planned = self.plan.statistic("meat")
-        assert isinstance(planned, Gram) and isinstance(planned.map, LimitedScores)
-        (total,) = self.source.aggregate(Gram(planned.map.at(replace(frame, theta=tuple(theta)), limits.meat)))
+        scores = scores_of(planned)
+        assert isinstance(scores, LimitedScores)
+        scores = scores.at(replace(frame, theta=tuple(theta)), limits.meat)
+        (total,) = self.source.aggregate(with_scores(planned, scores))
         self.meter.draw("meat", total)
-        edges = standing.score_edges((1 << BITS) / self._sd(branch + "cross"))
+        edges = standing.score_edges((1 << BITS) / self._sd(branch + "cross"), self.of.counting)
         return public_facts(standing, frame, theta, limits, maxima, edges)
 
     def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
         edges = {
-            "tail": standing.score_edges((1 << BITS) / self._sd(branch + "cross")),
+            "tail": standing.score_edges((1 << BITS) / self._sd(branch + "cross"), self.of.counting),
             "leverage": tuple(size * e for e in LEVERAGE_EDGES),
         }
         names = [name for name in ("tail", "leverage") if name in self.plan.statistics]
@@ -326,6 +343,7 @@ class _Draw:
             tails.get("leverage"),
             maxima,
             levels,
+            1.0 if self.of.counting is None else self.of.counting.spread,
         )
         return sizes.limits(_rarer(self.of.design, standing), unlimited=self.of.limit == "none")
 

@@ -45,6 +45,7 @@ from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
 from confide.aggregates.ranges import Present
 from confide.aggregates.reference import likeliest_line, log_odds_line
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
+from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.objective_perturbation import stable_sensitivity
@@ -136,6 +137,13 @@ class Logistic(Method):
         "the population's maximum-likelihood coefficients; sampling, privacy noise, a model that need not hold"
     )
 
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
+
+    def rules(self, schema: Any) -> tuple[str, ...]:
+        """By weight where sums of scores are released; the mechanisms of a penalised loss take one row of each unit."""
+        return self.units if self.mechanism == "glm" else ("keep",)
+
     def __post_init__(self) -> None:
         if self.mechanism not in _MECHANISMS:
             raise PlanError(
@@ -182,7 +190,8 @@ class Logistic(Method):
     def _fisher(self, schema: Any) -> FisherLine:
         design, levels = self._design(schema)
         share = stated_share(schema, design) if isinstance(schema, Schema) else None
-        return FisherLine(design.schema, design, levels, _LINKS[self.link], self.target == "weighted", share)
+        counting = Counting.of(design.schema)
+        return FisherLine(design.schema, design, levels, _LINKS[self.link], self.target == "weighted", share, counting)
 
     # plan -----------------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ def binary_design(
             )
         levels = (column.levels[0], column.levels[1])
         columns = {key: Integer(0, 1) if key == name else own for key, own in schema.columns.items()}
-        schema = Schema(columns, rows_per_unit=schema.rows_per_unit, unit=schema.unit, dataset=schema.dataset)
+        schema = schema.with_columns(columns)
     design = Design.of(formula, schema, term_bounds=term_bounds)
     response = design.response
     if (response.low, response.high) != (0.0, 1.0):

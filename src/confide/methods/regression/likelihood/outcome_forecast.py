@@ -148,6 +148,10 @@ class OutcomeForecast:
 class _Foreseen(FisherReading):
     """The reading of a simulated release: which coefficients it would answer, and their standard errors in place of a table."""
 
+    @property
+    def counting(self) -> None:
+        """Forecasts are of units of one row."""
+
     def _intervals(self, hidden: list[int]) -> Any:
         errors = np.sqrt(np.diag(self._covariances[0]))
         errors[hidden] = nan

@@ -124,6 +124,7 @@ class Plain:
     noise: Mapping[str, float]
     schema: Mapping[str, Any]
     covers: str = ""
+    rule: None = None
 
     def statistic(self, name: str) -> Statistic:
         """By name."""

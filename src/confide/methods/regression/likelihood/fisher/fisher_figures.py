@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from confide.aggregates.ranges import ranged
 from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import FisherScores
+from confide.aggregates.scores.unit_scores import Counting
 from confide.methods.regression.far_bounds import far, short_tail
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
@@ -25,6 +27,7 @@ from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRou
 from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.protocol import Question, Release
+from confide.protocol.contributions import Independent
 from confide.schema import Design
 
 __all__ = ["AT_RISK", "FisherFigures"]
@@ -37,6 +40,8 @@ Array = NDArray[np.float64]
 AT_RISK = 5.0
 # A range of sqrt(3) sds has this ratio at 1.75; beyond it a few far records have widened the range.
 _WIDE = 2.6
+# The meat of units with many rows that hardly hang together may be a quarter of the model's.
+_UNIT_LEAST = -0.75
 # How far above its noisy number the excess may be.
 _ONE_SIDED = 1.645
 
@@ -90,6 +95,8 @@ class FisherFigures:
     def _whole(self) -> FisherSandwich:
         bound = float(self._public("bound")[0])
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
+        # of units, in steps of as many times the bound as rows of each count
+        most = 1.0 if self.counting is None else self.counting.spread
         units = self.units
         last: FisherRound = self.last
         moved: Array | None = None
@@ -99,14 +106,21 @@ class FisherFigures:
             moved = np.asarray(step, dtype=np.float64)
         return FisherSandwich(
             last=last,
-            meat=meat.decode() / rows.steps**2,
-            sd_meat=bound**2 * sqrt(meat.variance) / BOUND,
+            meat=meat.decode() * (most / rows.steps) ** 2,
+            sd_meat=(most * bound) ** 2 * sqrt(meat.variance) / BOUND,
             rows=units @ self._public("transform"),
             shift=units @ self._public("line"),
             scale=self.scored_family.scale,
             moved=moved,
             dispersed=isinstance(self.family, Counts),
+            below=_UNIT_LEAST if self.counting is not None and most == 1 else 0.0,
+            units=self._independent if most > 1 or self.design.schema.cluster is not None else None,
         )
+
+    @cached_property
+    def counting(self) -> Counting | None:
+        """How rows of a unit count; None where records do, and where one row of each unit was kept."""
+        return Counting.of_plan(self.release.plan)
 
     @cached_property
     def scored_family(self) -> Family:
@@ -120,8 +134,16 @@ class FisherFigures:
         return max(float(self.release["count"].decode()[0]), 1.0)
 
     @property
-    def _df(self) -> float:
-        return max(self._records - len(self.design.names), 3.0)
+    def _df(self) -> Any:
+        if self.sandwich.units is not None:
+            return self.sandwich.df
+        return max(self._independent - len(self.design.names), 3.0)
+
+    @property
+    def _independent(self) -> float:
+        """How many terms the meat is a sum of that may be taken as independent."""
+        found = None if self.counting is None else Independent.of(self.release, self._records)
+        return self._records if found is None else found.units
 
     # which coefficients are answered ------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide.aggregates.scores.fisher_families import LOGIT, Family
+from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
@@ -28,6 +29,7 @@ from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Statistic
+from confide.protocol.whose import independent_words
 from confide.schema import Design, Schema
 
 __all__ = ["FisherLine", "checked_target", "no_weighted_reference"]
@@ -60,7 +62,7 @@ _SHAPES, _SHAPES_OF_THREE = 32, 24
 class FisherLine:
     """The way of one design over a schema. levels: of an outcome of two values, the base first; None of counts; weighted: the target is
     the line of records as they count. share: of the second level, where
-    the schema states it, for forecasts alone.
+    the schema states it, for forecasts alone. counting: how rows of a unit count, where several do.
     """
 
     schema: Schema
@@ -69,6 +71,7 @@ class FisherLine:
     family: Family = LOGIT
     weighted: bool = False
     share: float | None = None
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         if not self.design.intercept:
@@ -78,15 +81,21 @@ class FisherLine:
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
-        event, statistics = FisherRounds(self.design, self.family).plan(allowance)
+        event, statistics = self._rounds.plan(allowance)
+        # forecasts are of units of one row: n counts units
+        told = {**statistics, "meat": FisherRounds(self.design, self.family).meat}
         return {
             "event": event,
             "statistics": statistics,
             "passes": PASSES,
             "target": f"{'weighted line of ' if self.weighted else ''}{self._model}, maximum likelihood",
             "covers": self._covers,
-            "forecast": self._forecast(event, statistics, n),
+            "forecast": self._forecast(event, told, n),
         }
+
+    @property
+    def _rounds(self) -> FisherRounds:
+        return FisherRounds(self.design, self.family, self.counting)
 
     def _forecast(self, event: Event, statistics: Mapping[str, Statistic], n: int | None) -> Forecast:
         """From simulated rounds."""
@@ -108,7 +117,7 @@ class FisherLine:
 
     @property
     def _covers(self) -> str:
-        rest = "sampling of records and privacy noise, independent records"
+        rest = f"sampling of records and privacy noise, {independent_words(self.schema)}"
         if self.weighted:
             return (
                 "the line at which the score of the records vanishes, each with weight min(1, D/N), where N grows with features far out "
@@ -118,7 +127,7 @@ class FisherLine:
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
-        return FisherRounds(self.design, self.family).draw(source, plan, meter)
+        return self._rounds.draw(source, plan, meter)
 
     def table(self, release: Release, question: Question) -> ModelEstimates:
         """The table of coefficients."""

@@ -34,6 +34,7 @@ from confide.methods.regression.linear import legend
 from confide.methods.regression.needs import bounds_words, demand_words, plain, tied_words
 from confide.methods.regression.remarks import count_text, few_records
 from confide.noise import keyed_generator
+from confide.protocol.contributions import Independent
 
 __all__ = ["FisherReading"]
 
@@ -120,7 +121,8 @@ class FisherReading(FisherFigures):
                 "noise hides what the data say about some direction (the released information is not positive definite); ask for fewer "
                 "terms, tighter bounds, more records or a larger budget",
             )
-        reason = self._weak()
+        units = None if self.counting is None else Independent.of(self.release, self._records)
+        reason = units.weak if units is not None and units.weak else self._weak()
         if reason:
             return self._points("weak", reason)
         hidden = sorted({*self._wide, *self._tied, *self._apart, *(j for one in self.quiet for j in one.places)})

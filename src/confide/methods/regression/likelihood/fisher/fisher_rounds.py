@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from confide.aggregates.blocks import BlockGram, multipliers
 from confide.aggregates.cells.count_cells import CountIndices
 from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
@@ -37,6 +38,7 @@ from confide.aggregates.scores.fisher_rows import (
 from confide.aggregates.scores.metric import floored_moments
 from confide.aggregates.scores.rounds import Round
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
+from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores
 from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
@@ -146,10 +148,14 @@ def _linear(design: Design) -> BlockGram:
 
 @dataclass(frozen=True)
 class FisherRounds:
-    """The plan and the draws of a design with an intercept and an outcome of two values, or of counts."""
+    """The plan and the draws of a design with an intercept and an outcome of two values, or of counts.
+
+    counting: how rows of a unit count, where several do: then the meat is one of units.
+    """
 
     design: Design
     family: Family = LOGIT
+    counting: Counting | None = None
 
     @property
     def _common(self) -> Mapping[str, int]:
@@ -191,8 +197,17 @@ class FisherRounds:
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
         made["leverage"] = Histogram(InformationIndices(design, family=family))
         made["excess"] = Total(Excess(design, family=family), nonnegative=True)
-        made["meat"] = Gram(FisherScores(design, family=family))
+        made["meat"] = self.meat
         return made
+
+    @property
+    def meat(self) -> Statistic:
+        """The Gram matrix of scores, of records or of units whose rows count."""
+        if self.counting is None:
+            return Gram(FisherScores(self.design, family=self.family))
+        cluster = self.design.schema.cluster
+        scores = UnitFisherScores(self.design, family=self.family, counting=self.counting)
+        return meat_of(scores, None if cluster is None else cluster.spread)
 
     # release --------------------------------------------------------------------------------------------------------
 
@@ -300,9 +315,10 @@ class _Draw:
         delta, change = self._settled(begun, frame, done, held.basis, weights * (records / len(weights)))
         final = _moved(frame, delta)
         meat = self.plan.statistic("meat")
-        assert isinstance(meat, Gram) and isinstance(meat.map, FisherScores)
+        scores = scores_of(meat)
+        assert isinstance(scores, FisherScores)
         # N, w and r are those of the new line: only so are its rows no longer than D
-        (total,) = self.source.aggregate(Gram(self._at(meat.map, final, alpha, bound)))
+        (total,) = self.source.aggregate(with_scores(meat, self._at(scores, final, alpha, bound)))
         self.meter.draw("meat", total)
         mean = begun.moments[0, 1:]
         return {

@@ -31,6 +31,8 @@ _BELIEVED = 2.0
 _LUCK = 0.25
 # The noise of A may move a coefficient in second order by at most this part of what moves it in first order.
 _USABLE = 0.33
+# Of units with several rows: the least part of the model's meat, and Student's t below so many degrees of freedom.
+_FLOOR, _LEAST_DF = 0.7, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,9 @@ class FisherSandwich:
     """The last round, the meat (k, k) with its noise sd on the diagonal, and rows C (k, k): coefficients are C delta + shift (k,).
 
     scale: R of the family; where the model holds the meat is A/R. moved: delta where it is not A^-1 g, since A is the information at the
-    new line (`fisher_settled`). dispersed: whether the meat is told from its mean size, tr W/k, instead.
+    new line (`fisher_settled`). dispersed: whether the meat is told from its mean size, tr W/k, instead. below: how far below the model's
+    the meat may be, -.75 for a quarter: units whose rows are many and hardly hang together. units: how many the meat is a sum over where
+    several rows of each count; it is taken as it is then, at least .7 of the model's, and its noise is in the degrees of freedom.
     """
 
     last: FisherRound
@@ -49,6 +53,8 @@ class FisherSandwich:
     scale: float = 1.0
     moved: Array | None = None
     dispersed: bool = False
+    below: float = 0.0
+    units: float | None = None
 
     def within(self, basis: Array) -> FisherSandwich:
         """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
@@ -88,6 +94,9 @@ class FisherSandwich:
         values, vectors = self._eigen
         root, inverse = vectors * np.sqrt(values), vectors / np.sqrt(values)
         whole = self.scale * (inverse.T @ self.meat @ inverse)
+        if self.units is not None:
+            sizes, axes = np.linalg.eigh((whole + whole.T) / 2)
+            return np.asarray(root @ (axes * np.maximum(sizes, _FLOOR)) @ axes.T @ root.T / self.scale)
         base = max(float(np.trace(whole)) / len(values), 1.0) if self.dispersed else 1.0
         deviation = whole / base - np.eye(len(values))
         noise = (
@@ -98,8 +107,11 @@ class FisherSandwich:
         size = float((deviation**2).sum())
         known = max(1 - noise / size, 0.0) if size > 0 else 0.0
         found, axes = np.linalg.eigh((deviation + deviation.T) / 2)
-        found = np.where(found > _BELIEVED * np.sqrt(noise / len(found)), found, known * found)
-        spread = base * (np.eye(len(found)) + (axes * np.maximum(found, 0.0)) @ axes.T)
+        sd = np.sqrt(noise / len(found))
+        found = np.where(found > _BELIEVED * sd, found, known * found)
+        # below the model's only by what is beyond the noise
+        found = np.where(found < 0, np.minimum(found + sd, 0.0), found)
+        spread = base * (np.eye(len(found)) + (axes * np.maximum(found, self.below)) @ axes.T)
         return np.asarray(root @ spread @ root.T / self.scale)
 
     @property
@@ -125,6 +137,14 @@ class FisherSandwich:
     def noise_variance(self) -> Array:
         """The part of each variance that is privacy noise, (k,)."""
         return np.asarray(np.diag(self._spread @ self.noise @ self._spread.T))
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of each variance where the meat is taken as it is, (k,): by its noise and its units (Satterthwaite 1946)."""
+        spread, units = self._spread, max((self.units or 0.0) - 1.0, 1.0)
+        sampling = np.diag(spread @ self.middle @ spread.T)
+        whole = (self.sd_meat * (spread**2).sum(axis=1)) ** 2 + 2 * sampling**2 / units
+        return np.asarray(np.maximum(2 * np.diag(self.covariance) ** 2 / whole, _LEAST_DF))
 
     @property
     def travelled(self) -> float:

@@ -1,0 +1,186 @@
+"""The meat of clusters: the Gram matrix of cluster sums, where what is protected is one of a cluster's members.
+
+A map of units gives each unit integers with |m| <= s = 2^20 (`scores.unit_scores`); T is their sum over a cluster, cut to G = g s and
+rounded, and M = sum T T' over clusters.
+
+Guarantee. A cut to a ball moves no two points further apart (it is the projection on a convex set), so that a unit that is added or removed
+moves its cluster's cut sum by at most s, and rounding and the floats of the cut move it by sqrt(p) + 1 more. With
+|aa' - bb'|_F <= |a - b| (|a| + |b|) and |T| <= G + sqrt(p)/2 it moves M by at most
+
+    (s + sqrt(p) + 1) (2 G + sqrt(p)),
+
+about 2 G s. Replaced, a unit may leave one cluster and enter another, or change its scores where it is: twice that. Which cluster a unit is
+in follows from its own rows alone. G follows from public facts (size, icc). Products are of Python integers. Source: derived here; the
+estimator is the cluster-robust covariance of Liang, Zeger 1986.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.rows import BITS, Codes
+from confide.protocol import Gram, RecordMap, Statistic
+from confide.protocol.exact import digest, pack
+from confide.protocol.whose import CLUSTER_ROW, by_units
+from confide.schema import Clusters
+
+__all__ = ["ClusterMeat", "meat_of", "scores_of", "too_few", "with_scores"]
+
+_ONE = 1 << BITS
+
+
+@dataclass(frozen=True)
+class _ClusterRows:
+    """A map of units and the row of codes that says which cluster a unit is in; of one unit by itself it is the map."""
+
+    map: RecordMap
+    spread: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.map.columns, CLUSTER_ROW)
+
+    @property
+    def width(self) -> int:
+        return self.map.width
+
+    @property
+    def l1(self) -> int:
+        return self.map.l1
+
+    @property
+    def l2_squared(self) -> int:
+        return self.map.l2_squared
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(["of clusters", self.map.digest, pack(self.spread)])
+
+    def __call__(self, codes: Codes) -> Codes:
+        return self.map(codes[:-1])
+
+
+@dataclass(frozen=True)
+class ClusterMeat:
+    """M = sum T T' over clusters, shape (width, width). scores: a map of units; spread: g, at least 1."""
+
+    scores: RecordMap
+    spread: float
+    norm: str = "frobenius"
+
+    @cached_property
+    def map(self) -> _ClusterRows:
+        return _ClusterRows(self.scores, self.spread)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.scores.width, self.scores.width)
+
+    @property
+    def _longest(self) -> int:
+        """s, in steps."""
+        return isqrt(self.scores.l2_squared - 1) + 1
+
+    @property
+    def cut(self) -> int:
+        """G, in steps."""
+        return ceil(self.spread * self._longest)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        root = isqrt(self.scores.width - 1) + 1
+        moved = (self._longest + root + 1) * (2 * self.cut + root)
+        return Fraction(moved * (2 if relation == "substitute" else 1)) ** 2
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        # |M|_1 <= p |M|_F
+        squared = self.sensitivity_squared(relation)
+        return Fraction(self.scores.width * (isqrt(int(squared)) + 1))
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """Of units that are alone in their cluster, where nothing is cut."""
+        inner = (own[:, None] * rows).sum(axis=0)
+        return (rows * rows).sum(axis=0) ** 2 + (own * own).sum() ** 2 - 2 * inner**2
+
+    # the sum ----------------------------------------------------------------------------------------------------------
+
+    def zero(self) -> dict[int, NDArray[np.int64]]:
+        return {}
+
+    def update(self, state: dict[int, NDArray[np.int64]], codes: Codes) -> dict[int, NDArray[np.int64]]:
+        own = codes[:-1]
+        found = self.scores(own)
+        row = by_units(self)
+        assert row is not None
+        cluster = codes[-1, own[self.scores.columns.index(row)] >= 0]
+        numbers, at = np.unique(cluster, return_inverse=True)
+        sums = np.zeros((len(numbers), len(found)), dtype=np.int64)
+        np.add.at(sums, at, found.T.astype(np.int64))
+        for number, total in zip(numbers.tolist(), sums, strict=True):
+            key = int(number)
+            state[key] = state[key] + total if key in state else total
+        return state
+
+    def merge(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+        for key, total in b.items():
+            a[key] = a[key] + total if key in a else total
+        return a
+
+    def value(self, state: dict[int, NDArray[np.int64]]) -> NDArray[Any]:
+        whole = np.zeros(self.shape, dtype=object)
+        for total in state.values():
+            t = self._limited(total)
+            whole += np.multiply.outer(t, t)
+        return whole
+
+    def _limited(self, total: NDArray[np.int64]) -> NDArray[Any]:
+        """T: the sum cut to G, as Python integers."""
+        exact = total.astype(object)
+        squared = int((exact * exact).sum())
+        if squared <= self.cut**2:
+            return np.asarray(exact)
+        root = isqrt(squared) + 1
+        return np.array([(2 * int(v) * self.cut + root) // (2 * root) for v in exact], dtype=object)
+
+
+def meat_of(scores: RecordMap, spread: float | None) -> Statistic:
+    """The Gram matrix of units, or of clusters of them where their spread is given."""
+    return Gram(scores) if spread is None else ClusterMeat(scores, spread)
+
+
+def scores_of(meat: Statistic) -> Any:
+    """The map behind a meat."""
+    return meat.scores if isinstance(meat, ClusterMeat) else meat.map
+
+
+def with_scores(meat: Statistic, scores: RecordMap) -> Statistic:
+    """The meat of another map of the same bounds."""
+    if isinstance(meat, ClusterMeat):
+        return replace(meat, scores=scores)
+    assert isinstance(meat, Gram)
+    return replace(meat, map=scores)
+
+
+def too_few(cluster: Clusters | None, coordinates: int, mu: float) -> tuple[str, ...]:
+    """The warning of a plan whose meat is mostly noise, where the number of clusters is public. mu: of the meat.
+
+    The noise of a diagonal entry over what it measures is about 18 p/(mu C sqrt(S (1 + (S - 1) icc))) for a cut at three sds.
+
+    >>> too_few(Clusters("school", size=30, count=20), 2, 0.3)[0][:42]
+    'too few clusters for this budget: the nois'
+    """
+    if cluster is None or cluster.count is None:
+        return ()
+    share = 18 * coordinates / (mu * cluster.count * cluster.spread)
+    if share <= 0.5:
+        return ()
+    return (
+        f"too few clusters for this budget: the noise of their sums is about {share:.1f} times what it measures, so that intervals are "
+        f"wide; about {ceil(2 * share * cluster.count):,} values of {cluster.column}, or {2 * share:.1f} times the mu, would do",
+    )

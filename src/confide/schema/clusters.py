@@ -1,0 +1,98 @@
+"""Clusters that are not units: schools of pupils, whose members are alike, while a pupil is what a release protects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from confide.errors import SchemaError
+from confide.schema.provenance import is_unicode
+
+__all__ = ["Clusters", "clusters_from_settings"]
+
+_CALL = 'write Clusters("school", size=30), or Clusters("school", size=30, icc=0.1, count=120)'
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """One value of an id column is a cluster: intervals take clusters as independent, and their members not.
+
+    column: the id column's name in the data, which is no column of the schema; its values are read as those of a `Unit` are, and a record
+    without one is dropped. size: the mean number of units in a cluster, public, and icc: how alike members are, 0 to 1; both only say how
+    far the sum of a cluster counts, so that a wrong guess costs width or, far too small, coverage of the most unequal clusters. count: the
+    number of clusters where it is public; left out, the noisy number of units over `size`.
+
+    A unit is in one cluster: of those that its rows name, the one with the smallest hash; its other rows are dropped.
+
+    Raises `SchemaError` for a column that is no name, a size below 1, an icc outside [0, 1] or a count below 2.
+
+    >>> Clusters("school", size=30)
+    Clusters('school', size=30)
+    """
+
+    column: str
+    size: float
+    icc: float = 0.3
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        fits = isinstance(self.column, str) and self.column.strip() and "`" not in self.column
+        if not fits or not is_unicode(self.column) or not self.column.isprintable() or len(self.column) > 200:
+            raise SchemaError(
+                f"column must be the name of the clusters' id column in the data, got {self.column!r}; {_CALL}"
+            )
+        for name, value, low, high in (("size", self.size, 1.0, 1e6), ("icc", self.icc, 0.0, 1.0)):
+            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+            if not number or not low <= value <= high:
+                raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {_CALL}")
+        whole = isinstance(self.count, int) and not isinstance(self.count, bool)
+        if self.count is not None and (not whole or not 2 <= self.count <= 1 << 30):
+            raise SchemaError(
+                f"count must be the public number of clusters, at least 2, or None, got {self.count!r}; {_CALL}"
+            )
+
+    def __repr__(self) -> str:
+        facts = [repr(self.column), f"size={self.size!r}"]
+        facts += [f"icc={self.icc!r}"] if self.icc != 0.3 else []
+        facts += [f"count={self.count!r}"] if self.count is not None else []
+        return f"Clusters({', '.join(facts)})"
+
+    @property
+    def spread(self) -> float:
+        """About how large the sum of a cluster is, beside one member's: sqrt(S (1 + (S - 1) icc))."""
+        return float((self.size * (1 + (self.size - 1) * self.icc)) ** 0.5)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form.
+
+        >>> Clusters("school", size=30).to_dict()["size"]
+        '0x1.e000000000000p+4'
+        """
+        numbers = {"size": float(self.size).hex(), "icc": float(self.icc).hex()}
+        return {"column": self.column, **numbers, "count": self.count}
+
+
+def clusters_from_settings(settings: Mapping[Any, Any]) -> Clusters:
+    """Clusters from the entries of their table; `SchemaError` for one that is unknown or wrong.
+
+    >>> clusters_from_settings({"column": "school", "size": 30})
+    Clusters('school', size=30)
+    """
+    known = ("column", "size", "icc", "count")
+    unknown = [entry for entry in settings if entry not in known]
+    if unknown:
+        raise SchemaError(f"clusters have no entry {unknown[0]!r}; allowed are {', '.join(known)}; {_CALL}")
+    missing = [name for name in ("column", "size") if name not in settings]
+    if missing:
+        raise SchemaError(f"clusters need {' and '.join(missing)}; {_CALL}")
+    own = dict(settings)
+    for name in ("size", "icc"):
+        if isinstance(own.get(name), str):
+            try:
+                own[name] = float.fromhex(own[name])
+            except ValueError:
+                raise SchemaError(f"{name} of the clusters must be a number, got {own[name]!r}; {_CALL}") from None
+            own[name] = int(own[name]) if own[name].is_integer() and name == "size" else own[name]
+    return Clusters(**own)
