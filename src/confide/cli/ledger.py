@@ -134,7 +134,9 @@ def show(
     dataset: Dataset = None,
     beside: Annotated[
         str | None,
-        typer.Option("--beside", metavar="LEDGER", help="Another ledger of the same dataset, of records or of its unit."),
+        typer.Option(
+            "--beside", metavar="LEDGER", help="Another ledger of the same dataset, of records or of its unit."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
