@@ -201,7 +201,9 @@ Within = Annotated[
 ]
 Weights = Annotated[
     str | None,
-    typer.Option("--weights", metavar="COLUMN", help="Records count by this column, up to its upper bound in the schema."),
+    typer.Option(
+        "--weights", metavar="COLUMN", help="Records count by this column, up to its upper bound in the schema."
+    ),
 ]
 Medians = Annotated[
     str | None, typer.Option("--medians", metavar="A,B", help="Columns to describe by their quartiles.")

@@ -107,7 +107,6 @@ def check_weights(name: str, settings: Mapping[str, Any]) -> None:
         )
 
 
-
 def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:
     """(the formula of the release, the question to its table) of a test by name; `PlanError` before anything is spent.
 

@@ -65,7 +65,15 @@ def _map(result: CellTable, frame: Any, ax: Axes) -> None:
         low, high = np.nanmin(values), np.nanmax(values)
         for (row, column), value in np.ndenumerate(values):
             light = (value - low) / max(high - low, 1e-300) > 0.6
-            ax.text(column, row, f"{value:,.3g}", ha="center", va="center", fontsize=8, color="#111111" if light else "#ffffff")
+            ax.text(
+                column,
+                row,
+                f"{value:,.3g}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="#111111" if light else "#ffffff",
+            )
     for own, axis in zip(attributes, (ax.yaxis, ax.xaxis), strict=True):
         every = max(1, own.size // 20)
         labels = [short(clean(label)) for label in own.labels[::every]]

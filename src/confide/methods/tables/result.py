@@ -490,8 +490,8 @@ class CellTable(BaseResult):
     def picture(self, alpha: float) -> str:
         """How to read it."""
         return (
-            "One row for each cell: a dot for the estimate, a bar for its interval. Many cells of two attributes are shown by colour, those "
-            "with a flag have a dot in a corner."
+            "One row for each cell: a dot for the estimate, a bar for its interval. Many cells of two attributes are shown by colour, "
+            "those with a flag have a dot in a corner."
         )
 
     @property
