@@ -12,6 +12,7 @@ import confide as cf
 from confide.errors import PlanError
 from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise
+from confide.publication import Asked
 
 SCHEMA = cf.Schema(
     {
@@ -94,3 +95,59 @@ def test_precision_against_budget_is_the_forecast_of_each_plan() -> None:
     assert "2,000 records" in found.summary()
     axes = found.plot()
     assert len(axes.lines) == 2 and axes.get_xscale() == "log"
+
+
+def test_a_level_asks_for_half_widths() -> None:
+    half = cf.plan(COUNTS, SCHEMA, accuracy={"count": 10.0}, n=5000, level=0.95)
+    error = cf.plan(COUNTS, SCHEMA, accuracy={"region": 10.0 / 1.959964, "total": 10.0 / 1.959964}, n=5000)
+    assert half.guarantee.mu == pytest.approx(error.guarantee.mu, rel=0.01)
+    with pytest.raises(PlanError, match="level"):
+        cf.plan(COUNTS, SCHEMA, accuracy={"count": 10.0}, n=5000, level=95)
+    with pytest.raises(PlanError, match="half-width of 0"):
+        cf.plan(MEANS, SCHEMA, accuracy={"mean": 0.003}, n=5000, level=0.95)
+
+
+@pytest.mark.parametrize(
+    ("method", "accuracy"),
+    [
+        (cf.tables.Distribution("y ~ region"), {"quantile": 0.06}),
+        (cf.tables.TableOne("y + age ~ region", medians=("y",)), {"y: mean": 0.1, "y: median": 0.08}),
+        (cf.regression.LeastSquares("y ~ x"), {"x": 3.0}),
+    ],
+)
+def test_distributions_table_one_and_regressions_take_half_widths(method: Any, accuracy: dict[str, float]) -> None:
+    plan = cf.plan(method, SCHEMA, accuracy=accuracy, n=5000, level=0.95)
+    for name, half in accuracy.items():
+        names = ("0.25", "0.5", "0.75") if name == "quantile" else (name,)
+        assert all(1.959964 * expected(plan, own) <= half for own in names)
+
+
+def test_the_half_width_of_a_mean_is_reached() -> None:
+    # records as the forecast assumes them: a third of the half-width as sd, the mean half-way to a bound
+    schema = cf.Schema({"y": cf.Numeric(-1, 1)})
+    method = cf.tables.Means("y ~ 1", covers="population")
+    plan = cf.plan(method, schema, accuracy={"mean": 0.03}, n=2000, level=0.95)
+    y = np.clip(np.random.default_rng(1).normal(0.5, 1 / 3, 2000), -1, 1)
+    done = cf.release(method, cf.read({"y": y}, schema), plan.requested, ledger=None, noise=SimulatedNoise(1))
+    low, high = cf.infer(done).conf_int().loc["y"]
+    assert (high - low) / 2 == pytest.approx(0.03, rel=0.08)
+
+
+def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: Any) -> None:
+    both = cf.Publication({"counts": COUNTS, "means": MEANS})
+    wishes = {"counts": {"count": 10.0}, "means": {"mean": 0.1}}
+    plan = cf.plan(both, SCHEMA, accuracy=wishes, n=5000, level=0.95)
+    for name, method in both.methods.items():
+        alone = cf.plan(method, SCHEMA, accuracy=wishes[name], n=5000, level=0.95).guarantee.mu
+        assert alone <= plan.children[name].guarantee.mu <= alone * 1.001
+    with pytest.raises(PlanError, match="each question"):
+        cf.plan(both, SCHEMA, accuracy={"counts": {"count": 10.0}}, n=5000)
+    path = tmp_path / "publication.toml"
+    path.write_text(
+        "n = 5000\nlevel = 0.95\n[questions.counts]\nmethod = 'counts'\nformula = 'region'\ncovers = 'dataset'\n"
+        "accuracy = { count = 10 }\n[questions.means]\nmethod = 'means'\nformula = 'y ~ region'\ncovers = 'population'\n"
+        "accuracy = { mean = 0.1 }\n"
+    )
+    asked = Asked.from_toml(path)
+    again = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
+    assert again.guarantee.mu == plan.guarantee.mu

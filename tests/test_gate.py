@@ -330,3 +330,12 @@ def test_a_pure_request_of_a_gaussian_method_names_methods_that_exist() -> None:
     pure = [method.name for method in cf.list_methods() if method.native == "PureDP"]
     with pytest.raises(cf.NoConversion, match=", ".join(pure) or "no method here has a pure guarantee"):
         cf.plan(cf.regression.SSP("y ~ a"), source().schema, cf.PureDP(1.0))
+
+
+def test_a_request_that_the_guarantee_does_not_give_is_an_altered_file() -> None:
+    schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    data = cf.read(schema.sample(100, seed=1), schema)
+    done = cf.release(cf.tables.Means("x", covers="population"), data, cf.GDP(1.0), ledger=None)
+    for forged in (cf.GDP(0.01, relation="add-remove"), cf.GDP(1.0, relation="substitute")):
+        with pytest.raises(cf.errors.ReleaseError, match="altered"):
+            cf.infer(replace(done, plan=replace(done.plan, requested=forged)))

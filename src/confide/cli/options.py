@@ -40,6 +40,7 @@ __all__ = [
     "Report",
     "SchemaFile",
     "Seed",
+    "Weights",
     "Within",
     "Written",
     "delimiter_of",
@@ -197,6 +198,12 @@ Covers = Annotated[
 ]
 Within = Annotated[
     str | None, typer.Option("--within", metavar="A,B", help="Shares within the levels of these columns.")
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights", metavar="COLUMN", help="Records count by this column, up to its upper bound in the schema."
+    ),
 ]
 Medians = Annotated[
     str | None, typer.Option("--medians", metavar="A,B", help="Columns to describe by their quartiles.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from confide.cli.gate import Once, at_once
-from confide.cli.options import Covers, Data, SchemaFile, Within, named
-from confide.cli.session import Refused
+from confide.cli.options import Covers, Data, SchemaFile, Weights, Within, named
+from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def table(
         ),
     ] = None,
     within: Within = None,
+    weights: Weights = None,
     *,
     once: Once,
 ) -> None:
@@ -69,29 +71,32 @@ def table(
       --covers dataset --no-ledger
 
     confide table "income ~ region" survey.csv --kind distribution ...    (medians)
+
+    confide table "happy ~ region" survey.csv --schema schema.toml --covers population \
+      --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
     """
     name = kind or ("means" if "~" in formula else "counts")
     if name not in _KINDS:
         raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
-    settings = once.parameters.settings(covers=covers, within=named(within))
+    settings = once.parameters.settings(covers=covers, within=named(within), weights=weights)
     needs_covers(settings)
     at_once(ctx.obj, once, data, schema, name, formula, settings)
 
 
-# verb -> (method, what the formula must have)
-_TESTS = {
-    "ttest_ind": "means",
-    "ttest_rel": "means",
-    "f_oneway": "means",
-    "chi2_contingency": "counts",
-    "chisquare": "counts",
-    "binomtest": "counts",
-    "trend": "counts",
-    "pearsonr": "correlation",
-    "mannwhitneyu": "mann_whitney",
-    "kruskal": "kruskal",
-    "wilcoxon": "wilcoxon",
-}
+# as in cf.tests, which is slow to load: the name of the method behind each is its own
+_TESTS = (
+    "ttest_ind",
+    "ttest_rel",
+    "f_oneway",
+    "chi2_contingency",
+    "chisquare",
+    "binomtest",
+    "trend",
+    "pearsonr",
+    "mannwhitneyu",
+    "kruskal",
+    "wilcoxon",
+)
 
 
 @spread
@@ -115,12 +120,18 @@ def test(
         str | None,
         typer.Option("--expected", metavar="A,B,C", help="chisquare: public shares, in the order of the levels."),
     ] = None,
+    weights: Weights = None,
+    effect: Annotated[
+        float | None,
+        typer.Option("--effect", help="Print the power for this effect (Cohen's d, f, w or r) at --n records first."),
+    ] = None,
     *,
     once: Once,
 ) -> None:
     """Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.
 
-    What is printed may be published.
+    What is printed may be published. With --n, a number of records that is public,
+    the power is printed before anything is spent; see `confide plan` for more.
 
     Example:
 
@@ -129,10 +140,10 @@ def test(
     """
     if name not in _TESTS:
         raise Refused(f"there is no test {name!r}; there are: {', '.join(_TESTS)}")
-    method = _TESTS[name]
-    covers = {"covers": "population"} if method in ("means", "counts") else {}
-    settings = once.parameters.settings() | covers
     asked, ask = _question(name, formula, p, level, expected)
+    method, settings = _behind(name, once.parameters.settings(weights=weights))
+    if effect is not None or once.n is not None:
+        _say_power(ctx.obj, once, schema, name, formula, effect, settings, p=p, level=level)
 
     def read(done: Release) -> Any:
         from confide import gate
@@ -140,6 +151,42 @@ def test(
         return ask(gate.infer(done))
 
     at_once(ctx.obj, once, data, schema, method, asked, settings, read)
+
+
+def _behind(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """(the method whose release answers a test, its parameters beside the formula); refused where the null law would not hold."""
+    from confide.faces.tests import METHODS, POPULATION_TESTS, check_weights
+
+    check_weights(name, settings)
+    covers = {"covers": "population"} if METHODS[name].name in POPULATION_TESTS else {}
+    return METHODS[name].name, settings | covers
+
+
+def _say_power(
+    session: Session,
+    once: Once,
+    schema: Path,
+    name: str,
+    formula: str,
+    effect: float | None,
+    settings: dict[str, Any],
+    **given: Any,
+) -> None:
+    """Print the power of a test at the number of records that was given."""
+    from confide.cli.files import load_schema
+    from confide.faces import tests
+
+    if once.privacy.accuracy:
+        return
+    with session.doing("plan"):
+        own = {key: value for key, value in given.items() if value is not None}
+        rest = {key: value for key, value in settings.items() if key != "covers"}
+        made = tests.plan(
+            name, formula, load_schema(schema), once.privacy.guarantee(), n=once.n, effect=effect, settings=rest, **own
+        )
+    for note in made.notes:
+        if "power" in note:
+            session.say(note)
 
 
 def _question(name: str, formula: str, p: float | None, level: str | None, expected: str | None) -> tuple[str, Any]:

@@ -88,14 +88,23 @@ METHODS: Mapping[str, type[Any]] = {
 
 def method_of(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
     """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law does not hold."""
+    check_weights(name, settings)
     kind = METHODS[name]
-    if kind is Counts and settings.get("weights") is not None:
+    own = {"covers": _POPULATION} if kind.name in POPULATION_TESTS else {}
+    return kind(formula, **{**settings, **own})
+
+
+#: The methods that are told that tests are of the population.
+POPULATION_TESTS = ("means", "counts")
+
+
+def check_weights(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse weights under which the null law of a test does not hold."""
+    if METHODS[name] is not Means and settings.get("weights") is not None:
         raise PlanError(
             f"the null law of {name} is of records that count alike, and weights make another one; leave weights out, or ask for "
             "cf.tables.shares(..., weights=...) with intervals and differences; ttest_ind, ttest_rel and f_oneway take weights"
         )
-    own = {"covers": _POPULATION} if kind in (Means, Counts) else {}
-    return kind(formula, **{**settings, **own})
 
 
 def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:

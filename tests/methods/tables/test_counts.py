@@ -303,3 +303,26 @@ def test_a_bad_cell_is_named() -> None:
         with pytest.raises(PlanError, match=words):
             found.diff(first, second)
     assert found.diff({"region": "S"}, {"region": "N"}).shape == (1, 4)
+
+
+def test_a_crossing_is_drawn_as_a_map() -> None:
+    found = cf.infer(
+        cf.release(Counts("region * smoker", covers="dataset"), cf.read(records(500), SCHEMA), cf.GDP(0.1), ledger=None)
+    )
+    axes = found.plot(kind="map")
+    (image,) = axes.images
+    assert image.get_array().shape == (3, 2)
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["no", "yes"]
+    assert len(axes.texts) == 6
+    assert not found.plot(kind="dots").images
+    for table, kind in (
+        (found, "pie"),
+        (
+            cf.infer(
+                cf.release(Counts("region", covers="dataset"), cf.read(records(50), SCHEMA), cf.GDP(1.0), ledger=None)
+            ),
+            "map",
+        ),
+    ):
+        with pytest.raises(PlanError, match="plot"):
+            table.plot(kind=kind)

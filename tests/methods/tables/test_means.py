@@ -172,3 +172,32 @@ def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
 def test_bad_input_names_what_works(make: object, words: str) -> None:
     with pytest.raises(PlanError, match=words):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("law", "n"), [("exponential", 200), ("spikes", 1000), ("two values", 200)])
+def test_intervals_of_standard_deviations_follow_the_skewness_of_squares(law: str, n: int) -> None:
+    g = np.random.default_rng(7)
+
+    def drawn(size: int) -> np.ndarray:
+        if law == "exponential":
+            return np.clip(-1 + 0.2 * g.exponential(1, size), -1, 1)
+        if law == "spikes":
+            return np.where(g.random(size) < 0.005, 0.9, 0.0) + 0.03 * g.normal(size=size)
+        return np.where(g.random(size) < 0.05, 1.0, -1.0)
+
+    truth = drawn(1_000_000).std()
+    _, _, low, high = noisy(np.stack([drawn(n) for _ in range(200)]), 5.0, g).spread_interval(_Z)
+    covered = int(((low <= truth) & (truth <= high)).sum())
+    # 99.9 % of 200 runs at .92 lie above 170
+    assert covered >= 170, covered
+
+
+def test_a_spread_that_few_extremes_rule_is_flagged() -> None:
+    schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    rare = pd.DataFrame({"x": (np.arange(400) < 2).astype(float)})
+    even = pd.DataFrame({"x": np.linspace(0, 1, 400)})
+    for frame, flag in ((rare, "weak"), (even, "")):
+        release = cf.release(
+            Means("x ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(20.0), ledger=None, noise=ZeroNoise()
+        )
+        assert cf.infer(release).sd()["flag"].tolist() == [flag]

@@ -206,3 +206,61 @@ def test_a_mean_with_too_few_records_for_its_skewness_makes_its_test_weak() -> N
             noise=SimulatedNoise(3),
         )
         assert cf.infer(release).test("t").status == status
+
+
+def test_p_values_say_what_the_intervals_say() -> None:
+    g = np.random.default_rng(5)
+    agree = 0
+    for seed in range(40):
+        frame = records(300, seed)
+        frame["x"] = np.clip(-4 + g.gamma(1.0, 1.0, 300) + 0.5 * (frame.sex == "m"), -4, 4)
+        found = table(Means("x ~ sex", covers="population"), frame, 1.0, seed).test("t")
+        for alpha in (0.05, 0.2):
+            low, high = found.limits(alpha)
+            assert (float(low[0]) <= 0 <= float(high[0])) == (found.pvalues[0] >= alpha) or isnan(found.pvalues[0])
+        agree += not isnan(found.pvalues[0])
+    assert agree >= 30
+    one = table(Means("x ~ 1", covers="population"), records(300, 1), 1.0, 1)
+    low, high = one.conf_int(0.05).loc["x"]
+    assert one.test("mean", value=float(low) - 1e-6).pvalue < 0.05 < one.test("mean", value=float(low) + 1e-6).pvalue
+
+
+def test_the_power_of_a_plan_is_that_of_its_test() -> None:
+    n, mu, w = 600, 0.5, 0.16
+    p = np.full((2, 3), 1 / 6) + w * np.outer([-1, 1], [-1, 0, 1]) / np.sqrt(4) / np.sqrt(6)
+    assert ((p - 1 / 6) ** 2 * 6).sum() == pytest.approx(w**2)
+    method, rejected, g = Counts("smoker:region", covers="population"), 0, np.random.default_rng(1)
+    pairs = [(smoker, region) for smoker in ("no", "yes") for region in "NSW"]
+    runs = 150
+    for seed in range(runs):
+        drawn = g.choice(6, n, p=p.ravel() / p.sum())
+        frame = records(n, seed).assign(smoker=[pairs[k][0] for k in drawn], region=[pairs[k][1] for k in drawn])
+        rejected += table(method, frame, mu, seed).test("independence").pvalue < 0.05
+    plan = cf.tests.plan("chi2_contingency", "smoker * region", SCHEMA, cf.GDP(mu), n=n, effect=w)
+    (note,) = (note for note in plan.notes if "power of" in note)
+    said = float(note.partition("records: ")[2].partition("%")[0]) / 100
+    # .1 is 2.7 standard deviations of 150 runs at one half
+    assert rejected / runs == pytest.approx(said, abs=0.1)
+    assert 0.3 < said < 0.95
+
+
+@pytest.mark.parametrize("name", list(cf.tests.METHODS))
+def test_every_plan_of_a_test_prints_its_power(name: str) -> None:
+    formula = {
+        "ttest_rel": "x - y",
+        "wilcoxon": "x - y",
+        "chi2_contingency": "smoker * region",
+        "chisquare": "region",
+        "binomtest": "smoker",
+        "trend": "smoker ~ region",
+        "pearsonr": "x + y",
+    }.get(name, "x ~ sex")
+    plan = cf.tests.plan(name, formula, SCHEMA, cf.GDP(1.0), n=500)
+    assert any("power" in note and "500" in note for note in plan.notes)
+    assert plan.n is None and "power" not in plan.to_json()
+
+
+def test_a_power_needs_a_known_test_and_an_effect() -> None:
+    for name, effect, words in (("ttest", None, "did you mean"), ("trend", 0.0, "above 0")):
+        with pytest.raises(PlanError, match=words):
+            cf.tests.plan(name, "smoker ~ region", SCHEMA, cf.GDP(1.0), n=500, effect=effect)

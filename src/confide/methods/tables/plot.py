@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from confide.methods.tables.result import ALL
 from confide.results.words import LITERAL, clean, level_words, short
 
 if TYPE_CHECKING:
@@ -15,20 +16,24 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_cells"]
 
-# More rows than this are drawn as a map where there are two attributes, else the first ones are.
+# Rows that are drawn as dots, the first ones.
 _ROWS = 60
+# A map of at most so many cells has their numbers in it.
+_WRITTEN = 200
 
 
 def draw_cells(result: CellTable, ax: Axes, alpha: float) -> None:
-    """Draw the cells of the first column of a table."""
+    """Draw the cells of one column of a table, the first where none was chosen."""
     frame = result.to_frame(alpha)
+    name = result.measured[result.column(result.drawn_column)]
     if any(result.measured):
-        frame = frame[frame["variable"] == result.measured[0]].drop(columns="variable")
-    if len(frame) > _ROWS and len(result.layout.crossing.attributes) == 2:
-        _map(result, ax)
+        frame = frame[frame["variable"] == name].drop(columns="variable")
+    if result.as_map:
+        _map(result, frame, ax)
     else:
         _dots(result, frame, ax)
-        ax.set_xlabel(f"{result.noun.lower()}, with {level_words(alpha)} intervals", **LITERAL)
+        what = f"{result.noun.lower()} of {name}" if name else result.noun.lower()
+        ax.set_xlabel(f"{what}, with {level_words(alpha)} intervals", **LITERAL)
 
 
 def _dots(result: CellTable, frame: Any, ax: Axes) -> None:
@@ -43,13 +48,36 @@ def _dots(result: CellTable, frame: Any, ax: Axes) -> None:
     ax.set_ylim(-0.7, len(rows) - 0.3)
 
 
-def _map(result: CellTable, ax: Axes) -> None:
-    wide = result.crosstab(of=result.measured[0] if any(result.measured) else None).iloc[:-1, :-1]
-    picture = ax.imshow(wide.to_numpy(dtype=float), aspect="auto", cmap="viridis")
+def _map(result: CellTable, frame: Any, ax: Axes) -> None:
+    """The crossing of two attributes by colour; flagged cells have a dot in a corner, and small maps have the numbers in them."""
+    shape = result.layout.crossing.shape((0, 1))
+    attributes = result.layout.crossing.attributes
+    inner = frame[(frame[attributes[0].name] != ALL) & (frame[attributes[1].name] != ALL)]
+    values, flags = inner["estimate"].to_numpy().reshape(shape), inner["flag"].to_numpy().reshape(shape)
+    picture = ax.imshow(values, aspect="auto", cmap="viridis")
     figure = ax.get_figure(root=True)
     if figure is not None:
-        figure.colorbar(picture, ax=ax)
-    for place, names, axis in ((0, wide.index, ax.yaxis), (1, wide.columns, ax.xaxis)):
-        every = max(1, len(names) // 20)
-        axis.set_ticks(range(0, len(names), every), [short(clean(str(n))) for n in names[::every]], **LITERAL)
-        axis.set_label_text(result.layout.crossing.attributes[place].name, **LITERAL)
+        figure.colorbar(picture, ax=ax, label=result.noun.lower())
+    flagged = np.argwhere(flags != "")
+    if len(flagged):
+        ax.scatter(flagged[:, 1] + 0.36, flagged[:, 0] - 0.36, s=7, color="#d1772e")
+    if values.size <= _WRITTEN:
+        low, high = np.nanmin(values), np.nanmax(values)
+        for (row, column), value in np.ndenumerate(values):
+            light = (value - low) / max(high - low, 1e-300) > 0.6
+            ax.text(
+                column,
+                row,
+                f"{value:,.3g}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="#111111" if light else "#ffffff",
+            )
+    for own, axis in zip(attributes, (ax.yaxis, ax.xaxis), strict=True):
+        every = max(1, own.size // 20)
+        labels = [short(clean(label)) for label in own.labels[::every]]
+        axis.set_ticks(range(0, own.size, every), labels, **LITERAL)
+        axis.set_label_text(clean(own.name), **LITERAL)
+    if max(map(len, attributes[1].labels)) > 4:
+        ax.tick_params(axis="x", rotation=60)

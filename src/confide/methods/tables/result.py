@@ -99,6 +99,8 @@ class CellTable(BaseResult):
     reading: str
     population: int | None = None
     display: str = ""
+    drawing: str = ""
+    drawn_column: str | None = None
 
     family: ClassVar[str] = "table"
     rows_are: ClassVar[str] = "cell"
@@ -465,13 +467,49 @@ class CellTable(BaseResult):
 
         draw_cells(self, ax, alpha)
 
+    def plot(
+        self,
+        alpha: float | None = None,
+        ax: Picture | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        of: str | None = None,
+    ) -> Picture:
+        """A picture; returns the Axes. kind: "dots", each cell with its interval; "map", a crossing of two attributes by colour; left out,
+        dots for up to 60 rows. of: which variable, the first when left out.
+        """
+        if kind not in (None, "dots", "map"):
+            raise PlanError(f"kind must be 'dots' or 'map', got {kind!r}; write plot(kind='map')")
+        if kind == "map" and (len(self.layout.crossing.attributes) != 2 or (0, 1) not in self.marginals):
+            raise PlanError("a map is of the crossing of two attributes; plan 'a * b', or write plot(kind='dots')")
+        self.column(of)
+        own = replace(self, drawing=kind or self.drawing, drawn_column=of or self.drawn_column)
+        return super(CellTable, own).plot(alpha, ax, names=names)
+
     def picture(self, alpha: float) -> str:
         """How to read it."""
-        return "One row for each cell: a dot for the estimate, a bar for its interval; many cells of two attributes by colour."
+        return (
+            "One row for each cell: a dot for the estimate, a bar for its interval. Many cells of two attributes are shown by colour, "
+            "those with a flag have a dot in a corner."
+        )
 
     @property
     def picture_size(self) -> tuple[float, float]:
-        return 6.4, 1.8 + 0.3 * min(len(self.index), _PRINTED)
+        if self.as_map:
+            rows, columns = self.layout.crossing.shape((0, 1))
+            return 2.6 + min(0.55 * columns, 9.0), 1.8 + min(0.35 * rows, 9.0)
+        return 6.4, 1.8 + 0.3 * min(self._drawn_rows, _PRINTED)
+
+    @property
+    def _drawn_rows(self) -> int:
+        return len(self.index) // len(self.measured)
+
+    @property
+    def as_map(self) -> bool:
+        """Whether the picture is a map: asked for, or of many cells of two attributes."""
+        two = len(self.layout.crossing.attributes) == 2 and (0, 1) in self.marginals
+        return self.drawing == "map" or (not self.drawing and two and self._drawn_rows > _PRINTED)
 
 
 def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = ("",)) -> tuple[str, ...]:

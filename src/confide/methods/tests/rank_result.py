@@ -62,7 +62,7 @@ class RankTest(BaseResult):
 
     def more(self, alpha: float) -> dict[str, object]:
         """Entries of the JSON: the test."""
-        return {"statistic": self.statistic, "df": list(self.df), "p": self.pvalue}
+        return {"statistic": self.statistic, "df": list(self.df), "p": [self.pvalue]}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
