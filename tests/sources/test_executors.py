@@ -209,7 +209,8 @@ def test_methods_that_look_at_records_are_refused_before_the_charge(data: list[P
             Bound(),
             cf.read(data, SCHEMA, executor=Here()),
             columns=["age"],
-            privacy=cf.GDP(1.0, 1e-6),
+            privacy=cf.ApproxDP(1.0, 1e-6),
+            gamma_plan=600,
             ledger=book,
             n=3_000,
         )
