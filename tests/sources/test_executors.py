@@ -208,7 +208,7 @@ def test_methods_that_look_at_records_are_refused_before_the_charge(data: list[P
         cf.ptr.safe_release(
             Bound(),
             cf.read(data, SCHEMA, executor=Here()),
-            columns=["age"],
+            columns=["income"],
             privacy=cf.ApproxDP(1.0, 1e-6),
             gamma_plan=600,
             ledger=book,
