@@ -208,8 +208,9 @@ def test_methods_that_look_at_records_are_refused_before_the_charge(data: list[P
         cf.ptr.safe_release(
             Bound(),
             cf.read(data, SCHEMA, executor=Here()),
-            columns=["age"],
-            privacy=cf.GDP(1.0, 1e-6),
+            columns=["income"],
+            privacy=cf.ApproxDP(1.0, 1e-6),
+            gamma_plan=600,
             ledger=book,
             n=3_000,
         )

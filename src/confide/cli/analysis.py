@@ -40,6 +40,7 @@ from confide.cli.options import (
     Data,
     Dataset,
     Delimiter,
+    Executor,
     KeepOthers,
     Nominal,
     Parameters,
@@ -149,6 +150,7 @@ def release(
     *,
     account: Account,
     delimiter: Delimiter = ",",
+    executor: Executor = None,
     keep_others: KeepOthers = False,
     simulate: Seed = None,
     written: Written,
@@ -176,7 +178,7 @@ def release(
             book = open_ledger(account.ledger, account.dataset, schema.dataset)
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
-            source = source_of(data, schema, delimiter)
+            source = source_of(data, schema, delimiter, executor)
         remember(session, planned, None, account)
         paid = pay(session, planned, source, book, account, simulate, keep_others=keep_others)
         keep(session, place, paid.release)

@@ -92,11 +92,12 @@ def check_relation(method: Any, book: Ledger | None) -> None:
         )
 
 
-def source_of(data: Sequence[Path], schema: Any, delimiter: str) -> Source:
+def source_of(data: Sequence[Path], schema: Any, delimiter: str, executor: str | None = None) -> Source:
     """The records in one file or several, behind the schema's coding."""
     from confide.sources import read
 
-    return read(data[0] if len(data) == 1 else list(data), schema, delimiter=delimiter_of(delimiter))
+    found = data[0] if len(data) == 1 else list(data)
+    return read(found, schema, delimiter=delimiter_of(delimiter), executor=executor)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def plan_and_pay(
         book = open_ledger(account.ledger, account.dataset, found.dataset)
         planned = plan_of(found, book)
     with session.doing("opening the data", private=True):
-        source = source_of(data, found, asked.delimiter)
+        source = source_of(data, found, asked.delimiter, asked.executor)
     remember(session, planned, schema, account)
     return pay(session, planned, source, book, account, asked.simulate, keep_others=keep_others, kept=kept)
 

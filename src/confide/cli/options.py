@@ -27,6 +27,7 @@ __all__ = [
     "Data",
     "Dataset",
     "Delimiter",
+    "Executor",
     "Force",
     "Json",
     "Keep",
@@ -173,6 +174,14 @@ Csv = Annotated[
 Delimiter = Annotated[
     str,
     typer.Option("--delimiter", metavar="CHAR", help="What separates the fields of CSV files: ',' ';' or '\\t' (tab)."),
+]
+Executor = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="URL",
+        help="Where the records are added up: dask://host:8786 or spark://host:7077, whose workers read the files; left out, here.",
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
@@ -350,6 +359,7 @@ class Charged:
     account: Account
     n: Nominal = None
     delimiter: Delimiter = ","
+    executor: Executor = None
     simulate: Seed = None
     written: Written
 

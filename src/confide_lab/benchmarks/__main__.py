@@ -23,6 +23,7 @@ NAMES = (
     "speed",
     "default_calls",
     "default_levels",
+    "scale",
     "noise",
     "ledger",
     "audit",
