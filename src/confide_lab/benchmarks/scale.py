@@ -59,14 +59,18 @@ def _duckdb(files: list[Path], select: str) -> None:
 
 TASKS: dict[str, Callable[[list[Path], Path], None]] = {
     "default regression": lambda files, spool: _release(cf.regression.LeastSquares(LINE), RECORDS, files, spool),
-    "default regression, by person": lambda files, spool: _release(cf.regression.LeastSquares(LINE), PERSONS, files, spool),
+    "default regression, by person": lambda files, spool: _release(
+        cf.regression.LeastSquares(LINE), PERSONS, files, spool
+    ),
     "class means, by person": lambda files, spool: _release(
         cf.classification.ClassMeans(LINE.replace("y ~", "ill ~")), PERSONS, files, spool
     ),
     "logistic regression": lambda files, spool: _release(
         cf.regression.Logistic(LINE.replace("y ~", "ill ~")), RECORDS, files, spool
     ),
-    "DuckDB, sums of 11 columns": lambda files, spool: _duckdb(files, ", ".join(f"sum({one})" for one in [*FEATURES, "y"])),
+    "DuckDB, sums of 11 columns": lambda files, spool: _duckdb(
+        files, ", ".join(f"sum({one})" for one in [*FEATURES, "y"])
+    ),
     "DuckDB, float Gram matrix": lambda files, spool: _duckdb(
         files, ", ".join(f"sum({a} * {b})" for i, a in enumerate([*FEATURES, "y"]) for b in [*FEATURES, "y"][i:])
     ),
@@ -94,7 +98,12 @@ def _block(k: int, rows: int, n: int = 1) -> pa.Table:
     y = line + g.standard_t(6, rows)
     ill = np.where(g.random(rows) < 1 / (1 + np.exp(-line / 2)), "yes", "no")
     person = g.integers(0, max(n // ROWS, 1), rows)
-    columns = {**dict(zip(FEATURES, x, strict=True)), "y": y, "ill": pa.array(ill).dictionary_encode(), "person": person}
+    columns = {
+        **dict(zip(FEATURES, x, strict=True)),
+        "y": y,
+        "ill": pa.array(ill).dictionary_encode(),
+        "person": person,
+    }
     return pa.table(columns)
 
 
@@ -111,7 +120,10 @@ def run() -> dict[str, Any]:
             for task in ("start", *(task for task in TASKS if task != "start")):
                 figures = _measured(task, folder)
                 found[str(n)][task] = figures
-                print(f"{task:32}{figures['cpu']:9.1f}{figures['wall']:9.1f}{figures['memory']:8.0f}{figures['spool']:10.2f}", flush=True)
+                print(
+                    f"{task:32}{figures['cpu']:9.1f}{figures['wall']:9.1f}{figures['memory']:8.0f}{figures['spool']:10.2f}",
+                    flush=True,
+                )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     _slopes(found)
