@@ -59,7 +59,7 @@ def test_given_that_it_is_answered_a_count_excludes_the_truth_as_seldom_as_said(
 
     def excluded(count: float) -> float:
         beyond = (count - start) / sd
-        return norm.pdf(count, truth, sd) * (beyond > 0.02 and count - _sds_beyond(beyond) * sd > truth)
+        return float(norm.pdf(count, truth, sd)) * (beyond > 0.02 and count - _sds_beyond(beyond) * sd > truth)
 
     # the truth is excluded from some count on, near which the integrand jumps
     grid = np.linspace(start, truth + 8 * sd, 4_001)
