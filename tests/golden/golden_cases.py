@@ -150,6 +150,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "mean_and_variance laplace": (cf.intervals.MeanAndVariance("x"), cf.PureDP(1.0)),
     "slope": (cf.intervals.Slope("y ~ x"), cf.GDP(1.0)),
     "slope laplace": (cf.intervals.Slope("y ~ x"), cf.PureDP(1.0)),
+    "pure_quantiles": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
 }
 

@@ -17,7 +17,7 @@ from confide.methods.intervals.difference import Difference
 from confide.methods.intervals.mean_and_variance import MeanAndVariance
 from confide.methods.intervals.method import KINDS
 from confide.methods.intervals.proportion import Proportion, level_code, level_name
-from confide.methods.intervals.quantile import Quantile
+from confide.methods.intervals.pure_quantiles import PureQuantiles
 from confide.methods.intervals.rate import Rate
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.methods.intervals.slope import Slope
@@ -116,7 +116,12 @@ def _of_quantile(
         )
     made: Any
     if isinstance(privacy, PureDP) or pure_ledger:
-        made = Quantile(column, **settings)
+        unknown = set(settings) - {"q", "where"}
+        if unknown:
+            raise PlanError(
+                f"under pure epsilon quantiles take q and where, got {', '.join(sorted(unknown))}; leave it out"
+            )
+        made = PureQuantiles(column, **settings)
     else:
         q, bins = settings.get("q", 0.5), settings.get("bins", 256)
         unknown = set(settings) - {"q", "bins", "where"}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from confide.methods.intervals.difference import Difference
     from confide.methods.intervals.mean_and_variance import MeanAndVariance
     from confide.methods.intervals.proportion import Proportion
+    from confide.methods.intervals.pure_quantiles import PureQuantiles
     from confide.methods.intervals.quantile import Histogram, Quantile
     from confide.methods.intervals.rate import Rate
     from confide.methods.intervals.slope import Slope
@@ -49,6 +50,7 @@ else:
         "Histogram": "confide.methods.intervals.quantile",
         "MeanAndVariance": "confide.methods.intervals.mean_and_variance",
         "Proportion": "confide.methods.intervals.proportion",
+        "PureQuantiles": "confide.methods.intervals.pure_quantiles",
         "Quantile": "confide.methods.intervals.quantile",
         "Rate": "confide.methods.intervals.rate",
         "Slope": "confide.methods.intervals.slope",
@@ -61,6 +63,7 @@ __all__ = [
     "Histogram",
     "MeanAndVariance",
     "Proportion",
+    "PureQuantiles",
     "Quantile",
     "Rate",
     "Slope",

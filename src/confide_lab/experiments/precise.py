@@ -1,6 +1,6 @@
-"""Intervals for one parameter: coverage and width of noise-aware posteriors and confidence limits, beside rivals and the published mechanism.
+"""Intervals for one parameter: coverage and width of noise-aware posteriors and confidence limits, beside rivals and PRECISE.
 
-`precise.coverage` (pure epsilon), `precise.gdp` (Gaussian noise), `precise.figure4` (real columns with far bounds): how often the 95 % interval
+`precise.coverage` (pure epsilon), `precise.gdp` (Gaussian noise), `precise.regression`: how often the 95 % interval
 holds the truth and how wide it is, by n and budget. Methods: "noise-aware" and "confidence" of `cf.intervals`, one release each; "PB", the
 parametric bootstrap of the same release; "MS", three sanitised copies; "sample", no privacy; "PRECISE", the published mechanism in its
 (+, m*) form, which carries no guarantee, at p = .3 or the truth's own G.
@@ -277,16 +277,23 @@ def measure_line(at: Mapping[str, Any], generator: np.random.Generator) -> dict[
     x = generator.uniform(-1, 1, (n, p))
     y = 0.5 * x[:, 0] + generator.normal(0, 0.25, n)
     names = [f"x{j}" for j in range(p)]
-    schema = cf.Schema({**{name: cf.Numeric(-1, 1, on_missing=0.0) for name in names}, "y": cf.Numeric(-2, 2, on_missing=0.0)})
+    schema = cf.Schema(
+        {**{name: cf.Numeric(-1, 1, on_missing=0.0) for name in names}, "y": cf.Numeric(-2, 2, on_missing=0.0)}
+    )
     source = cf.read(pd.DataFrame({**dict(zip(names, x.T, strict=True)), "y": y}), schema)
     method = cf.intervals.Slope(f"y ~ {' + '.join(names)}" + ("" if at["intercept"] else " - 1"))
     asked = cf.PureDP(mu) if at["method"] == "laplace" else cf.GDP(mu)
     noise = SimulatedNoise(int(generator.integers(2**31)))
-    ends = method.infer(cf.release(method, source, asked, ledger=None, noise=noise)).conf_int().to_numpy()
+    result: Any = method.infer(cf.release(method, source, asked, ledger=None, noise=noise))
+    ends = result.conf_int().to_numpy()
     truth = np.array([*([0.0] if at["intercept"] else []), 0.5, *([0.0] * (p - 1))])
     inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     slope = int(bool(at["intercept"]))
-    return {"covered": float(inside.mean()), "slope": float(inside[slope]), "width": float(ends[slope, 1] - ends[slope, 0])}
+    return {
+        "covered": float(inside.mean()),
+        "slope": float(inside[slope]),
+        "width": float(ends[slope, 1] - ends[slope, 0]),
+    }
 
 
 REGRESSION = Experiment(

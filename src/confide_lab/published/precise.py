@@ -1,7 +1,7 @@
 """PRECISE and PPquantile to the letter: Zhou, Liu 2025 (arXiv 2502.00192), Algorithms 1 to 3. They carry no guarantee: see `ERRATA`.
 
-`precise` adds noise to a histogram of m draws of a posterior, collapses its tails, and gives one uniform draw in each of two bins. `leak` and
-`least_epsilon` are what its claim hides.
+`precise` adds noise to a histogram of m draws of a posterior, collapses its tails, and gives one uniform draw in each of two bins.
+`leak_event` and `least_epsilon` show what its claim hides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 C0 = float(1 / np.sqrt(2 * np.pi * np.e))
 
 ERRATA = (
-    "P1: Theorem 3 bounds one bin's expected count; one record moves all bins, by 2 m TV in l1: 14.1 for the claimed 1 (Bernoulli, n = 100)",
+    "P1: Theorem 3 bounds one bin's expected count; one record moves all bins, by 2 m TV in l1: 14.1 for the claimed 1 at n = 100",
     "P2: given the data the counts are random, and draws under neighbours are not coupled: no sensitivity of them is finite below 2 m",
     "P3: which bins survive the collapse is decided by the private draws: at epsilon = 1e-6 the output tells k = 108 from k = 158 always",
     "P4: G_0 is local; the supremum of Definition 4 is n + 1 for Bernoulli at k = 0, and infinite under Jeffreys",
@@ -98,7 +98,9 @@ def precise(
         over = np.flatnonzero(counts > threshold)
         first, last = int(over[0]), int(over[-1])
         counts = counts[first : last + 1]
-    noisy = counts + (rng.laplace(0, 1 / epsilon, len(counts)) if epsilon is not None else rng.normal(0, 1 / (mu or 1.0), len(counts)))
+    noisy = counts + (
+        rng.laplace(0, 1 / epsilon, len(counts)) if epsilon is not None else rng.normal(0, 1 / (mu or 1.0), len(counts))
+    )
     if nonneg:
         noisy = np.maximum(noisy, 0.0)
     whole = m if total == "m" else float(noisy.sum())
@@ -124,4 +126,4 @@ def ppquantile(
 def leak_event(k: int, n: int, epsilon: float, rng: np.random.Generator, *, width: float = 0.005, m: int = 69) -> float:
     """The middle of one released pair, for the events of P3."""
     found = precise(rng.beta(1 + k, 1 + n - k, m), rng, bounds=(0.0, 1.0), width=width, epsilon=epsilon)
-    return (found["lower"] + found["upper"]) / 2
+    return float(found["lower"] + found["upper"]) / 2

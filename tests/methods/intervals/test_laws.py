@@ -35,7 +35,12 @@ def test_two_coordinates_against_quadrature() -> None:
         rest = np.sqrt(covariance[2] - covariance[1] ** 2 / covariance[0])
         inner = normal_laplace(at[1] - covariance[1] * (at[0] - z) / covariance[0], rest, b2)
         log_own = stats.norm.logpdf(at[0] - z, scale=sd1) - np.abs(z) / b1 - np.log(2 * b1) + inner
-        exact = np.log(sum(np.trapezoid(np.exp(part), where) for part, where in zip(np.split(log_own, 2), np.split(z, 2), strict=True)))
+        exact = np.log(
+            sum(
+                np.trapezoid(np.exp(part), where)
+                for part, where in zip(np.split(log_own, 2), np.split(z, 2), strict=True)
+            )
+        )
         got = two_normal_laplace(*(np.array([v]) for v in (*at, *covariance)), b1, b2)[0]
         assert got == pytest.approx(exact, abs=2e-4)
 

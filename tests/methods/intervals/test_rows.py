@@ -46,7 +46,13 @@ def test_the_weight_of_the_square_beside_the_mean() -> None:
 
 
 def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
-    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Numeric(-2, 6, on_missing=0.0), "g": cf.Categorical("ab", on_missing="a")})
+    schema = cf.Schema(
+        {
+            "x": cf.Numeric(-4, 4, on_missing=0.0),
+            "y": cf.Numeric(-2, 6, on_missing=0.0),
+            "g": cf.Categorical(["a", "b"], on_missing="a"),
+        }
+    )
     codes = np.random.default_rng(1).integers(0, 2**20, (2, 400)).astype(float)
     codes[:, :8] = np.array(list(product((0, 2**20 - 1), repeat=2)) * 2).T
     for text in ("y ~ x", "y ~ x - 1"):

@@ -1,6 +1,7 @@
 """Posterior and confidence limits of a Poisson rate, from the noisy sum of counts that are moved into 0..U.
 
-y = S + noise, S the sum of n numbers min(X, U), X ~ Poisson(rate). The distribution of S is exact (`ClippedPoisson.expected`), so that the likelihood P(y | rate) = sum_s P(S = s | rate) P(noise = y - s) is, and so are the tails that confidence limits invert. The posterior is
+y = S + noise, S the sum of n numbers min(X, U), X ~ Poisson(rate). The distribution of S is exact (`ClippedPoisson.expected`), so that the
+likelihood P(y | rate) = sum_s P(S = s | rate) P(noise = y - s) is, and so are the tails that confidence limits invert. The posterior is
 on a grid of rates in (0, U], first found with normal sums, then computed exactly where its mass is.
 
 Prior: "uniform" on (0, U] (default), "jeffreys" of the noisy release |dm/d rate|/sqrt(v + noise), or "gamma(shape, rate)".
