@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         SourceError,
     )
     from confide.faces import intervals, local, tables, tests
-    from confide.faces import intervals, tables, tests
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select

@@ -55,7 +55,9 @@ def test_one_record_moves_all_bins(width: float, m: int | None, l1: float, l2: f
         (100, 0, 0.0005, 9, 1.0, 5.64),
     ],
 )
-def test_the_true_epsilon_is_far_above_the_claim(n: int, k: int, width: float, m: int, epsilon: float, true: float) -> None:
+def test_the_true_epsilon_is_far_above_the_claim(
+    n: int, k: int, width: float, m: int, epsilon: float, true: float
+) -> None:
     found = least_epsilon(beta_bins(k, n, width), beta_bins(k + 1, n, width), m, epsilon)
     assert found == pytest.approx(true, rel=6e-3)
     assert found > 5 * epsilon

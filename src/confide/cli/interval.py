@@ -48,12 +48,17 @@ _VERBS = ("proportion", "mean", "variance", "rate", "categorical", "slope", "qua
 
 def interval(
     ctx: typer.Context,
-    verb: Annotated[str, typer.Argument(metavar="|".join(_VERBS), help="What the interval is for.", show_default=False)],
+    verb: Annotated[
+        str, typer.Argument(metavar="|".join(_VERBS), help="What the interval is for.", show_default=False)
+    ],
     data: Data,
     column: Annotated[
         str,
         typer.Option(
-            "--column", metavar="COLUMN", help='The column; for slope and difference a formula, "y ~ x".', show_default=False
+            "--column",
+            metavar="COLUMN",
+            help='The column; for slope and difference a formula, "y ~ x".',
+            show_default=False,
         ),
     ],
     schema: SchemaFile,
@@ -69,10 +74,15 @@ def interval(
     dataset: Dataset = None,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", metavar="credible|confidence", help="A posterior, or exact confidence limits, of the same release."),
+        typer.Option(
+            "--kind",
+            metavar="credible|confidence",
+            help="A posterior, or exact confidence limits, of the same release.",
+        ),
     ] = None,
     level: Annotated[
-        str | None, typer.Option("--level", metavar="LEVEL", help="Which level counts, where a column has more than two.")
+        str | None,
+        typer.Option("--level", metavar="LEVEL", help="Which level counts, where a column has more than two."),
     ] = None,
     prior: Annotated[str | None, typer.Option("--prior", metavar="PRIOR", help='Such as "beta(2, 5)".')] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q,Q", help="Quantiles, such as .25,.5,.75.")] = None,

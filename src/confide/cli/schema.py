@@ -213,7 +213,9 @@ def bounds(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file.", show_default=False)],
     column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="A numeric column.", show_default=False)],
-    cover: Annotated[float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")] = 0.99,
+    cover: Annotated[
+        float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")
+    ] = 0.99,
     mu: Mu = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
@@ -253,7 +255,13 @@ def bounds(
         noise = None if simulate is None else SimulatedNoise(simulate)
         with session.doing("finding the bounds", private=True):
             found = find_bounds(
-                data, column, cover=cover, privacy=requested, ledger=book, noise=noise, delimiter=delimiter_of(delimiter)
+                data,
+                column,
+                cover=cover,
+                privacy=requested,
+                ledger=book,
+                noise=noise,
+                delimiter=delimiter_of(delimiter),
             )
         if book is not None:
             session.charge = "made"

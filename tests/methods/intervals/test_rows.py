@@ -62,7 +62,8 @@ def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
             apart = found[:, :, None] - found[:, None, :]
             assert np.abs(apart).sum(axis=0).max() <= rows.moved_l1
             assert (apart**2).sum(axis=0).max() <= rows.moved_l2_squared
-            assert rows.moved_l1 <= rows.size**2 * STEP / 2 + 50
+            if pure:
+                assert rows.moved_l1 <= rows.size**2 * STEP / 2 + 50
     for pure in (False, True):
         moments = MomentRows(schema, "x", pure)
         found = moments(codes[:1])

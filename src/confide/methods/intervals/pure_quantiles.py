@@ -5,7 +5,8 @@ Guarantee: PureDP(epsilon), add-remove or substitute. A record lies in one of m 
 by 1 in each (substitute): h and 2 h in l1. Two-sided geometric noise (Ghosh, Roughgarden, Sundararajan 2012) on the whole numbers.
 
 Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010): "up to x" less q times all has noise sd 7.5 to 10
-over epsilon under add-remove for 1,024 bins, where the bins alone would have 32. Nothing else is paid for, so that any quantile is read off.
+over epsilon under add-remove for 1,024 bins, where the bins alone would have 32. Nothing else is paid for, so that any quantile
+is read off.
 
 Interval: the bins j with P_(j-1) - q N <= u and P_j - q N >= -l, P the sums, N their last one: the quantile in bin j has about
 P_(j-1) records below it and P_j up to it, atoms or not. u, l = z s +- (z^2 - 1) k/(6 s^2) (Cornish, Fisher 1938), s^2 the binomial variance

@@ -243,7 +243,7 @@ class MomentRows:
 
     @property
     def moved_l1(self) -> int:
-        return 2 * STEP + 2
+        return 2 * STEP + 2 if self.pure else 2 * self.l1
 
     @property
     def moved_l2_squared(self) -> int:
@@ -315,7 +315,7 @@ class ProductRows:
 
     @property
     def moved_l1(self) -> int:
-        return self.size**2 * STEP // 2 + 1 + self.width
+        return self.size**2 * STEP // 2 + 1 + self.width if self.pure else 2 * self.l1
 
     @property
     def moved_l2_squared(self) -> int:
