@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from confide.cli import options
-from confide.cli.analysis import Once, at_once
-from confide.cli.door import open_book
-from confide.cli.files import Drawings, load_schema
-from confide.cli.options import (
-    Alpha,
-    Book,
-    ChargeDelta,
-    Convert,
-    Csv,
-    Data,
-    Dataset,
-    Delimiter,
-    Delta,
-    Epsilon,
-    Force,
-    Json,
-    Mu,
-    NoLedger,
-    Nominal,
-    Plot,
-    Relation,
-    Report,
-    Rho,
-    SchemaFile,
-    Seed,
-    Where,
-    privacy,
-)
+from confide.cli.files import load_schema
+from confide.cli.gate import Once, at_once, open_ledger
+from confide.cli.options import Data, SchemaFile
 from confide.cli.session import Refused, Session
-from confide.cli.table import Keep
-
-if TYPE_CHECKING:
-    from confide.guarantees import Guarantee
+from confide.cli.spread import spread
 
 __all__ = ["interval"]
 
 _VERBS = ("proportion", "mean", "variance", "rate", "categorical", "slope", "quantile", "difference")
 
 
+@spread
 def interval(
     ctx: typer.Context,
     verb: Annotated[
@@ -62,16 +35,6 @@ def interval(
         ),
     ],
     schema: SchemaFile,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    charge_delta: ChargeDelta = None,
-    convert: Convert = False,
-    dataset: Dataset = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -86,17 +49,8 @@ def interval(
     ] = None,
     prior: Annotated[str | None, typer.Option("--prior", metavar="PRIOR", help='Such as "beta(2, 5)".')] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q,Q", help="Quantiles, such as .25,.5,.75.")] = None,
-    where: Where = None,
-    n: Nominal = None,
-    alpha: Alpha = None,
-    output: Keep = None,
-    report: Report = None,
-    plot: Plot = None,
-    csv: Csv = None,
-    delimiter: Delimiter = ",",
-    simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
+    *,
+    once: Once,
 ) -> None:
     """Plan, release and infer an interval for one parameter in one go.
 
@@ -107,53 +61,37 @@ def interval(
     Examples:
 
     confide interval proportion survey.csv --column smoker --schema schema.toml \\
-      --epsilon .5 --ledger book.db --plot smoker.png
+      --epsilon .5 --ledger ledger.db --plot smoker.png
 
     confide interval quantile survey.csv --column income --q .1,.5,.9 \\
-      --schema schema.toml --mu .5 --ledger book.db
+      --schema schema.toml --mu .5 --ledger ledger.db
     """
     session: Session = ctx.obj
     if verb not in _VERBS:
         raise Refused(f"there is no interval {verb!r}; there are: {', '.join(_VERBS)}")
-    requested = privacy(mu, rho, epsilon, delta, relation)
-    settings: dict[str, Any] = {"level": level, "prior": prior, "where": where, "q": _quantiles(q)}
-    given = {name: value for name, value in settings.items() if value is not None}
-    once = Once(
-        data=data,
-        schema=schema,
-        requested=requested,
-        ledger=ledger,
-        no_ledger=no_ledger,
-        charge_delta=charge_delta,
-        convert=convert,
-        dataset=dataset,
-        n=n,
-        output=output,
-        drawings=Drawings(report, plot, csv),
-        delimiter=delimiter,
-        simulate=simulate,
-        force=force,
-        alpha=alpha,
-    )
-    options.check_ledger(ledger, no_ledger, dataset, simulate)
+    given = {
+        name: value for name, value in {"level": level, "prior": prior, "q": _quantiles(q)}.items() if value is not None
+    }
+    given |= once.parameters.settings()
+    once.account.check(once.simulate)
     with session.doing("plan"):
-        answer = _answer(verb, column, once, requested, kind, given)
+        answer = _answer(verb, column, schema, once, kind, given)
         method, settings = _made_of(answer.method)
     first = next(iter(settings))
-    at_once(session, once, method, settings.pop(first), settings, answer.read)
+    at_once(session, once, data, schema, method, settings.pop(first), settings, answer.read)
 
 
-def _answer(verb: str, column: str, once: Once, requested: Guarantee, kind: str | None, given: dict[str, Any]) -> Any:
+def _answer(verb: str, column: str, schema: Path, once: Once, kind: str | None, given: dict[str, Any]) -> Any:
     from confide.faces.interval_calls import interval_method
     from confide.guarantees import PureDP
 
-    found = load_schema(once.schema)
-    book = open_book(once.ledger, once.dataset, found.dataset)
+    found = load_schema(schema)
+    book = open_ledger(once.account.ledger, once.account.dataset, found.dataset)
     return interval_method(
         verb,
         column,
         found,
-        requested,
+        once.privacy.guarantee(),
         relation=None if book is None else book.relation,
         pure_ledger=book is not None and isinstance(book.budget, PureDP),
         kind=kind,

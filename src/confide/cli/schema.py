@@ -8,26 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.door import open_book
 from confide.cli.files import check_places, keep, load_schema, put, reserve
-from confide.cli.options import (
-    Book,
-    Dataset,
-    Delimiter,
-    Delta,
-    Epsilon,
-    Force,
-    Json,
-    Mu,
-    NoLedger,
-    Relation,
-    Rho,
-    Seed,
-    check_ledger,
-    delimiter_of,
-    privacy,
-)
+from confide.cli.gate import open_ledger
+from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of
 from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
 from confide.cli.tables import facts, table
 from confide.errors import SchemaError
 
@@ -209,6 +194,7 @@ def sample(
 
 
 @app.command()
+@spread
 def bounds(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file.", show_default=False)],
@@ -216,21 +202,15 @@ def bounds(
     cover: Annotated[
         float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")
     ] = 0.99,
-    mu: Mu = None,
-    rho: Rho = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    relation: Relation = None,
-    ledger: Book = None,
-    no_ledger: NoLedger = False,
-    dataset: Dataset = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
     ] = None,
     delimiter: Delimiter = ",",
     simulate: Seed = None,
-    force: Force = False,
-    json: Json = False,
+    *,
+    privacy: Privacy,
+    account: Account,
+    written: Written,
 ) -> None:
     """Find bounds of a column that nobody knows, by private quantiles: charged.
 
@@ -242,16 +222,16 @@ def bounds(
     confide schema bounds survey.csv --column income --epsilon .1 --ledger book.db
     """
     session: Session = ctx.obj
-    session.charging, session.book = True, ledger
-    check_ledger(ledger, no_ledger, dataset, simulate)
-    requested = privacy(mu, rho, epsilon, delta, relation)
+    session.charging, session.ledger = True, account.ledger
+    account.check(simulate)
+    requested = privacy.guarantee()
     check_places({"-o": output}, {"the data": data})
-    with reserve(output, force=force) as place:
+    with reserve(output, force=written.force) as place:
         from confide.faces.bounds import find_bounds
         from confide.noise import SimulatedNoise
 
         with session.doing("opening the ledger"):
-            book = open_book(ledger, dataset, None)
+            book = open_ledger(account.ledger, account.dataset, None)
         noise = None if simulate is None else SimulatedNoise(simulate)
         with session.doing("finding the bounds", private=True):
             found = find_bounds(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from confide.results.plot import LITERAL
-from confide.results.words import level_words, short
+from confide.results.words import LITERAL, level_words, short
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
-
-    from confide.methods.intervals.result import Posterior
 
 __all__ = ["draw_posterior"]
 
@@ -20,7 +18,18 @@ _LINE, _SHADE = "#1f4e79", "#e7b58a"
 _MOST = 8
 
 
-def draw_posterior(result: Posterior, ax: Axes, alpha: float) -> None:
+class Drawn(Protocol):
+    """What a picture reads of posteriors."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def params(self) -> pd.Series[float]: ...
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame: ...
+    def density(self, name: str) -> pd.DataFrame: ...
+
+
+def draw_posterior(result: Drawn, ax: Axes, alpha: float) -> None:
     """Draw on `ax`; several parameters stand one above the other, each on a scale of its own."""
     names = result.names[:_MOST]
     panels = [ax] if len(names) == 1 else _panels(ax, len(names))
