@@ -28,7 +28,7 @@ from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.methods.tables.method import TableMethod
-from confide.methods.tables.pooling import Pool, pools, view
+from confide.methods.tables.pooling import Pool, apart, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
 from confide.protocol.contributions import counted_once, shown
 from confide.protocol.events import Event, exact_cost
@@ -157,7 +157,7 @@ class Publication(Method):
             covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
             warnings=tuple(warnings),
             children=children,
-            notes=(*(pool.note() for pool in pooled), *self._crossings(schema)),
+            notes=(*(pool.note() for pool in pooled), *self._apart(schema), *self._crossings(schema)),
         )
 
     def _pools(self, schema: Any) -> tuple[Pool, ...]:
@@ -168,6 +168,9 @@ class Publication(Method):
             return pools(self._made, self.fractions, schema)
         except ConfideError:
             return ()
+
+    def _apart(self, schema: Any) -> tuple[str, ...]:
+        return apart(self._made, schema) if self.pool else ()
 
     def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
         """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""

@@ -208,3 +208,8 @@ def test_settings_of_any_method_and_a_public_n():
     assert for_command_line("LeastSquares(formula, cov='robust')") == "--set cov=robust"
     plan = gate.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
     assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, ledger=None, dataset=None)
+
+
+def test_a_ledger_of_an_enforced_unit_names_it():
+    call = "dataset 'hh' counts records; open: Ledger.create(path, dataset=..., budget=..., unit='pid')"
+    assert "confide ledger init OTHER_LEDGER --dataset hh --unit pid --mu" in for_command_line(call, ledger="book.db")

@@ -100,3 +100,30 @@ def test_what_cannot_be_read_costs_nothing(survey, words, said):
 def test_the_help_of_a_publication_shows_its_file_whole(survey):
     shown = good("publish", "--help").out
     assert "[questions.model]" in shown
+
+
+def test_a_table_beyond_the_budget_names_the_plan_that_fits(survey):
+    good("ledger", "init", "small.db", "--dataset", "survey", "--mu", ".5")
+    for words in (
+        ("table", "happy ~ region", "--covers", "population"),
+        ("test", "ttest_ind", "happy ~ region"),
+        ("describe", "happy ~ region", "--covers", "population"),
+    ):
+        options = ("survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "small.db")
+        done = run(*words, *options)
+        assert done.code == 4 and "what fits: confide plan 'happy ~ region'" in done.err, done.err
+
+
+def test_errors_name_options_and_not_python(survey):
+    common = (*TABLE[2:4], "schema.toml", "--no-ledger")
+    done = run("table", "happy ~ region", *common, "--covers", "dataset", "--accuracy", "mean=.1")
+    assert "--accuracy mean=0.02 --n 5000" in done.err and "cf." not in done.err
+    done = run("table", "region ~ region", *common, "--covers", "dataset", "--mu", "1")
+    assert "--kind shares" in done.err and "cf." not in done.err
+    done = run("table", "region", "postgresql://me:secret@host/db", *common[1:], "--covers", "dataset", "--mu", "1")
+    assert "secret" not in done.err and "cf.sql" in done.err
+
+
+def test_medians_of_table_one_say_how_fine_they_are(survey):
+    shown = good(*DESCRIBE, "--covers", "population", "--medians", "age").out
+    assert "its width: age" in shown

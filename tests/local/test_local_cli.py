@@ -68,3 +68,19 @@ def test_a_central_ledger_is_refused(survey: pd.DataFrame) -> None:
     done = run(*shlex.split(PROTECT), "--ledger", "book.db")
     assert done.code == 3 and "ledger of its own" in done.err
     assert run(*shlex.split("ledger init x.db --dataset survey --mu 6 --trust everyone")).code == 2
+
+
+def test_what_is_wrong_is_said_in_options(survey: pd.DataFrame) -> None:
+    good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2")
+    done = run(*shlex.split(PROTECT), "--ledger", "book.db")
+    assert done.code == 3 and "--delta ... --relation substitute --unit record --trust local" in done.err
+    made = good(*shlex.split(PROTECT), "--no-ledger")
+    assert "not charged" in made.out
+    again = run(*shlex.split(PROTECT), "--no-ledger")
+    assert "--force to replace" in again.err
+    unknown = run("fit", "income ~ ages", "p.parquet")
+    assert unknown.code == 3 and "no column 'ages'; it has: age, income, region" in unknown.err.replace(
+        "income, age", "age, income"
+    )
+    assert run("fit", "income ~ age", "none.parquet").code == 3
+    assert "--loss absolute for medians" in run("fit", "income ~ age", "p.parquet", "--loss", "median").err

@@ -21,3 +21,12 @@ def test_a_table_says_once_how_units_count() -> None:
     data = cf.read(schema.sample(600, seed=1), schema)
     table = cf.tables.counts("k", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
     assert table.target == "numbers of records by k, of the population; each person counts once"
+
+
+def test_the_share_of_rows_is_a_range_where_a_cell_holds_several_sizes() -> None:
+    counts = np.zeros(CELLS)
+    counts[3] = 545  # eight rows each, an eighth of which counts; a cell of 5 to 8
+    said = Counted.of(counts, 0.5, 1)
+    low, high = said.lost_range
+    assert low <= 7 / 8 <= high and "80% to 88%" in said.words(1) and "12% to 20%" in said.words(1, weighted=True)
+    assert "about 50%" in Counted.of(np.eye(CELLS)[1] * 100, 0.5, 1).words(1)

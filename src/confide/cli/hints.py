@@ -83,8 +83,9 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, ledger: st
     words += [shlex.quote(str(schema)) if schema is not None else "schema.toml", options]
     words += [] if planned.method.name == "least_squares" else ["--method", planned.method.name]
     for field in others:
-        if given[field.name] != field.default:
-            words += ["--set", shlex.quote(f"{field.name}={json.dumps(given[field.name])}")]
+        value = given.get(field.name, field.default)  # a plan leaves out what is as it was before the parameter came
+        if value != field.default:
+            words += ["--set", shlex.quote(f"{field.name}={json.dumps(value)}")]
     size = planned.planned_n
     words += [] if size is None else ["--n", str(size)]
     words += [] if ledger is None else ["--ledger", _shown(ledger)]
@@ -107,6 +108,14 @@ def _create(call: re.Match[str], ledger: str, dataset: str) -> str:
             size = _amount(terms[1], delta="delta=" in terms[2])
             return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} {size} --relation {terms[3]}"
         return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options} --mu ... (or --epsilon ..., --rho ...)"
+    if "trust='local'" in call[0]:
+        level = re.search(r"unit='([^']*)'", call[0])
+        terms_of = f"--relation substitute --unit {level[1] if level else 'record'} --trust local"
+        return f"confide ledger init OTHER_LEDGER --dataset {dataset} --mu ... --delta ... {terms_of}"
+    enforced = re.search(r"unit=('[^']*')", call[0])
+    if terms is None and enforced is not None:
+        options = f"--unit {shlex.quote(enforced[1][1:-1])} --mu ... (or --epsilon ..., --rho ...)"
+        return f"confide ledger init OTHER_LEDGER --dataset {dataset} {options}"
     if terms is None:
         return f"confide ledger init {ledger} --dataset {dataset} --mu ... (or --epsilon ..., --rho ...)"
     size = _amount(terms[1], delta="delta=" in terms[2])
@@ -162,6 +171,13 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
         lambda call, ledger, *_: f"--convert, or confide ledger convert {ledger}",
     ),
     (r"\bconvert=True", "--convert"),
+    (r"\bforce=True", "--force"),
+    (r"write cf\.plan\(method, schema, accuracy=\{[^}]*\}, n=(\d+)\)", r"write --accuracy mean=0.02 --n \1"),
+    (r"cf\.tables\.shares\('(\w+)', \.\.\.\)", r'confide table "\1 * ..." --kind shares'),
+    (r"cf\.tests\.f_oneway, or test\([^)]*\) of the table", "confide test f_oneway"),
+    (r"declare it as cf\.Numeric\(low, high\)", 'declare it as kind = "numeric"'),
+    (r"\bon_missing=(\S+) in the schema", r"on_missing = \1 in the schema"),
+    (r"\bloss='(\w+)'", r"--loss \1"),
     (r"\bkeep_others=True", "--keep-others"),
     (r"write it in their schema: dataset=(\S+)", r"write it in their schema: dataset = \1"),
     (r"declare unit=(\S+) in the schema", r"declare unit = \1 in the schema"),

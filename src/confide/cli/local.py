@@ -20,8 +20,9 @@ from confide.cli.options import (
     Written,
     delimiter_of,
 )
-from confide.cli.session import Refused, Session
+from confide.cli.session import Refused, Session, reading_only
 from confide.cli.spread import spread
+from confide.errors import ReleaseError
 
 __all__ = ["fit", "protect"]
 
@@ -115,6 +116,10 @@ def protect(
         )
     for line in (f"wrote {out}", *made.lines()):
         session.say(line)
+    if book is None:
+        session.say("not charged: no ledger (--no-ledger)")
+    else:
+        session.say(f"charged to dataset {book.dataset!r} of {book.place}; left: {book.show().remaining}")
     session.answer({"output": str(out)} | _facts(made))
 
 
@@ -155,7 +160,10 @@ def fit(
 
     drawings.check(force=written.force)
     with session.doing("fitting the protected table"):
-        result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
+        try:
+            result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
+        except ReleaseError as error:
+            raise reading_only(error) from None
     show_result(session, result, alpha, drawings)
     session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
 

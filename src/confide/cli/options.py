@@ -49,7 +49,7 @@ __all__ = [
     "value_of",
 ]
 
-_PRIVACY = "Privacy: exactly one of --mu, --rho, --epsilon"
+_PRIVACY = "Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy"
 _LEDGER = "Ledger: one of --ledger, --no-ledger"
 
 Mu = Annotated[

@@ -219,8 +219,8 @@ def _check_trust(ledger: Ledger | None, made: Planned) -> None:
     if ledger.trust != "local" or ledger.relation != "substitute" or ledger.unit != made.level:
         raise PlanError(
             f"a protected table has a ledger of its own, and this one counts unit={ledger.unit!r}, relation={ledger.relation!r}, "
-            f"trust={ledger.trust!r}; open one: Ledger.create(path, dataset=..., budget=cf.GDP(2.0, 1e-3, relation='substitute', "
-            f"unit={made.level!r}, trust='local'))"
+            f"trust={ledger.trust!r}; open one: Ledger.create(path, dataset={ledger.dataset!r}, budget=cf.GDP(2.0, 1e-3, "
+            f"relation='substitute', unit={made.level!r}, trust='local'))"
         )
 
 

@@ -434,7 +434,10 @@ def loss_named(loss: str | Loss, tau: float | None = None, k: float | None = Non
         return loss
     name = "quantile" if loss == "absolute" else loss
     if name not in LOSSES:
-        raise PlanError(f"loss must be one of {', '.join([*LOSSES, 'absolute'])}, got {loss!r}; write loss='squared'")
+        raise PlanError(
+            f"loss must be one of {', '.join([*LOSSES, 'absolute'])}, got {loss!r}; "
+            "write loss='squared' for means, loss='absolute' for medians"
+        )
     if tau is not None and not (loss == "quantile" and 0 < tau < 1):
         raise PlanError(f"tau is the level of loss='quantile', between 0 and 1, got tau={tau!r} with loss={loss!r}")
     if k is not None and not (loss == "huber" and k > 0):

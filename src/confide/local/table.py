@@ -40,7 +40,7 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
             return _from_csv(path) if path.suffix.lower() == ".csv" else _from_parquet(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise ReleaseError(
-                f"{str(path)!r} cannot be read: {error}; give a file that `confide protect` wrote"
+                f"{str(path)!r} cannot be read: {_why(path, error)}; give a file that `confide protect` wrote"
             ) from None
     attrs = getattr(data, "attrs", None)
     if attrs is None:
@@ -51,6 +51,11 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
         raise ReleaseError(_SILENT.format("the frame"))
     told = attrs[KEY]
     return data, told if isinstance(told, Protection) else Protection.from_json(told)
+
+
+def _why(path: Path, error: Exception) -> str:
+    """Why a file cannot be read, where the reader's own words are the path alone."""
+    return "no such file" if not path.exists() else str(getattr(error, "strerror", None) or error)
 
 
 _SILENT = "{} does not say how it was protected, so that nothing can be corrected; read the file with cf.local.read"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,9 +97,19 @@ def _response(frame: pd.DataFrame, told: Protection, name: str, loss: Loss) -> t
 
 def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame, dict[str, set[str]]]:
     from formulaic import model_matrix  # here, because its whole is slow to load
+    from formulaic.errors import FactorEvaluationError
 
     try:
         made: Any = model_matrix(right, frame, na_action="raise")
+    except FactorEvaluationError as error:
+        unknown = re.search(r"NameError: `?'?([^`' ]+)", str(error))
+        if unknown is None:
+            raise PlanError(
+                f"the formula {formula!r} cannot be read on this table: {error}; write 'y ~ x1 + x2'"
+            ) from None
+        raise PlanError(
+            f"the table has no column {unknown[1]!r}; it has: {', '.join(map(str, frame.columns))}"
+        ) from None
     except Exception as error:
         raise PlanError(f"the formula {formula!r} cannot be read on this table: {error}; write 'y ~ x1 + x2'") from None
     spec = made.model_spec

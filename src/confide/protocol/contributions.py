@@ -48,6 +48,9 @@ NAME = "contributions"
 CELLS = 17
 # The rows of a unit in each cell, where its units are spread evenly.
 _ROWS = np.array([1.0, 2.0, *(0.75 * 2.0**cell + 0.5 for cell in range(2, CELLS))])
+# The fewest and the most of each: where in its cell a unit lies is not released.
+_FEWEST = np.array([1.0, 2.0, *(2.0 ** (cell - 1) + 1 for cell in range(2, CELLS))])
+_MOST = 2.0 ** np.arange(CELLS)
 # What is above chance in all cells together (one of 4,000 lies above it by noise alone: a cell of 2^16 rows that noise fills outweighs all
 # others), and a share of lost rows worth a flag.
 _ABOVE, _NOTICEABLE, _ONE_SIDED = 3.5, 0.05, 1.645
@@ -120,6 +123,7 @@ class Counted:
     """What a noisy histogram says: the number of units, the share of them with more than k rows, and the share of rows lost.
 
     Each with the standard deviation of its noise. Cells that do not stand above their noise count as empty in the shares of rows.
+    lost_range: the share of rows lost if each unit had the fewest rows of its cell, and the most.
     """
 
     units: float
@@ -128,6 +132,7 @@ class Counted:
     above_sd: float
     lost: float
     lost_sd: float
+    lost_range: tuple[float, float]
 
     @classmethod
     def of(cls, counts: NDArray[np.float64], sd: float, k: int) -> Counted:
@@ -141,7 +146,10 @@ class Counted:
         over = np.maximum(_ROWS - k, 0.0)
         lost = float(seen @ over) / rows
         slope = np.where(seen > 0, over - lost * _ROWS, 0.0)
-        return cls(units, sd * sqrt(CELLS), above, spread, lost, sd * float(np.sqrt(slope @ slope)) / rows)
+        ends = (float(seen @ np.maximum(r - k, 0.0)) / max(float(seen @ r), 1.0) for r in (_FEWEST, _MOST))
+        low, high = ends
+        lost_sd = sd * float(np.sqrt(slope @ slope)) / rows
+        return cls(units, sd * sqrt(CELLS), above, spread, lost, lost_sd, (low, high))
 
     @property
     def truncated(self) -> bool:
@@ -151,14 +159,19 @@ class Counted:
     def words(self, k: int, *, weighted: bool = False) -> str:
         """In one line, for the head of a table. weighted: all rows count, those of units with more than k by weight."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
-        share = f"about {self.lost:.0%} of the rows do not count"
+        low, high = self.lost_range
+        share = f"{_between(low, high)} of the rows do not count"
         if weighted:
-            share = f"all rows count by weight, together as {1 - self.lost:.0%} of them would"
+            share = f"all rows count by weight, together as {_between(1 - high, 1 - low)} of them would"
         return (
             f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}; "
             f"{share} (noise ± {self.lost_sd:.1%}; units with many rows are seen from some "
             f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f} on)"
         )
+
+
+def _between(low: float, high: float) -> str:
+    return f"about {low:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
 
 
 @dataclass(frozen=True)

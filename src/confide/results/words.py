@@ -131,6 +131,8 @@ def status_words(result: Shown) -> str:
             "the privacy noise is too large beside the signal for normal intervals; read the estimates as rough, and the "
             "intervals with the assumption that they name"
         )
+    if result.status == "ok" and result.family == "test":
+        return "p-values and intervals are valid under the assumptions stated here"
     return STATUS_WORDS[result.status]
 
 

@@ -6,6 +6,7 @@ other; a piece streams blocks of rows. Nothing that leaves this room quotes a re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,10 @@ class Mark(Protocol):
     def verify(self) -> None: ...
 
 
+# As a Path it has one slash of the two. It is not repeated, because it may hold a password.
+_ADDRESS = re.compile(r"[a-z][a-z0-9+]+:/+[^/]", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class FileMark:
     """Size, time of the last change and inode of a file, taken when it was opened and compared at each pass."""
@@ -88,6 +93,10 @@ class FileMark:
     @classmethod
     def of(cls, path: Path) -> FileMark:
         """Raises `SourceError` when there is no such file, or when it is no regular one."""
+        if _ADDRESS.match(str(path)):
+            raise SourceError(
+                "an address is no file; a database is read in Python, by cf.read(cf.sql(address, 'select ...'), schema)"
+            )
         if not path.exists():
             raise SourceError(
                 f"there is no file {str(path)!r}; confide.read takes the path of a .csv, .csv.gz or .parquet file"

@@ -44,7 +44,8 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
     own = table.layout.crossing.attributes[axes[0]]
     if names == "t" and own.size != 2:
         raise PlanError(
-            f"a t test compares two groups, and {own.name!r} has {own.size}; ask for test('f', {own.name!r})"
+            f"a t test compares two groups, and {own.name!r} has {own.size}; "
+            f"ask for cf.tests.f_oneway, or test('f', {own.name!r}) of the table"
         )
     if axes not in table.marginals:
         raise PlanError(

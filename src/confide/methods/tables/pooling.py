@@ -19,7 +19,7 @@ from confide.methods.tables.method import TableMethod
 from confide.methods.tables.result import CellTable
 from confide.protocol import Method, Release
 
-__all__ = ["Pool", "pools", "view"]
+__all__ = ["Pool", "apart", "pools", "view"]
 
 # Pooled where no question loses on average, and all together win so much.
 _ENOUGH = 0.99
@@ -65,6 +65,27 @@ def _key(method: TableMethod, layout: Layout) -> Any:
     drops = {name for name in layout.crossing.columns if layout.crossing.schema[name].on_missing == "drop"}
     measured = tuple(own.digest for own in layout.measures)
     return bool(layout.measures), measured, method.where, method.weights, method.population_size, frozenset(drops)
+
+
+def apart(methods: Mapping[str, Method], schema: Any) -> tuple[str, ...]:
+    """For the plan: tables that are of different records only because other columns drop missing values."""
+    alike: dict[Any, list[tuple[str, frozenset[str]]]] = {}
+    for name, method in methods.items():
+        if type(method) in (Counts, Shares, Means, Totals):
+            assert isinstance(method, TableMethod)
+            *rest, drops = _key(method, method.about(schema))
+            alike.setdefault(tuple(rest), []).append((name, drops))
+    notes = []
+    for group in alike.values():
+        everywhere = frozenset.intersection(*(drops for _, drops in group))
+        differ = sorted(frozenset.union(*(drops for _, drops in group)) - everywhere)
+        if len({drops for _, drops in group}) == len(group) > 1:
+            names = ", ".join(name for name, _ in group)
+            notes.append(
+                f"{names} are tables of different records: one with a missing {', '.join(differ)} is left out of some of them; "
+                "so they share no noise; with a level for what is missing (on_missing in the schema) they may be one"
+            )
+    return tuple(notes)
 
 
 def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, Fraction], schema: Any) -> Pool | None:

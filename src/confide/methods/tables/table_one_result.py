@@ -115,8 +115,20 @@ class TableOneResult(BaseResult):
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """How to read the cells, and the guarantee."""
+        steps = [
+            f"{row.name} {np.diff(row.quartiles[0].bins.edges).max():.4g}"
+            for row in self.rows
+            if isinstance(row, Numeric) and row.quartiles
+        ]
+        told = (
+            [("Medians", f"are told to a bin, and lie anywhere in it; its width: {', '.join(steps)}")] if steps else []
+        )
         return (
-            ("Cells", "mean (sd), median [quartiles], number (share); with noise; to_frame() has intervals and flags"),
+            (
+                "Cells",
+                "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags",
+            ),
+            *told,
             ("In words", self.guarantee.describe()),
         )
 
