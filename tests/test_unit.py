@@ -19,14 +19,14 @@ from confide.protocol.contributions import Contributions
 from confide.protocol.weighted import Weighted
 from confide.sources import units as clustering
 from confide_lab.methods import AnalyzeGauss
-from tests.golden.golden_cases import CASES, SCHEMA
+from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 
 UNIT = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid"), dataset="survey")
 LINE = cf.regression.SSP("y ~ x", cov="classical", recenter=False)
 
 
-def people(n: int = 1_500) -> pd.DataFrame:
-    return UNIT.sample(n, 7)
+def people(n: int = 1_500, schema: cf.Schema = UNIT) -> pd.DataFrame:
+    return schema.sample(n, 7)
 
 
 def drawn(method: Any, privacy: Any, data: pd.DataFrame, schema: cf.Schema = UNIT) -> Any:
@@ -40,9 +40,10 @@ def drawn(method: Any, privacy: Any, data: pd.DataFrame, schema: cf.Schema = UNI
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) -> None:
     method, privacy = CASES[name]
-    once = people()
+    schema = cf.Schema(schema_of(method).columns, unit=cf.Unit("pid"), dataset="survey")
+    once = people(schema=schema)
     many = pd.concat([once] + [once.iloc[[3]]] * 499).sample(frac=1, random_state=1)
-    assert drawn(method, privacy, many) == drawn(method, privacy, once)
+    assert drawn(method, privacy, many, schema) == drawn(method, privacy, once, schema)
 
 
 def book(path: Path, **more: Any) -> cf.Ledger:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.golden.golden_cases import CASES
-from tests.golden.golden_cases import SCHEMA as BOX
+from tests.golden.golden_cases import CASES, schema_of
 
 import confide as cf
 from confide.audit import replay
@@ -85,7 +84,7 @@ def test_opaque_releases_of_real_numbers_show_no_lattice_and_no_last_digit(name:
 
 def test_every_method_that_assumes_float64_is_attacked() -> None:
     for name, (method, privacy) in CASES.items():
-        plan = cf.plan(method, BOX, privacy, n=1500 if method.relations[0] == "substitute" else None)
+        plan = cf.plan(method, schema_of(method), privacy, n=1500 if method.relations[0] == "substitute" else None)
         if any("float64" in text for one in plan.guarantees for text in one.assumptions) and _is_opaque(plan):
             assert method.name in OPAQUE, name
 

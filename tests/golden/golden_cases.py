@@ -40,7 +40,7 @@ from confide_lab.methods import (
     Wavelet,
 )
 
-__all__ = ["CASES", "FILE", "SCHEMA", "machine", "record"]
+__all__ = ["CASES", "FILE", "SCHEMA", "machine", "record", "schema_of"]
 
 FILE = Path(__file__).with_name("releases.json")
 
@@ -158,10 +158,15 @@ CASES: Mapping[str, tuple[Any, Any]] = {
 _OWN = {"proportion", "categorical", "rate", "mean_and_variance", "slope", "difference"}
 
 
+def schema_of(method: Any) -> cf.Schema:
+    """The schema of a case's method."""
+    return COMPLETE if method.name in _OWN else SCHEMA
+
+
 def record(name: str) -> dict[str, Any]:
     """Plan costs, noisy integers, public numbers and results of one case; floats as hex, long lists as digests."""
     method, privacy = CASES[name]
-    schema = COMPLETE if method.name in _OWN else SCHEMA
+    schema = schema_of(method)
     source = cf.read(schema.sample(1500, 7), schema)
     relation = method.relations[0]
     plan = cf.plan(method, schema, privacy, n=1500 if relation == "substitute" else None)

@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.golden.golden_cases import CASES
-from tests.golden.golden_cases import SCHEMA as GOLDEN
+from tests.golden.golden_cases import CASES, schema_of
 from tests.protocol.hostile import Reader, signed, tame, wild
 from tests.third_party import Mean
 
@@ -358,7 +357,7 @@ def test_an_error_of_a_method_is_release_error_with_its_cause(monkeypatch: pytes
 def test_every_method_writes_what_is_read_to_the_bit(name: str) -> None:
     method, privacy = CASES[name]
     n = 1_500 if method.relations[0] == "substitute" else None
-    data = cf.read(GOLDEN.sample(1_500, 7), GOLDEN)
+    data = cf.read(schema_of(method).sample(1_500, 7), schema_of(method))
     release = cf.release(method, data, privacy, n=n, ledger=None, noise=SimulatedNoise(11))
     assert cf.Release.from_json(release.to_json()).to_json() == release.to_json()
 

@@ -43,7 +43,7 @@ def share_posterior(y: float, n: int, law: NoiseLaw, a: float = 0.5, b: float = 
 
     >>> mixture = share_posterior(30.2, 100, NoiseLaw("normal", 2.0))
     >>> [round(float(v), 3) for v in mixture.quantile([0.025, 0.5, 0.975])]
-    [0.211, 0.302, 0.404]
+    [0.211, 0.302, 0.405]
     """
     k = _window(y, n, law, (a, b))
     log_binomial = -special.gammaln(k + 1) - special.gammaln(n - k + 1)
@@ -141,8 +141,8 @@ def _at(part: tuple[int, Array], sums: Any) -> Array:
 def confidence_limits(y: float, n: int, law: NoiseLaw, alpha: float) -> tuple[float, float]:
     """The shares that equal tails of the exact distribution of the noisy count do not reject at level alpha.
 
-    >>> [round(v, 3) for v in confidence_limits(0.0, 20, NoiseLaw("normal", 0.01), 0.05)]  # nearly Clopper and Pearson's
-    [0.0, 0.168]
+    >>> [round(v, 3) for v in confidence_limits(0.05, 20, NoiseLaw("normal", 0.01), 0.05)]  # the upper one is Clopper and Pearson's for 0
+    [0.001, 0.168]
     """
     own = _Tails(y, n, law)
     low = _solved(own.above, alpha / 2, rising=True)
