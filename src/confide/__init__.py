@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         SourceError,
     )
     from confide.faces import intervals, local, tables, tests
+    from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
@@ -96,6 +97,7 @@ __all__ = [
     "combine",
     "contributions",
     "curves",
+    "find_bounds",
     "guarantees",
     "infer",
     "intervals",
@@ -169,6 +171,7 @@ _HOMES = {
     "advise": "confide.advice",
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
+    "find_bounds": "confide.faces.bounds",
     "infer": "confide.gate",
     "intervals": "confide.faces.intervals",
     "linear_regression": "confide.faces.regression",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isnan, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -210,3 +211,27 @@ def test_a_map_called_in_a_way_of_its_own_shares_nothing() -> None:
     assert plain.begins is not None and own.begins is None
     asked = [Total(plain), Total(own), Total(LimitedScores(design).at(frame, 1.0))]
     assert [len(group.members) for group in _alike(asked, design.columns)] == [2, 1]
+
+
+def test_a_sum_with_an_update_of_its_own_shares_nothing() -> None:
+    class Halved(Total):
+        def update(self, state: Any, codes: np.ndarray) -> Any:
+            return super().update(state, codes[:, ::2])
+
+    design = Design.of(FORMULAS[0], SCHEMA)
+    scores = LimitedScores(design).at(hard_frame(design, 7, 0.0), 1.0)
+    assert [len(group.members) for group in _alike([Total(scores), Halved(scores)], design.columns)] == [1, 1]
+
+
+def test_no_statistic_writes_on_the_codes_of_the_others() -> None:
+    class Greedy:
+        columns, width, l1, l2_squared, digest = ("x",), 1, 1, 1, "greedy"
+
+        def __call__(self, codes: np.ndarray) -> np.ndarray:
+            codes[:] = 0.0
+            return codes
+
+    state, codes = [Total(Greedy()).zero()], np.ones((1, 3))
+    with pytest.raises(ValueError, match="read-only"):
+        _alike([Total(Greedy())], ("x",))[0].update(state, codes)
+    assert codes.all()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import confide as cf
+from confide.aggregates import coordinates
 from confide.aggregates.rows import Box
-from confide.aggregates.scores import score_rows
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SquareOf
 from confide.aggregates.whitened_rows import Frame
 from confide.audit.methods import audit
@@ -116,7 +116,7 @@ def test_the_exact_way_without_doubles_gives_the_same_integers(monkeypatch: pyte
     codes[0, ::7] = -1
     maps: tuple[Any, ...] = (LimitedFeatures(DESIGN).at(frame, 7.0), LimitedScores(DESIGN).at(frame, 3.0))
     own = [rows(codes) for rows in maps]
-    monkeypatch.setattr(score_rows, "_products_are_exact", lambda: False)
+    monkeypatch.setattr(coordinates, "_products_are_exact", lambda: False)
     for rows, found in zip(maps, own, strict=True):
         assert np.array_equal(rows(codes), found)
 

@@ -53,6 +53,17 @@ SCHEMA = cf.Schema(
         "z": cf.Integer(0, 1),
     }
 )
+#: Of methods that take the number of records as public: no record is left out.
+COMPLETE = cf.Schema(
+    {
+        "x": cf.Numeric(0, 4, on_missing="midpoint"),
+        "y": cf.Numeric(-3, 9, on_missing="midpoint"),
+        "g": cf.Categorical(["a", "b", "c"], on_missing="a"),
+        "s": cf.Categorical(["no", "yes"], on_missing="no"),
+        "z": cf.Integer(0, 1, on_missing=0),
+        "v": cf.Integer(0, 25, on_missing=0),
+    }
+)
 _MIXED = "y ~ x + w + g"
 _PLAIN = "y ~ x + w"
 
@@ -131,15 +142,29 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "huber_line": (cf.regression.HuberLine(_MIXED), cf.GDP(1.0)),
     "synthetic_table": (SyntheticTable(_PLAIN), cf.GDP(1.0)),
     "wavelet": (Wavelet("y ~ x"), cf.GDP(1.0)),
+    "proportion": (cf.intervals.Proportion("s"), cf.PureDP(1.0)),
+    "proportion confidence": (cf.intervals.Proportion("s", kind="confidence"), cf.GDP(1.0)),
+    "categorical": (cf.intervals.CategoricalShares("g"), cf.PureDP(1.0)),
+    "rate": (cf.intervals.Rate("v"), cf.PureDP(1.0)),
+    "mean_and_variance": (cf.intervals.MeanAndVariance("x"), cf.GDP(1.0)),
+    "mean_and_variance laplace": (cf.intervals.MeanAndVariance("x"), cf.PureDP(1.0)),
+    "slope": (cf.intervals.Slope("y ~ x"), cf.GDP(1.0)),
+    "slope laplace": (cf.intervals.Slope("y ~ x"), cf.PureDP(1.0)),
+    "pure_quantiles": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
+    "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
 }
+
+#: Cases on a schema of their own.
+_OWN = {"proportion", "categorical", "rate", "mean_and_variance", "slope", "difference"}
 
 
 def record(name: str) -> dict[str, Any]:
     """Plan costs, noisy integers, public numbers and results of one case; floats as hex, long lists as digests."""
     method, privacy = CASES[name]
-    source = cf.read(SCHEMA.sample(1500, 7), SCHEMA)
+    schema = COMPLETE if method.name in _OWN else SCHEMA
+    source = cf.read(schema.sample(1500, 7), schema)
     relation = method.relations[0]
-    plan = cf.plan(method, SCHEMA, privacy, n=1500 if relation == "substitute" else None)
+    plan = cf.plan(method, schema, privacy, n=1500 if relation == "substitute" else None)
     release = cf.release(method, source, privacy, n=plan.n, ledger=None, noise=SimulatedNoise(11))
     cost = exact_cost(plan.event)
     # draws inside infer are keyed by the release's digest, which changes with the format of the file; here it stands still

@@ -277,7 +277,7 @@ def test_the_error_carries_its_numbers_as_text() -> None:
     assert caught.value.requested == "mu = 1, mu^2 = 1, delta = 0"
     assert caught.value.spent == caught.value.remaining == "mu = 0.707107, mu^2 = 0.5, delta = 0"
     assert "privacy=GDP(0.7071)" in str(caught.value)
-    assert "book.amend(GDP(...), reason='...')" in str(caught.value)
+    assert "ledger.amend(GDP(...), reason='...')" in str(caught.value)
 
 
 MU_1 = float(kink(1.0))  # mu(epsilon) at epsilon = 1

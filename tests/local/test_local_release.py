@@ -104,7 +104,7 @@ def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pyte
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("a cell said 37.123")
 
-    monkeypatch.setattr("confide.local.write.pq.ParquetWriter.write_batch", broken)
+    monkeypatch.setattr("confide.local.write.pq.ParquetWriter.write_table", broken)
     with pytest.raises(cf.ReleaseError, match="the charge stays") as caught:
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6
@@ -203,6 +203,35 @@ def test_other_parameters_are_another_stream(tmp_path: Path) -> None:
     other = cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=1.0, charge_delta=1e-6)
     assert other.extend({"id": [1], "x": [0.3]}, ids="id").x[0] != one.x[0]
     assert sum("charge" in line for line in str(book.show()).splitlines()) >= 2
+
+
+def test_a_table_does_not_pay_for_a_stream(tmp_path: Path) -> None:
+    """Of one charge a record has one noisy output, not one in the table and another in the stream."""
+    book = _book(tmp_path)
+    place = tmp_path / "p.parquet"
+    cf.local.protect({"x": [0.3]}, SCHEMA, place, columns=["x"], noise=2.0, charge_delta=1e-6, ledger=book)
+    paid = book.show().units["spent_amount"]
+    _stream(book).extend({"id": [1], "x": [0.3]}, ids="id")
+    assert book.show().units["spent_amount"] > 1.99 * paid > 0
+
+
+def test_a_stream_is_of_the_data_set_that_paid(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    _stream(book, stream="s")
+    other = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="other")
+    with pytest.raises(cf.PlanError, match="other"):
+        cf.local.Releaser.open(book, other, columns=["x"], noise=2.0, charge_delta=1e-6, stream="s")
+
+
+def test_row_groups_do_not_tell_where_rows_are_from(tmp_path: Path) -> None:
+    """Files of a source are pieces, and which of them a row is from is no published column."""
+    for name, rows in (("a", 70_000), ("b", 30_000), ("c", 40_000)):
+        pd.DataFrame({"x": np.full(rows, 0.5)}).to_parquet(tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in "abc"]
+    place = tmp_path / "p.parquet"
+    cf.local.protect(files, SCHEMA, place, columns=["x"], noise=2.0, ledger=None)
+    told = pq.ParquetFile(place).metadata
+    assert [told.row_group(k).num_rows for k in range(told.num_row_groups)] == [65_536, 65_536, 8_928]
 
 
 def test_ids_are_canonical_and_needed(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ SCHEMA = cf.Schema(
     },
     dataset="survey",
 )
-OF_UNITS = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", unit=cf.Unit("person"))
+OF_UNITS = cf.Schema(
+    {name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", unit=cf.Unit("person", rule="keep")
+)
 
 METHODS = {
     "line": cf.regression.LeastSquares("income ~ age + region"),

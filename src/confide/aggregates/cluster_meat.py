@@ -172,7 +172,7 @@ def too_few(cluster: Clusters | None, coordinates: int, mu: float) -> tuple[str,
 
     The noise of a diagonal entry over what it measures is about 18 p/(mu C sqrt(S (1 + (S - 1) icc))) for a cut at three sds.
 
-    >>> too_few(Clusters("school", size=30, count=20), 2, 0.3)[0][:42]
+    >>> too_few(Clusters("school", size=30, count=10), 2, 0.3)[0][:42]
     'too few clusters for this budget: the nois'
     """
     if cluster is None or cluster.count is None:

@@ -22,6 +22,7 @@ from confide.cli import (
     audit,
     curve,
     describe,
+    interval,
     ledger,
     local,
     methods,
@@ -146,6 +147,7 @@ app.command()(analysis.release)
 app.command()(analysis.infer)
 app.command()(table.table)
 app.command()(table.test)
+app.command()(interval.interval)
 app.command()(describe.describe)
 app.command()(analysis.regress)
 app.command()(publish.publish)

@@ -1,4 +1,4 @@
-"""`confide schema draft | check | sample`: what is public about the data."""
+"""`confide schema draft | check | sample | bounds`: what is public about the data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.files import check_places, load_schema, put, reserve
-from confide.cli.options import Delimiter, Force, Json, delimiter_of
+from confide.cli.files import check_places, keep, load_schema, put, reserve
+from confide.cli.gate import open_ledger
+from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of
 from confide.cli.session import Refused, Session
+from confide.cli.spread import spread
 from confide.cli.tables import facts, table
 from confide.errors import SchemaError
 
@@ -189,6 +191,74 @@ def sample(
         put(place, practice)
     session.say(f"wrote {n} practice records to {output}")
     session.answer({"wrote": output, "records": n, "seed": seed})
+
+
+@app.command()
+@spread
+def bounds(
+    ctx: typer.Context,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file.", show_default=False)],
+    column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="A numeric column.", show_default=False)],
+    cover: Annotated[
+        float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")
+    ] = 0.99,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
+    ] = None,
+    delimiter: Delimiter = ",",
+    simulate: Seed = None,
+    *,
+    privacy: Privacy,
+    account: Account,
+    written: Written,
+) -> None:
+    """Find bounds of a column that nobody knows, by private quantiles: charged.
+
+    Prints the entry for the schema, with the receipt of the release that it comes
+    from. Bounds from public knowledge cost nothing and are better.
+
+    Example:
+
+    confide schema bounds survey.csv --column income --epsilon .1 --ledger book.db
+    """
+    session: Session = ctx.obj
+    session.charging, session.ledger = True, account.ledger
+    account.check(simulate)
+    requested = privacy.guarantee()
+    check_places({"-o": output}, {"the data": data})
+    with reserve(output, force=written.force) as place:
+        from confide.faces.bounds import find_bounds
+        from confide.noise import SimulatedNoise
+
+        with session.doing("opening the ledger"):
+            book = open_ledger(account.ledger, account.dataset, None)
+        noise = None if simulate is None else SimulatedNoise(simulate)
+        with session.doing("finding the bounds", private=True):
+            found = find_bounds(
+                data,
+                column,
+                cover=cover,
+                privacy=requested,
+                ledger=book,
+                noise=noise,
+                delimiter=delimiter_of(delimiter),
+            )
+        if book is not None:
+            session.charge = "made"
+        keep(session, place, found.release)
+    session.say(str(found).rstrip("\n"))
+    session.answer(
+        {
+            "column": column,
+            "low": found.low,
+            "high": found.high,
+            "cover": found.cover,
+            "toml": found.to_toml(),
+            "release_sha256": found.release.sha256,
+            "warning": found.warning,
+            "wrote": output,
+        }
+    )
 
 
 def _tell_unmatched(session: Session, source: RecordSource) -> None:

@@ -1,20 +1,79 @@
-"""`cf.intervals`: one parameter at a time."""
+"""`cf.intervals`: one parameter at a time, in one call each.
+
+A lower-case name is the call (plan, release, infer), a class the method behind it. Which release answers follows from the relation. Under
+substitute (the number of records is public) it is a noise-aware posterior, or exact confidence limits, of the same release. Under
+add-remove (the number of records is secret; what ledgers have unless they say otherwise) `proportion`, `mean`, `quantile` and `difference`
+answer from the releases of `cf.tables`, and `rate` from a mean; the others say which call works.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confide._lazy import names
 
 if TYPE_CHECKING:
-    from confide.methods.intervals.quantile import Histogram, Quantile
-else:
-    __getattr__, __dir__ = names(
-        __name__,
-        {
-            "Histogram": "confide.methods.intervals.quantile",
-            "Quantile": "confide.methods.intervals.quantile",
-        },
+    from confide.faces.interval_calls import (
+        categorical,
+        difference,
+        interval_method,
+        mean,
+        proportion,
+        quantile,
+        rate,
+        slope,
+        variance,
     )
+    from confide.methods.intervals.categorical import CategoricalShares
+    from confide.methods.intervals.difference import Difference
+    from confide.methods.intervals.mean_and_variance import MeanAndVariance
+    from confide.methods.intervals.proportion import Proportion
+    from confide.methods.intervals.pure_quantiles import PureQuantiles
+    from confide.methods.intervals.quantile import Histogram, Quantile
+    from confide.methods.intervals.rate import Rate
+    from confide.methods.intervals.slope import Slope
+else:
+    _CALLS = (
+        "categorical",
+        "difference",
+        "interval_method",
+        "mean",
+        "proportion",
+        "quantile",
+        "rate",
+        "slope",
+        "variance",
+    )
+    _METHODS: dict[str, Any] = {
+        "CategoricalShares": "confide.methods.intervals.categorical",
+        "Difference": "confide.methods.intervals.difference",
+        "Histogram": "confide.methods.intervals.quantile",
+        "MeanAndVariance": "confide.methods.intervals.mean_and_variance",
+        "Proportion": "confide.methods.intervals.proportion",
+        "PureQuantiles": "confide.methods.intervals.pure_quantiles",
+        "Quantile": "confide.methods.intervals.quantile",
+        "Rate": "confide.methods.intervals.rate",
+        "Slope": "confide.methods.intervals.slope",
+    }
+    __getattr__, __dir__ = names(__name__, {**dict.fromkeys(_CALLS, "confide.faces.interval_calls"), **_METHODS})
 
-__all__ = ["Histogram", "Quantile"]
+__all__ = [
+    "CategoricalShares",
+    "Difference",
+    "Histogram",
+    "MeanAndVariance",
+    "Proportion",
+    "PureQuantiles",
+    "Quantile",
+    "Rate",
+    "Slope",
+    "categorical",
+    "difference",
+    "interval_method",
+    "mean",
+    "proportion",
+    "quantile",
+    "rate",
+    "slope",
+    "variance",
+]

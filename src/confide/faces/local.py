@@ -33,8 +33,8 @@ def plan(schema: Schema, columns: Sequence[str], **asked: Any) -> Planned:
     >>> for line in cf.local.plan(schema, ["income"], noise=0.5).lines():
     ...     print(line)
     income: noise sd 5e+04, 0.5 of its width
-    one attribute replaced: laplace(2.8284271247461907); detection at 5 % false alarms 85%
-    one record replaced: laplace(2.8284271247461907); detection at 5 % false alarms 85%
+    one attribute replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
+    one record replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
     no column is published as it is
     """
     from confide.local.release import planned

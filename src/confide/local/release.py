@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHOD",
+    "STREAM",
     "Planned",
     "Rows",
     "arrow_schema",
@@ -36,7 +37,8 @@ __all__ = [
     "receipt",
 ]
 
-METHOD = "local 1"
+#: What the ledger calls a table, whose noise is drawn once, and a stream, which draws for every new id: one cannot pay for the other.
+METHOD, STREAM = "local 1", "local stream 1"
 _ROWS = 65_536
 
 
@@ -70,8 +72,12 @@ class Planned:
 
     @property
     def sha256(self) -> str:
-        """The digest that the ledger's entry names: of the protection and the level."""
-        return hashlib.sha256(json.dumps([METHOD, self.level, self.protection.to_json()]).encode()).hexdigest()
+        """The digest that the ledger's entry of a table names: of the protection and the level."""
+        return self.named(METHOD)
+
+    def named(self, method: str) -> str:
+        """The digest of the protection and the level, as what one of `METHOD` and `STREAM` publishes."""
+        return hashlib.sha256(json.dumps([method, self.level, self.protection.to_json()]).encode()).hexdigest()
 
     def lines(self) -> tuple[str, ...]:
         """What a holder should know before the charge."""
@@ -178,15 +184,17 @@ def bare_cells(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Arr
     return pa.array(values, mask=np.isnan(values))
 
 
-def charged(made: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None) -> Any:
+def charged(
+    made: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None, method: str = METHOD
+) -> Any:
     """Charge the statement of a planned table; returns the charge, for its receipt."""
     return ledger.charge(
         (made.statement,),
         dataset=dataset,
         unit=made.level,
         rows_per_unit=1,
-        method=METHOD,
-        plan_sha256=made.sha256,
+        method=method,
+        plan_sha256=made.named(method),
         charge_delta=charge_delta,
     )
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.local.release import METHOD, Planned, Rows, arrow_schema, bare_cells, charged
+from confide.local.release import STREAM, Planned, Rows, arrow_schema, bare_cells, charged
 from confide.noise import SecureNoise
 
 if TYPE_CHECKING:
@@ -36,10 +36,14 @@ class Stream:
 
     @classmethod
     def open(cls, planned: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None) -> Stream:
-        """Go on with a version that was charged, or charge it."""
-        paid = ledger.charged(METHOD, planned.sha256)
-        if not paid:
-            charged(planned, ledger, dataset, charge_delta)
+        """Go on with a version that was charged, or charge it.
+
+        A table of the same parameters (`protect`) pays for none: its rows have noise of their own. What was charged for another data set,
+        unit or number of rows is refused here too.
+        """
+        ledger.check(dataset=dataset, unit=planned.level, rows_per_unit=1)
+        if not ledger.charged(STREAM, planned.named(STREAM)):
+            charged(planned, ledger, dataset, charge_delta, STREAM)
         return cls(planned, ledger)
 
     def batches(
@@ -47,7 +51,7 @@ class Stream:
     ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
         """The protected rows of `source`, in its order: stored outputs for ids that were seen, new ones for others."""
         told, schema = self.planned.protection, source.schema
-        store = self.ledger.outputs(self.planned.sha256)
+        store = self.ledger.outputs(self.planned.named(STREAM))
         lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
         noise = SecureNoise()
         done = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ from confide.local.protection import KEY
 __all__ = ["check_place", "written"]
 
 _SUFFIXES = (".parquet", ".csv")
+# Rows of each row group but the last. Batches end where the pieces of the source do, as at the file of each region, and would tell of
+# every row which of them it is from.
+_GROUP = 65_536
 
 
 def check_place(path: Path, force: bool) -> None:
@@ -58,8 +61,20 @@ def _write(batches: Iterable[pa.RecordBatch], schema: pa.Schema, suffix: str, ra
                 writer.write_batch(batch)
         return
     with pq.ParquetWriter(raw, schema) as file:
-        for batch in batches:
-            file.write_batch(batch)
+        for table in _even(batches, schema):
+            file.write_table(table, row_group_size=_GROUP)
+
+
+def _even(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows in tables of `_GROUP` rows and a last one with the rest, whatever the batches are."""
+    held = schema.empty_table()
+    for batch in batches:
+        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+        while held.num_rows >= _GROUP:
+            yield held.slice(0, _GROUP)
+            held = held.slice(_GROUP)
+    if held.num_rows:
+        yield held
 
 
 def _digest(path: Path) -> str:

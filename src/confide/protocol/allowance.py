@@ -19,7 +19,10 @@ from confide.schema import Unit
 if TYPE_CHECKING:
     from confide.guarantees.reply import GaussianReply
 
-__all__ = ["SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
+__all__ = ["EITHER", "SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
+
+#: `Method.native` of a method that adds Laplace noise where a pure guarantee is asked for, and Gaussian noise otherwise.
+EITHER = "GDP or PureDP"
 
 #: Integer steps in one unit of a safety, which one record moves by at most 1.
 SAFETY_STEPS = 1 << 10
@@ -86,16 +89,16 @@ class Allowance:
         asked, rule = resolved(privacy, relation, schema, method.name), rule_of(method, schema)
         assumed = privacy.assumptions + unit_assumptions(schema, rule) + assumptions
         labels: dict[str, Any] = {"relation": relation, "unit": asked.unit, "assumptions": assumed}
-        match method.native:
+        match "PureDP" if method.native == EITHER and isinstance(privacy, PureDP) else method.native:
             case "GDP" if failure is not None:
                 level: GDP | PureDP = GDP(*_with_failure(privacy, method, failure), **labels)
-            case "GDP":
+            case "GDP" | "GDP or PureDP":
                 level = GDP(calibrate_gaussian(privacy), **labels)
             case "PureDP":
                 level = PureDP(calibrate_pure(privacy), **labels)
             case other:
                 raise PlanError(
-                    f"an allowance is calibrated for methods that are natively GDP or PureDP, {method.name} says {other!r}"
+                    f"an allowance is calibrated for methods that are natively GDP, PureDP or either, {method.name} says {other!r}"
                 )
         # what a Gaussian level of an enforced unit leaves for the histogram of contributions
         counted = isinstance(schema.unit, Unit) and method.native == "GDP" and failure is None

@@ -196,7 +196,7 @@ def effective_units(counts: NDArray[np.float64], sd: float, k: int) -> float:
     """U*, from noisy units by cell; sd: of the noise of each.
 
     >>> round(effective_units(np.array([90.0, *[0.0] * 6, 10.0, *[0.0] * 9]), 0.0, 100), 1)
-    11.0
+    11.9
     """
     rows = np.minimum(_ROWS, k)
     seen = np.where(counts > _ABOVE * sd, counts, 0.0)

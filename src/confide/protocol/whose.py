@@ -129,6 +129,8 @@ def check_rows(method: Any, schema: Any) -> None:
     Raises `PlanError`.
     """
     unit, cluster = schema.unit, getattr(schema, "cluster", None)
+    if not isinstance(unit, Unit) and cluster is None:
+        return
     alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
     if cluster is not None and alone:
         raise PlanError(

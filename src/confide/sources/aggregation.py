@@ -198,6 +198,8 @@ class _Alike:
 
     def update(self, states: list[Any], codes: Codes) -> None:
         own = codes[self.rows]
+        # a view of what the other statistics are handed next
+        own.flags.writeable = False
         if self.begins is None or len(self.members) == 1:
             for at, statistic in self.members:
                 states[at] = statistic.update(states[at], own)
@@ -211,7 +213,7 @@ def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alik
     """The statistics of a pass, those that begin alike together."""
     found: list[_Alike] = []
     for at, statistic in enumerate(statistics):
-        picked, begins = _picked(statistic.map.columns, rows), getattr(statistic, "begins", None)
+        picked, begins = _picked(statistic.map.columns, rows), _begins(statistic)
         for other in found:
             if begins is not None and other.rows == picked and other.begins == begins:
                 other.members.append((at, statistic))
@@ -219,6 +221,12 @@ def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alik
         else:
             found.append(_Alike(picked, begins, [(at, statistic)]))
     return found
+
+
+def _begins(statistic: Any) -> Beginning | None:
+    """A statistic's beginning; None for one that adds up blocks in a way of its own, which its parent's `take` would go past."""
+    first = next((kind for kind in type(statistic).__mro__ if {"update", "take"} & set(vars(kind))), None)
+    return getattr(statistic, "begins", None) if first is not None and "take" in vars(first) else None
 
 
 def _picked(columns: tuple[str, ...], rows: tuple[str, ...]) -> slice | list[int]:

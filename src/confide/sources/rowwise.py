@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from confide.schema import Categorical, Schema
 from confide.sources.ids import canonical
-from confide.sources.parts import guarded
+from confide.sources.parts import Block, guarded
 from confide.sources.physical import Labels, Numbers, Reader
 from confide.sources.source import RecordSource, check_id
 
@@ -60,6 +60,11 @@ class RowSource:
                 ]
                 blocks = piece.blocks(rows)
                 while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
-                    read = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
-                    yield read, [] if ids is None else canonical(block.columns[-1]).to_pylist()
+                    yield guarded(f"{piece.place} could not be coded", partial(_read, readers, block, ids is not None))
             part.verify()
+
+
+def _read(readers: Sequence[Reader], block: Block, with_ids: bool) -> tuple[list[NDArray[np.float64]], list[Any]]:
+    """A block's cells as numbers, and its ids from its last column where there are any."""
+    read = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
+    return read, canonical(block.columns[-1]).to_pylist() if with_ids else []

@@ -16,7 +16,7 @@ from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.intervals import difference, ratio
-from confide.methods.tables.result import CellTable, cells_of
+from confide.methods.tables.shape import Cells, cells_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 _LOST, _THIN = 3.0, 10.0
 
 
-def compared(table: CellTable, how: str, first: Any, second: Any, column: int, alpha: float) -> pd.DataFrame:
+def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha: float) -> pd.DataFrame:
     """Columns estimate, low, high, flag (what either cell's numbers are flagged with); one row for each comparison. how: "diff", "ratio" or
     "odds"."""
     pairs = _pairs(table, first, second)
@@ -60,7 +60,7 @@ def compared(table: CellTable, how: str, first: Any, second: Any, column: int, a
     return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high", "flag"])
 
 
-def _flag(table: CellTable, axes: Axes, column: int, cells: tuple[int, int]) -> str:
+def _flag(table: Cells, axes: Axes, column: int, cells: tuple[int, int]) -> str:
     """The flags of a table's rows that also speak of what is compared."""
     chosen = list(cells)
     counts, sd = table.counts(axes)[chosen], np.sqrt(table.count_variance(axes))
@@ -70,7 +70,7 @@ def _flag(table: CellTable, axes: Axes, column: int, cells: tuple[int, int]) -> 
     return " ".join(name for name, there in found.items() if there)
 
 
-def correlation(table: CellTable, axes: Axes, column: int, one: int, other: int) -> float:
+def correlation(table: Cells, axes: Axes, column: int, one: int, other: int) -> float:
     """Of two cells' estimates."""
     if one == other:
         return 1.0
@@ -82,7 +82,7 @@ def correlation(table: CellTable, axes: Axes, column: int, one: int, other: int)
     return float(np.clip(own(axes, column, one, other) / size, -1.0, 1.0)) if size > 0 else 0.0
 
 
-def label(table: CellTable, axes: Axes, cell: int) -> str:
+def label(table: Cells, axes: Axes, cell: int) -> str:
     """A cell by its levels."""
     crossing = table.layout.crossing
     levels = np.unravel_index(cell, crossing.shape(axes)) if axes else ()
@@ -90,7 +90,7 @@ def label(table: CellTable, axes: Axes, cell: int) -> str:
     return ", ".join(f"{own.name}={own.labels[level]}" for own, level in zip(owns, levels, strict=True)) or "total"
 
 
-def _pairs(table: CellTable, first: Any, second: Any) -> list[tuple[Axes, int, int]]:
+def _pairs(table: Cells, first: Any, second: Any) -> list[tuple[Axes, int, int]]:
     if second is not None:
         (axes, one), (other_axes, other) = cells_of(table, first), cells_of(table, second)
         if axes != other_axes:
@@ -112,7 +112,7 @@ def _pairs(table: CellTable, first: Any, second: Any) -> list[tuple[Axes, int, i
     return [(axes, int(one), int(other)) for level in cells[1:] for one, other in zip(level.ravel(), base, strict=True)]
 
 
-def _check_positive(table: CellTable, column: int) -> None:
+def _check_positive(table: Cells, column: int) -> None:
     if table.bounds(column)[0] < 0:
         raise PlanError(
             f"a ratio of means needs a column that cannot be negative, and the bounds of {table.measured[column]!r} begin at "

@@ -27,7 +27,7 @@ from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.distribution_result import DistributionResult
+from confide.methods.tables.distribution_result import DistributionResult, checked_quantiles
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.result import checked_reading
 from confide.protocol import Method, Plan, Question, Release, Statistic
@@ -219,17 +219,6 @@ def rank_error(q: float, size: float, unit: float, bins: int, part: float) -> fl
     """The standard error of the share of `size` records below their quantile q; unit: the noise variance of the strategy's numbers."""
     middle = float(strategy(bins).centred(q)[min(int(q * bins), bins - 1)])
     return sqrt(part * size * q * (1 - q) + unit * middle) / size
-
-
-def checked_quantiles(q: Any) -> tuple[float, ...]:
-    """Probabilities strictly between 0 and 1, as a tuple; `PlanError` otherwise."""
-    try:
-        given = tuple(float(one) for one in (q if isinstance(q, (tuple, list, np.ndarray)) else (q,)))
-    except (TypeError, ValueError):
-        given = ()
-    if not given or not all(0 < one < 1 for one in given):
-        raise PlanError(f"quantiles must be numbers strictly between 0 and 1, got {q!r}; write (0.25, 0.5, 0.75)")
-    return given
 
 
 def _has_sides(formula: str) -> bool:

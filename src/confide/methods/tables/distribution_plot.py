@@ -11,7 +11,7 @@ from confide.results.words import LITERAL, clean
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.methods.tables.distribution_result import DistributionResult
+    from confide.methods.tables.shape import Groups
 
 __all__ = ["box", "cdf", "density"]
 
@@ -19,12 +19,12 @@ _COLOURS = ("#1f4e79", "#d1772e", "#4c8c4a", "#8a5a9c", "#7f7f7f", "#b23a48")
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def _label(ax: Axes, result: DistributionResult) -> None:
+def _label(ax: Axes, result: Groups) -> None:
     ax.set_xlabel(clean(result.response), **LITERAL)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
 
 
-def box(result: DistributionResult, ax: Axes, alpha: float) -> None:
+def box(result: Groups, ax: Axes, alpha: float) -> None:
     """One box for each group: quartiles and median, whiskers at 5 % and 95 %, thin lines for the intervals of the three."""
     places = np.arange(len(result.groups))[::-1]
     for place, group in zip(places, result.groups, strict=True):
@@ -42,7 +42,7 @@ def box(result: DistributionResult, ax: Axes, alpha: float) -> None:
     _label(ax, result)
 
 
-def cdf(result: DistributionResult, ax: Axes, alpha: float) -> None:
+def cdf(result: Groups, ax: Axes, alpha: float) -> None:
     """Steps with a band for each group; all records alone where there is no other group."""
     groups = result.groups[1:] or result.groups
     for colour, group in zip(_COLOURS * len(groups), groups, strict=False):
@@ -58,7 +58,7 @@ def cdf(result: DistributionResult, ax: Axes, alpha: float) -> None:
     _label(ax, result)
 
 
-def density(result: DistributionResult, ax: Axes, alpha: float) -> None:
+def density(result: Groups, ax: Axes, alpha: float) -> None:
     """A histogram for each group, with the interval of each bin; all records alone where there is no other group."""
     groups = result.groups[1:] or result.groups
     for colour, group in zip(_COLOURS * len(groups), groups, strict=False):

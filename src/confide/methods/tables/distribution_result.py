@@ -141,8 +141,6 @@ class DistributionResult(BaseResult):
 
     def quantile(self, q: float | Sequence[float], alpha: float = 0.05) -> pd.DataFrame:
         """Any quantiles of each group: estimate, low, high, flag. Reading them costs nothing."""
-        from confide.methods.tables.distribution import checked_quantiles
-
         return replace(self, q=checked_quantiles(q)).to_frame(alpha)
 
     def iqr(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -152,8 +150,6 @@ class DistributionResult(BaseResult):
 
     def diff(self, one: str, other: str, q: float | Sequence[float] = 0.5, alpha: float = 0.05) -> pd.DataFrame:
         """Quantiles of one group less those of another, disjoint from it, such as diff("sex=F", "sex=M"): estimate, low, high (MOVER)."""
-        from confide.methods.tables.distribution import checked_quantiles
-
         qs = np.array(checked_quantiles(q))
         parts = [self.group(name).quantiles(qs, check_alpha(alpha)) for name in (one, other)]
         if one == other or "" in (self.group(one).name, self.group(other).name):
@@ -271,3 +267,14 @@ def _name(group: Group, q: float) -> str:
 
 def _frame(rows: Any, names: list[str], heads: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(np.array(rows, dtype=np.float64).reshape(-1, len(heads)), index=names, columns=list(heads))
+
+
+def checked_quantiles(q: Any) -> tuple[float, ...]:
+    """Probabilities strictly between 0 and 1, as a tuple; `PlanError` otherwise."""
+    try:
+        given = tuple(float(one) for one in (q if isinstance(q, (tuple, list, np.ndarray)) else (q,)))
+    except (TypeError, ValueError):
+        given = ()
+    if not given or not all(0 < one < 1 for one in given):
+        raise PlanError(f"quantiles must be numbers strictly between 0 and 1, got {q!r}; write (0.25, 0.5, 0.75)")
+    return given

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide.methods.tables.result import ALL
+from confide.methods.tables.shape import ALL
 from confide.results.words import LITERAL, clean, level_words, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.methods.tables.result import CellTable
+    from confide.methods.tables.shape import Cells
 
 __all__ = ["draw_cells"]
 
@@ -22,7 +22,7 @@ _ROWS = 60
 _WRITTEN = 200
 
 
-def draw_cells(result: CellTable, ax: Axes, alpha: float) -> None:
+def draw_cells(result: Cells, ax: Axes, alpha: float) -> None:
     """Draw the cells of one column of a table, the first where none was chosen."""
     frame = result.to_frame(alpha)
     name = result.measured[result.column(result.drawn_column)]
@@ -36,7 +36,7 @@ def draw_cells(result: CellTable, ax: Axes, alpha: float) -> None:
         ax.set_xlabel(f"{what}, with {level_words(alpha)} intervals", **LITERAL)
 
 
-def _dots(result: CellTable, frame: Any, ax: Axes) -> None:
+def _dots(result: Cells, frame: Any, ax: Axes) -> None:
     rows = frame.iloc[:_ROWS]
     attributes = [own.name for own in result.layout.crossing.attributes]
     labels = [", ".join(str(part) for part in row) or "total" for row in rows[attributes].astype(object).to_numpy()]
@@ -48,7 +48,7 @@ def _dots(result: CellTable, frame: Any, ax: Axes) -> None:
     ax.set_ylim(-0.7, len(rows) - 0.3)
 
 
-def _map(result: CellTable, frame: Any, ax: Axes) -> None:
+def _map(result: Cells, frame: Any, ax: Axes) -> None:
     """The crossing of two attributes by colour; flagged cells have a dot in a corner, and small maps have the numbers in them."""
     shape = result.layout.crossing.shape((0, 1))
     attributes = result.layout.crossing.attributes

@@ -21,6 +21,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
+from confide.methods.tables.shape import ALL
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.words import WITHOUT_NUMBERS
@@ -36,15 +37,12 @@ __all__ = [
     "READINGS",
     "CellTable",
     "cell_names",
-    "cells_of",
     "checked_reading",
     "fraction_counted",
 ]
 
 Array = NDArray[np.float64]
 
-#: What stands in the place of a level in a margin.
-ALL = "All"
 #: What a table covers: the population that the records are a sample of, or these very records.
 READINGS = ("population", "dataset")
 
@@ -526,24 +524,3 @@ def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = 
                 cell = ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
                 found.append(f"{variable} | {cell}" if variable and cell else variable or cell or "total")
     return tuple(found)
-
-
-def cells_of(table: CellTable, cell: Any) -> tuple[Axes, int]:
-    """(marginal, position) of a cell: a mapping of attributes to levels, or its name; `PlanError` for one that is not there."""
-    crossing = table.layout.crossing
-    if isinstance(cell, str):
-        cell = dict(part.split("=", 1) for part in cell.split(", ") if "=" in part) if cell != "total" else {}
-    if not isinstance(cell, Mapping):
-        raise PlanError(f"a cell is named by its levels, got {cell!r}; write {{'region': 'N', 'smoker': 'yes'}}")
-    axes = table.layout.axes(tuple(cell))
-    if axes not in table.marginals:
-        asked = ", ".join(crossing.title(own) for own in table.marginals)
-        raise PlanError(f"the table has no marginal {crossing.title(axes)}; it has: {asked}")
-    position = 0
-    for axis in axes:
-        own = crossing.attributes[axis]
-        label = str(cell[own.name])
-        if label not in own.labels:
-            raise PlanError(f"{own.name!r} has no level {label!r}; it has: {', '.join(own.labels)}")
-        position = position * own.size + own.labels.index(label)
-    return axes, position

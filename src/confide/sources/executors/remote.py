@@ -27,7 +27,7 @@ from confide.sources.parts import Part, guarded
 from confide.sources.units import Keep, words_of
 
 if TYPE_CHECKING:
-    from confide.sources.source import RecordSource
+    from confide.sources.passes import Passes
 
 __all__ = ["Executor", "RemoteSource", "merged"]
 
@@ -71,7 +71,7 @@ class RemoteSource:
 
     rereadable = True
 
-    def __init__(self, source: RecordSource, executor: Executor, unit: Unit | None = None, key: bytes = b"") -> None:
+    def __init__(self, source: Passes, executor: Executor, unit: Unit | None = None, key: bytes = b"") -> None:
         self._source, self._executor, self._unit, self._key = source, executor, unit, key
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()

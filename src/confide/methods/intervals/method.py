@@ -1,0 +1,154 @@
+"""What methods of intervals for one parameter share: a public number of records, Laplace or Gaussian noise as asked for, two kinds of
+answer from one release.
+
+Guarantee: PureDP(epsilon) with Laplace noise where a pure guarantee is asked for, else mu-GDP with Gaussian noise (and so zCDP); relation
+substitute, where the number of records is public. The sensitivities are those of the record maps (`rows`), joint for all numbers of a
+release. Everything after the noisy sums is computed from them: credible intervals under any prior that the family knows, confidence
+intervals, quantiles and draws are further questions to one release and cost nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from confide.errors import PlanError
+from confide.guarantees import Guarantee, PureDP
+from confide.methods.intervals.laws import NoiseLaw
+from confide.methods.intervals.rows import Records, Replaced, fixed_columns
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Total
+from confide.protocol.allowance import EITHER
+from confide.protocol.contributions import shown
+from confide.protocol.result import Result
+from confide.schema import Schema
+
+__all__ = ["KINDS", "IntervalMethod", "checked_kind", "parsed_prior"]
+
+KINDS = ("credible", "confidence")
+_SUMS, _RECORDS = "sums", "records"
+_CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
+
+
+class IntervalMethod(Method):
+    """Base, with the fields kind and prior. A subclass says its record map, its priors, and what `credible` and `confidence` read.
+
+    kind: which one the plain table shows; prior: its prior, "" for the family's default. Both can be asked anew of a release:
+    cf.infer(release, cf.Question(kind="confidence")).
+    """
+
+    kind: str
+    prior: str
+
+    family: ClassVar[str] = "moments"
+    source: ClassVar[str] = (
+        "noise-aware posteriors and test inversion on sufficient statistics with joint sensitivities"
+    )
+    relations: ClassVar[tuple[str, ...]] = ("substitute",)
+    native: ClassVar[str] = EITHER
+    asks: ClassVar[tuple[str, ...]] = ("kind", "prior")
+    needs: ClassVar[frozenset[str]] = frozenset({"fixed_n"})
+    #: Whether counts leave as whole numbers with two-sided geometric noise under a pure guarantee.
+    whole: ClassVar[bool] = False
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+
+    def __post_init__(self) -> None:
+        checked_kind(self.kind, self.kinds, self.name)
+        self._prior(self.prior)
+
+    # what a subclass gives --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rows(self, schema: Schema, pure: bool) -> Any:
+        """The record map, with `moved_l1` and `moved_l2_squared`."""
+
+    @abstractmethod
+    def credible(self, release: Release, rows: Any, n: int, prior: Any) -> Result:
+        """The posterior."""
+
+    @abstractmethod
+    def confidence(self, release: Release, rows: Any, n: int) -> Result:
+        """The confidence intervals."""
+
+    @abstractmethod
+    def _prior(self, text: str) -> Any:
+        """A prior by its text; `PlanError` for one that is none."""
+
+    # plan -------------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """One noisy sum. Raises `PlanError` for a column under which a record may be left out, or with too few records."""
+        allowance = Allowance.of(privacy, self, schema)
+        pure = isinstance(allowance.level, PureDP)
+        rows = self.rows(schema, pure)
+        fixed_columns(schema, rows.columns, self.name)
+        self._enough(rows, n)
+        sums, records = Replaced(rows), Total(Records(schema, rows.columns[0]), nonnegative=True)
+        spend = allowance.spend(_SUMS, sums, Fraction(1), law="discrete_laplace" if pure and self.whole else "")
+        facts = dict(self.facts(rows))
+        return Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
+
+    def _enough(self, rows: Any, n: int | None) -> None:
+        """`PlanError` where a public number of records is too small for the family."""
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The noisy sums; the number of records, which is public under substitute, is counted in the same pass."""
+        sums, records = source.aggregate(plan.statistic(_SUMS), plan.statistic(_RECORDS))
+        meter.draw(_SUMS, sums)
+        return {_RECORDS: [int(records[0])]}
+
+    # infer ------------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> Result:
+        """The answer of a kind, under a prior; the same numbers each time for one release and question."""
+        asked = question or Question()
+        asked.only(*self.asks)
+        kind = checked_kind(asked.kind or self.kind, self.kinds, self.name)
+        schema = Schema.from_dict(release.plan.schema)
+        rows = self.rows(schema, release[_SUMS].law.endswith("laplace"))
+        n = int(release.public[_RECORDS][0])
+        if kind == "confidence":
+            return shown(self.confidence(release, rows, n), release)
+        prior = self._prior(self.prior if asked.prior is None else asked.prior)
+        return shown(self.credible(release, rows, n, prior), release)
+
+    def law(self, release: Release, unit: float = 1.0) -> NoiseLaw:
+        """Of each released number; unit: how many of its integers make one unit."""
+        return NoiseLaw.of(release[_SUMS], unit)
+
+    def sums(self, release: Release) -> Any:
+        """The released numbers, in the map's own integers."""
+        return release[_SUMS].decode()
+
+
+def checked_kind(kind: Any, kinds: tuple[str, ...], who: str) -> str:
+    """ "credible" or "confidence", where the method has it; `PlanError` otherwise."""
+    if kind not in kinds:
+        shown_kinds = " or ".join(f'"{one}"' for one in kinds)
+        raise PlanError(f'the kind of {who} must be {shown_kinds}, got {kind!r}; write kind="{kinds[0]}"')
+    return str(kind)
+
+
+def parsed_prior(text: str, known: Mapping[str, int], default: str, who: str) -> tuple[str, tuple[float, ...]]:
+    """("beta", (2.0, 5.0)) of "beta(2, 5)", ("uniform", ()) of "uniform"; known: name -> how many numbers above 0 it takes.
+
+    >>> parsed_prior("beta(2, 5)", {"beta": 2}, "beta(0.5, 0.5)", "proportion")
+    ('beta', (2.0, 5.0))
+    """
+    wanted = (text or default).strip().lower()
+    found = _CALL.fullmatch(wanted)
+    name, inside = (found[1], found[2]) if found else (wanted, "")
+    try:
+        numbers = tuple(float(part) for part in inside.split(",")) if inside.strip() else ()
+    except ValueError:
+        numbers = (-1.0,)
+    if name not in known or len(numbers) != known[name] or any(not 0 < v < 1e6 for v in numbers):
+        shapes = ", ".join(f"{one}({', '.join('ab'[:k])})" if k else one for one, k in known.items())
+        raise PlanError(
+            f"the prior of {who} must be one of {shapes}, with numbers above 0, got {text!r}; write prior={default!r}"
+        )
+    return name, numbers

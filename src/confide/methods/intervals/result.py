@@ -1,0 +1,268 @@
+"""What intervals for one parameter give back: posteriors to plot, draw from and save, and confidence intervals at any level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.errors import PlanError
+from confide.methods.intervals.marginals import Marginal
+from confide.noise import keyed_generator
+from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.words import Flag, level_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
+
+__all__ = ["BOX_ACTIVE", "PRIOR_DOMINATES", "ConfidenceIntervals", "Posterior"]
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Array]
+Limits = Callable[[float], tuple[Sequence[float], Sequence[float]]]
+
+PRIOR_DOMINATES = Flag(
+    "prior_dominates",
+    "at this size and budget the interval is wider than half of what the bounds allow: the prior says as much as the records; "
+    "kind='confidence' of the same release holds without a prior",
+)
+BOX_ACTIVE = Flag("box_active", "most of the posterior lies at an edge of what the bounds allow")
+
+_PICTURED = 201
+# Of the range that is allowed: a credible interval that is wider says little that the prior does not.
+_WIDE = 0.5
+
+
+class _Inferred(BaseResult):
+    """What both kinds share."""
+
+    names: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+
+    rows_called: ClassVar[str] = "parameters"
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """The guarantee in words."""
+        return (("In words", self.guarantee.describe()),)
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimates, indexed by name."""
+        return pd.Series(self._estimates(), index=list(self.names), dtype="float64")
+
+    def _estimates(self) -> Array:
+        raise NotImplementedError
+
+    def _ends(self, alpha: float) -> tuple[Array, Array]:
+        raise NotImplementedError
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha, with equal tails: columns 0 (low) and 1 (high), one row for each name."""
+        low, high = self._ends(check_alpha(alpha))
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Posterior(_Inferred):
+    """Posterior distributions given a release: medians, standard deviations, credible intervals, quantiles, densities, draws.
+
+    names; marginals: the distribution of each; bounds: what each may be at all, infinite where nothing bounds it; joint: draws of all of
+    them at once, (size, p); prior: in words.
+    """
+
+    names: tuple[str, ...]
+    marginals: tuple[Marginal, ...]
+    bounds: tuple[tuple[float, float], ...]
+    joint: Draw
+    prior: str
+
+    family: ClassVar[str] = "posterior"
+
+    @classmethod
+    def read(
+        cls,
+        release: Any,
+        *,
+        names: Sequence[str],
+        marginals: Sequence[Marginal],
+        bounds: Sequence[tuple[float, float]],
+        flags: Sequence[str] = (),
+        **others: Any,
+    ) -> Posterior:
+        """The result of a release; its status is "weak" where the prior says as much as the records."""
+        ends = [marginal.quantile(np.array([0.025, 0.975])) for marginal in marginals]
+        wide = [
+            high - low < inf and float(end[1] - end[0]) > _WIDE * (high - low)
+            for end, (low, high) in zip(ends, bounds, strict=True)
+        ]
+        marks = (*flags, PRIOR_DOMINATES) if any(wide) else tuple(flags)
+        reason = "the prior says as much as the records; ask the same release for kind='confidence', or spend more on a new one"
+        weak = {"status": "weak", "reason": reason} if any(wide) else {}
+        return cls.of(
+            release,
+            names=tuple(names),
+            marginals=tuple(marginals),
+            bounds=tuple((float(a), float(b)) for a, b in bounds),
+            flags=marks,
+            **{**weak, **others},
+        )
+
+    @property
+    def estimates(self) -> Array:
+        """The medians, (p,)."""
+        return self._estimates()
+
+    def _estimates(self) -> Array:
+        return np.array([float(one.quantile(np.array(0.5))) for one in self.marginals])
+
+    def _ends(self, alpha: float) -> tuple[Array, Array]:
+        found = np.array([one.quantile(np.array([alpha / 2, 1 - alpha / 2])) for one in self.marginals])
+        return found[:, 0], found[:, 1]
+
+    def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
+        """Quantiles of each posterior, one row for each name, one column for each q in (0, 1)."""
+        qs = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if not ((qs > 0) & (qs < 1)).all():
+            raise PlanError(f"q must lie strictly between 0 and 1, got {q!r}; write quantile([0.025, 0.5, 0.975])")
+        return pd.DataFrame([one.quantile(qs) for one in self.marginals], index=list(self.names), columns=qs.tolist())
+
+    def density(self, name: str | None = None, points: int = _PICTURED) -> pd.DataFrame:
+        """The density of one posterior over where nearly all of it lies: columns theta, density. name: the first one when left out."""
+        marginal = self.marginals[self._place(name)]
+        theta = np.linspace(*marginal.span, points)
+        return pd.DataFrame({"theta": theta, "density": marginal.density(theta)})
+
+    def sample(self, size: int = 1_000, seed: int = 0) -> pd.DataFrame:
+        """Joint draws from the posterior, one column for each name; the same ones for one release, size and seed."""
+        generator = keyed_generator(self.release_sha256, "posterior", str(seed))
+        return pd.DataFrame(self.joint(generator, size), columns=list(self.names))
+
+    def save(self, path: str | Path) -> Path:
+        """Write `to_json`, which holds every density on a grid; returns the path."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+        return Path(path)
+
+    def _place(self, name: str | None) -> int:
+        if name is None:
+            return 0
+        if name not in self.names:
+            raise PlanError(f"there is no parameter {name!r}; there are: {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """median, posterior sd, and the credible interval."""
+        (low, high), heads = self._ends(alpha), level_heads(alpha)
+        return (
+            Column("name", self.names, "name"),
+            Column("estimate", self._estimates(), head="median"),
+            Column("sd", [one.sd for one in self.marginals], "std_err", head="sd"),
+            Column("low", low, "interval", head=heads[0]),
+            Column("high", high, "interval", head=heads[1]),
+        )
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """Kind and prior."""
+        return (("Kind", "credible"), ("Prior", self.prior))
+
+    def more(self, alpha: float) -> Mapping[str, Any]:
+        """The densities, for whoever draws or computes with them elsewhere."""
+        held = {name: self.density(name) for name in self.names}
+        own = {name: {"theta": one["theta"].tolist(), "density": one["density"].tolist()} for name, one in held.items()}
+        return {"kind": "credible", "prior": self.prior, "posterior": own}
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """The densities with their intervals."""
+        from confide.methods.intervals.picture import draw_posterior  # here, because matplotlib is slow to load
+
+        draw_posterior(self, ax, alpha)
+
+    def picture(self, alpha: float) -> str:
+        """How to read the picture."""
+        return (
+            f"Each curve is a posterior density; the shaded part holds {level_words(alpha)} of it, with equal tails, and the line in "
+            "it is the median."
+        )
+
+    @property
+    def picture_size(self) -> tuple[float, float]:
+        """A panel for each parameter."""
+        return 6.4, 1.2 + 2.2 * min(len(self.names), 8)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ConfidenceIntervals(_Inferred):
+    """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
+
+    limits: alpha -> (lows, highs); estimates: where both tails are alike.
+    """
+
+    names: tuple[str, ...]
+    estimates: Sequence[float]
+    limits: Limits
+    bounds: tuple[tuple[float, float], ...]
+
+    family: ClassVar[str] = "confidence intervals"
+
+    @classmethod
+    def read(
+        cls,
+        release: Any,
+        *,
+        names: Sequence[str],
+        limits: Limits,
+        bounds: Sequence[tuple[float, float]],
+        estimates: Sequence[float] | None = None,
+        **others: Any,
+    ) -> ConfidenceIntervals:
+        """The result of a release; "uninformative" where every interval is all that is allowed."""
+        low, high = (np.array(end) for end in limits(0.05))
+        whole = all(a <= least and b >= most for a, b, (least, most) in zip(low, high, bounds, strict=True))
+        middle = np.array(
+            [(a + b) / 2 for a, b in zip(*limits(0.999), strict=True)] if estimates is None else estimates
+        )
+        reason = (
+            "the privacy noise leaves every value within the bounds possible; more records or a larger budget would not"
+        )
+        status = {"status": "uninformative", "reason": reason} if whole else {}
+        return cls.of(
+            release,
+            names=tuple(names),
+            estimates=np.clip(middle, low, high),
+            limits=limits,
+            bounds=tuple((float(a), float(b)) for a, b in bounds),
+            **{**status, **others},
+        )
+
+    def _estimates(self) -> Array:
+        return np.array(self.estimates)
+
+    def _ends(self, alpha: float) -> tuple[Array, Array]:
+        low, high = self.limits(alpha)
+        return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """estimate and interval."""
+        (low, high), heads = self._ends(alpha), level_heads(alpha)
+        return (
+            Column("name", self.names, "name"),
+            Column("estimate", self._estimates()),
+            Column("low", low, "interval", head=heads[0]),
+            Column("high", high, "interval", head=heads[1]),
+        )
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """The kind."""
+        return (("Kind", "confidence"),)
+
+    def more(self, alpha: float) -> Mapping[str, Any]:
+        """The kind."""
+        return {"kind": "confidence"}

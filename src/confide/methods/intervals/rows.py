@@ -1,0 +1,359 @@
+"""Record maps behind intervals for one parameter, with the exact bound on what replacing one record moves.
+
+All of them are for a public number of records: neighbours differ in the values of one record ("substitute"), and no record is left out.
+
+    counts of J levels   one 1 moves from one place to another: l1 = 2, l2 = sqrt 2, for all J at once; a single level alone: 1
+    sum of counts        a number from 0 to U: U
+    (z, w z^2)           z in [-1, 1]. With u = z - z', v = |z + z'| <= 2 - |u|: l1 = |u| (1 + w v) <= 2 for w <= 1/2 (at v = 2 - |u| it
+                         rises up to |u| = 2); l2^2 = u^2 (1 + w^2 (2 - |u|)^2) <= 4 for w^2 <= (11 + 5 sqrt 5)/8, where the largest value
+                         besides u = 2 is reached at u = sqrt 5 - 1. So the second moment costs the mean nothing.
+    products a_i a_j     a in [-1, 1]^D, i <= j, squares times w. aa' - bb' = ((a + b)(a - b)' + (a - b)(a + b)')/2, so that its entries add
+                         up to at most |a + b|_1 |a - b|_1 <= D^2, and off-diagonals stand in it twice: l1 <= D^2/2 for w <= 1/2. Half the
+                         squared Frobenius norm is (|a|^4 + |b|^4)/2 - (a'b)^2 <= D^2: l2 <= D for w <= 1/sqrt 2. With a constant 1 among
+                         them, whose square is public, and D odd: l2 <= sqrt(D^2 - 1), for the form is convex in every coordinate, its
+                         maximum at corners, where a'b is odd.
+
+Numbers are coded in 2^20 steps and rounded; replaced records differ by at most one step more in each number, which the bounds include.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, isqrt, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import PlanError
+from confide.protocol import Total
+from confide.protocol.exact import digest
+from confide.schema import Categorical, Design, Integer, Numeric, Schema
+
+__all__ = [
+    "STEP",
+    "CountRows",
+    "LevelRows",
+    "MomentRows",
+    "PairRows",
+    "ProductRows",
+    "Records",
+    "Replaced",
+    "fixed_columns",
+    "squares_weight",
+]
+
+Codes = NDArray[np.float64]
+
+#: Integer steps in one unit.
+STEP = 1 << 20
+
+
+@dataclass(frozen=True)
+class Replaced(Total):
+    """An exact sum whose map says what one replaced record moves it by: `moved_l1` and `moved_l2_squared`, in its integers."""
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        if relation != "substitute":
+            return super().sensitivity_squared(relation)
+        return Fraction(self.map.moved_l2_squared)  # type: ignore[attr-defined]
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        if relation != "substitute":
+            return super().sensitivity_l1(relation)
+        return Fraction(self.map.moved_l1)  # type: ignore[attr-defined]
+
+
+def fixed_columns(schema: Schema, columns: tuple[str, ...], who: str) -> None:
+    """Refuse columns under which a record may be left out: the number of records is public, and must not depend on their values."""
+    for name in columns:
+        column = schema[name]
+        if column.on_missing == "drop":
+            kind = f'cf.Categorical([...], on_missing="{column.levels[0]}")' if isinstance(column, Categorical) else ""
+            works = kind or f'cf.{type(column).__name__}({column.low:g}, {column.high:g}, on_missing="midpoint")'  # type: ignore[union-attr]
+            raise PlanError(
+                f"{who} takes the number of records as public, and a record with a missing {name!r} is left out; say in the schema what "
+                f"a missing value counts as, {name!r}: {works}, or ask under relation='add-remove'"
+            )
+
+
+def numeric(schema: Schema, name: str, who: str) -> Numeric | Integer:
+    """A numeric column, by name; `PlanError` for labels."""
+    column = schema[name]
+    if isinstance(column, Categorical):
+        raise PlanError(
+            f"{who} is of a numeric column, and {name!r} has labels; for shares write cf.intervals.proportion"
+        )
+    return column
+
+
+@dataclass(frozen=True)
+class Records:
+    """1 for every record: the public number of records, summed in the same pass."""
+
+    schema: Schema
+    column: str
+    width: int = field(default=1, init=False)
+    l1: int = field(default=1, init=False)
+    l2_squared: int = field(default=1, init=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def digest(self) -> str:
+        return digest(["records", self.column])
+
+    def __call__(self, codes: Codes) -> Codes:
+        return np.ones((1, codes.shape[1]))
+
+
+@dataclass(frozen=True)
+class LevelRows:
+    """One record as 1 in the place of its level, 0 elsewhere. levels: codes of the levels that are counted, (J,)."""
+
+    schema: Schema
+    column: str
+    levels: tuple[int, ...]
+    l1: int = field(default=1, init=False)
+    l2_squared: int = field(default=1, init=False)
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+    @property
+    def moved_l1(self) -> int:
+        return 1 if self.width == 1 else 2
+
+    @property
+    def moved_l2_squared(self) -> int:
+        return 1 if self.width == 1 else 2
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def digest(self) -> str:
+        return digest(["levels", self.schema[self.column].to_dict(), self.column, list(self.levels)])
+
+    def __call__(self, codes: Codes) -> Codes:
+        return np.asarray(codes[0][None, :] == np.array(self.levels, dtype=np.float64)[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class PairRows:
+    """One record as 1 in the place of its pair (level of the first column, level of the second), the second running faster."""
+
+    schema: Schema
+    first: str
+    second: str
+    l1: int = field(default=1, init=False)
+    l2_squared: int = field(default=1, init=False)
+    moved_l1: int = field(default=2, init=False)
+    moved_l2_squared: int = field(default=2, init=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.schema[self.first].steps, self.schema[self.second].steps
+
+    @property
+    def width(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.first, self.second)
+
+    @property
+    def digest(self) -> str:
+        return digest(["pairs", *(self.schema[name].to_dict() for name in self.columns), *self.columns])
+
+    def __call__(self, codes: Codes) -> Codes:
+        place = codes[0] * self.shape[1] + codes[1]
+        return np.asarray(place[None, :] == np.arange(self.width, dtype=np.float64)[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """One record as its whole number from 0 to U."""
+
+    schema: Schema
+    column: str
+    width: int = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        column = self.schema[self.column]
+        if not isinstance(column, Integer) or column.low != 0:
+            raise PlanError(
+                f"a rate is of counts from 0 on, and {self.column!r} is none; declare it as cf.Integer(0, most, on_missing=0) with the "
+                "largest count that is to matter"
+            )
+
+    @property
+    def cap(self) -> int:
+        return self.schema[self.column].steps - 1
+
+    @property
+    def l1(self) -> int:
+        return self.cap
+
+    @property
+    def l2_squared(self) -> int:
+        return self.cap**2
+
+    moved_l1 = l1
+    moved_l2_squared = l2_squared
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def digest(self) -> str:
+        return digest(["counts", self.schema[self.column].to_dict(), self.column])
+
+    def __call__(self, codes: Codes) -> Codes:
+        return np.asarray(np.maximum(codes[:1], 0.0))
+
+
+@dataclass(frozen=True)
+class MomentRows:
+    """One record as (z, w z^2) in 2^20 steps, z = its place between the bounds in [-1, 1]. pure: w for the l1 norm."""
+
+    schema: Schema
+    column: str
+    pure: bool
+    width: int = field(default=2, init=False)
+
+    @property
+    def weight(self) -> float:
+        """1/2 in l1; in l2 sqrt((11 + 5 sqrt 5)/8), rounded down."""
+        return 0.5 if self.pure else 1.66508
+
+    @property
+    def l1(self) -> int:
+        return ceil((1 + self.weight) * STEP) + 2
+
+    @property
+    def l2_squared(self) -> int:
+        return (isqrt(ceil((1 + self.weight**2) * STEP * STEP)) + 2) ** 2
+
+    @property
+    def moved_l1(self) -> int:
+        return 2 * STEP + 2 if self.pure else 2 * self.l1
+
+    @property
+    def moved_l2_squared(self) -> int:
+        return (2 * STEP + 2) ** 2
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def digest(self) -> str:
+        return digest(["mean and square", self.schema[self.column].to_dict(), self.column, self.pure])
+
+    def __call__(self, codes: Codes) -> Codes:
+        z = 2.0 * codes[0] / (self.schema[self.column].steps - 1) - 1.0
+        rows = np.stack([z, z * z * self.weight])
+        rows *= float(STEP)
+        np.rint(rows, out=rows)
+        limits = np.array([[STEP], [ceil(self.weight * STEP)]], dtype=np.float64)
+        return np.asarray(np.clip(np.nan_to_num(rows), np.array([[-STEP], [0.0]]), limits))
+
+
+def squares_weight(pure: bool) -> float:
+    """w of the squares among products: 1/2 in l1, 1/sqrt 2 in l2, rounded down."""
+    return 0.5 if pure else 0.70710678
+
+
+@dataclass(frozen=True)
+class ProductRows:
+    """One record as a_i a_j, i <= j, in 2^20 steps, squares times w; a = ([1,] x_1, ..., x_p, y) in [-1, 1], without the constant's square.
+
+    With an intercept terms are measured from the middle of their bounds; without one from 0, in units of the bound that is farther off.
+    """
+
+    design: Design
+    pure: bool
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return len(self.design.terms) + 1 + self.design.intercept
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        start = [(i, j) for i in range(self.size) for j in range(i, self.size)]
+        return tuple(pair for pair in start if not (self.design.intercept and pair == (0, 0)))
+
+    @property
+    def width(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(centre, unit) of each term and the response, in their own units."""
+        ends = [(float(term.low), float(term.high)) for term in (*self.design.terms, self.design.response)]
+        if self.design.intercept:
+            return np.array([low + (high - low) / 2 for low, high in ends]), np.array(
+                [(high - low) / 2 for low, high in ends]
+            )
+        return np.zeros(len(ends)), np.array([max(abs(low), abs(high)) for low, high in ends])
+
+    @property
+    def l1(self) -> int:
+        return self.width * STEP
+
+    @property
+    def l2_squared(self) -> int:
+        return self.width * STEP * STEP
+
+    @property
+    def moved_l1(self) -> int:
+        return self.size**2 * STEP // 2 + 1 + self.width if self.pure else 2 * self.l1
+
+    @property
+    def moved_l2_squared(self) -> int:
+        odd = self.design.intercept and self.size % 2 == 1
+        square = (self.size**2 - odd) * STEP * STEP
+        return (isqrt(square) + 1 + ceil(sqrt(self.width))) ** 2
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.design.columns
+
+    @property
+    def digest(self) -> str:
+        return digest(["products", self.design.to_dict(), self.pure])
+
+    def __call__(self, codes: Codes) -> Codes:
+        terms, _ = self.design.codes(codes)
+        centre, unit = self.scaling
+        rows = [np.ones(terms.shape[1])] if self.design.intercept else []
+        for own, term, c, u in zip(terms, (*self.design.terms, self.design.response), centre, unit, strict=True):
+            if self.design.intercept:
+                rows.append(np.clip(2.0 * own / (term.steps - 1) - 1.0, -1.0, 1.0))
+            else:
+                rows.append(np.clip((term.grid.decode(own) - c) / u, -1.0, 1.0))
+        weight = squares_weight(self.pure)
+        found = np.empty((self.width, terms.shape[1]))
+        for row, (i, j) in zip(found, self.pairs, strict=True):
+            np.multiply(rows[i], rows[j], out=row)
+            row *= STEP * (weight if i == j else 1.0)
+        np.rint(found, out=found)
+        return np.asarray(np.clip(np.nan_to_num(found), -STEP, STEP))
+
+    def decode(self, values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        """The symmetric matrix S of a released sum, in units; the constant's square is n."""
+        found = np.zeros((self.size, self.size))
+        weight = squares_weight(self.pure)
+        for value, (i, j) in zip(values, self.pairs, strict=True):
+            found[i, j] = found[j, i] = value / STEP / (weight if i == j else 1.0)
+        if self.design.intercept:
+            found[0, 0] = n
+        return found

@@ -1,0 +1,207 @@
+"""The coefficients of a normal linear model, with or without an intercept, from one release of second moments.
+
+Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. All products a_i a_j of a = ([1,] x_1, ..., x_p, y) in [-1, 1] by public bounds,
+squares times w: one replaced record moves them together by at most D^2/2 in l1 (w = 1/2) and by D, or sqrt(D^2 - 1), in l2 (w = 1/sqrt 2),
+D = len(a) (`rows.ProductRows`).
+
+Model: y given x normal with one variance, records independent. Credible intervals with the prior flat in (coefficients, variance): the
+conjugate posterior averaged over what the exact moments may have been, given the noisy ones (`line_posterior`); exact, for any number of
+coefficients. Assumed, and printed: normal errors of equal variance, and bounds of y that are rarely reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import PlanError
+from confide.methods.intervals.line_posterior import LinePosterior, NoisyMoments, line_posterior
+from confide.methods.intervals.method import IntervalMethod
+from confide.methods.intervals.result import Posterior
+from confide.methods.intervals.rows import STEP, ProductRows, squares_weight
+from confide.noise import keyed_generator
+from confide.protocol import Release
+from confide.results.words import Flag
+from confide.schema import Design, Practice, Schema
+
+__all__ = ["Slope"]
+
+Array = NDArray[np.float64]
+
+_CLIPPED = Flag(
+    "clipping_not_modelled",
+    "the model puts a noticeable share of the responses beyond their bounds, where they were moved to: slopes are drawn to 0; take wider "
+    "bounds for the response",
+)
+_NOT_MIXED = "the chains that draw what the moments may have been do not agree (R-hat {:.3f}); the noise is too large for this model"
+_RHAT = 1.01
+_MOST = 24
+
+
+@dataclass(frozen=True)
+class Slope(IntervalMethod):
+    """The coefficients of a line with credible intervals.
+
+    formula: "y ~ x", "y ~ x1 + x2", "y ~ x - 1" without an intercept; term_bounds: public bounds of derived terms. The prior is flat in
+    (coefficients, variance). For any design and unequal variances, under add-remove too, write cf.linear_regression.
+
+    >>> import confide as cf, numpy as np
+    >>> schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-2, 2, on_missing=0.0)})
+    >>> x = np.random.default_rng(1).uniform(-1, 1, 1000)
+    >>> data = cf.read({"x": x, "y": 0.5 * x + np.random.default_rng(2).normal(0, 0.25, 1000)}, schema)
+    >>> release = cf.release(Slope("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> low, high = cf.infer(release).conf_int().loc["x"]
+    >>> bool(0.4 < low < 0.5 < high < 0.6)
+    True
+    """
+
+    formula: str
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+    kind: str = "credible"
+    prior: str = ""
+
+    name: ClassVar[str] = "slope"
+    intervals: ClassVar[str] = (
+        "coefficients of a normal line; sampling and privacy noise; normal errors of equal variance"
+    )
+    kinds: ClassVar[tuple[str, ...]] = ("credible",)
+    asks: ClassVar[tuple[str, ...]] = ("prior",)
+
+    def rows(self, schema: Schema, pure: bool) -> ProductRows:
+        found = ProductRows(Design.of(self.formula, schema, term_bounds=self.term_bounds), pure)
+        if not 2 <= found.size - found.design.intercept <= _MOST:
+            raise PlanError(f"a slope needs 1 to {_MOST - 1} terms, got {len(found.design.terms)}; write 'y ~ x'")
+        return found
+
+    def facts(self, about: ProductRows) -> Mapping[str, Any]:
+        return {
+            "target": f"coefficients of the normal line {self.formula}",
+            "covers": self.intervals,
+            "warnings": (
+                "intervals assume normal errors of equal variance and a response that rarely reaches its bounds; without those write "
+                "cf.linear_regression",
+            ),
+        }
+
+    def _prior(self, text: str) -> str:
+        if text not in ("", "flat"):
+            raise PlanError(
+                f"the prior of a slope is flat in (coefficients, variance), got {text!r}; 1/variance puts infinite mass where noise "
+                "can take the residual to 0. Leave prior out"
+            )
+        return "flat"
+
+    def _enough(self, rows: ProductRows, n: int | None) -> None:
+        least = rows.size + 2
+        if n is not None and n < least:
+            raise PlanError(f"{len(rows.design.names)} coefficients need at least {least} records, got n = {n}")
+
+    def credible(self, release: Release, rows: ProductRows, n: int, prior: str) -> Posterior:
+        d = len(rows.design.names)
+        if n < rows.size + 2:
+            return self._without(release, rows, "there are too few records for so many coefficients")
+        noisy = self._moments(release, rows, n)
+        found = line_posterior(noisy, keyed_generator(release.sha256, "slope"))
+        weights, shifts = _units(rows)
+        marginals = [found.marginal(weights[j], shifts[j]) for j in range(d)]
+        weak = {} if found.rhat < _RHAT else {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
+        return Posterior.read(
+            release,
+            response=rows.design.response.name,
+            names=rows.design.names,
+            marginals=marginals,
+            bounds=[(-inf, inf)] * d,
+            joint=lambda generator, size: _draws(found, generator, size) @ weights.T + shifts,
+            prior="flat in (coefficients, variance)",
+            flags=(_CLIPPED,) if _clipped(noisy, found) else (),
+            facts=(
+                ("Records", f"{n:,} (public)"),
+                ("Noise", f"of products, in scaled units: {noisy.off.words()}"),
+                ("Moments drawn", f"{found.sampler}, {found.acceptance:.1%} positive definite"),
+            ),
+            **weak,
+        )
+
+    def _without(self, release: Release, rows: ProductRows, reason: str) -> Posterior:
+        from confide.methods.intervals.marginals import StudentMixture
+
+        d = len(rows.design.names)
+        flat = StudentMixture(np.zeros(1), np.full(1, 1e6), 3.0)
+        return Posterior.read(
+            release,
+            response=rows.design.response.name,
+            names=rows.design.names,
+            marginals=[flat] * d,
+            bounds=[(-inf, inf)] * d,
+            joint=lambda generator, size: np.full((size, d), np.nan),
+            prior="flat in (coefficients, variance)",
+            facts=(("Records", "too few"), ("Noise", ""), ("Moments drawn", "none")),
+            status="not_identified",
+            reason=reason,
+        )
+
+    def _moments(self, release: Release, rows: ProductRows, n: int) -> NoisyMoments:
+        matrix = rows.decode(self.sums(release), n)
+        own, weight = self.law(release, STEP), squares_weight(rows.pure)
+        return NoisyMoments(matrix, own, self.law(release, STEP * weight), n, rows.design.intercept)
+
+    def confidence(self, release: Release, rows: ProductRows, n: int) -> Posterior:
+        raise PlanError(
+            "a slope has credible intervals; for confidence intervals of any design write cf.linear_regression"
+        )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Least squares of practice records."""
+        practice = Practice.checked(frame)
+        design = Design.of(self.formula, practice.schema, term_bounds=self.term_bounds)
+        x, y = practice.rows(design)
+        return dict(zip(design.names, np.linalg.lstsq(x, y, rcond=None)[0].tolist(), strict=True))
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Opposite corners."""
+        if isinstance(schema, Schema):
+            from confide.aggregates.corners import corner_pairs
+
+            yield from corner_pairs(Design.of(self.formula, schema, term_bounds=self.term_bounds), schema)
+
+
+def _units(rows: ProductRows) -> tuple[Array, Array]:
+    """(W, shift): coefficients in the columns' own units are shift + W b."""
+    centre, unit = rows.scaling
+    c, h, cy, hy = centre[:-1], unit[:-1], centre[-1], unit[-1]
+    slopes = np.diag(hy / h)
+    if not rows.design.intercept:
+        return slopes, np.zeros(len(h))
+    weights = np.zeros((len(h) + 1, len(h) + 1))
+    weights[1:, 1:] = slopes
+    weights[0, 0], weights[0, 1:] = hy, -hy * c / h
+    return weights, np.concatenate([[cy], np.zeros(len(h))])
+
+
+def _draws(found: LinePosterior, generator: np.random.Generator, size: int) -> Array:
+    """Joint draws of b in scaled units."""
+    own = generator.integers(0, len(found.centres), size)
+    z = generator.standard_normal((size, found.centres.shape[1]))
+    t = (
+        np.einsum("kij,kj->ki", found.factors[own], z)
+        / np.sqrt(generator.chisquare(found.df, size) / found.df)[:, None]
+    )
+    return np.asarray(found.centres[own] + t)
+
+
+def _clipped(noisy: NoisyMoments, found: LinePosterior) -> bool:
+    """Whether a response at the posterior's middle would lie beyond its bounds with probability above 1e-3: judged in scaled units."""
+    b = np.median(found.centres, axis=0)
+    if not noisy.fixed:
+        return False
+    n, d = noisy.n, len(b)
+    fitted = float(b @ noisy.matrix[:d, :d] @ b) / n
+    mean = float(noisy.matrix[0, d]) / n
+    total = max(float(noisy.matrix[d, d]) / n - mean**2, 0.0)
+    spread = sqrt(max(total, fitted - mean**2, 0.0))
+    return bool(spread > 0 and min(1 - mean, 1 + mean) < 3.3 * spread and total > 0)

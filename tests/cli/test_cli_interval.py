@@ -1,0 +1,35 @@
+"""`confide interval` and `confide schema bounds`: one parameter in one go, and bounds that nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.cli_runner import good, run
+
+_ASK = ("--schema", "schema.toml", "--no-ledger")
+
+
+@pytest.mark.parametrize(
+    ("verb", "column", "asked"),
+    [
+        ("mean", "happy", ("--mu", "1", "--relation", "substitute")),
+        ("rate", "children", ("--epsilon", "1", "--relation", "substitute", "--kind", "confidence")),
+        ("mean", "age", ("--mu", "1", "--relation", "add-remove")),
+        ("quantile", "age", ("--mu", "1", "--q", ".25,.5")),
+    ],
+)
+def test_an_interval_in_one_go(survey, verb, column, asked):
+    shown = good("interval", verb, "survey.csv", "--column", column, *_ASK, *asked, "--json").json
+    assert shown["result"]["status"] in ("ok", "weak"), shown["result"]["reason"]
+
+
+def test_what_is_no_interval(survey):
+    assert (
+        "there is no interval 'median'"
+        in run("interval", "median", "survey.csv", "--column", "age", *_ASK, "--mu", "1").err
+    )
+    assert run("interval", "mean", "survey.csv", "--column", "age", "--schema", "schema.toml", "--mu", "1").code == 2
+
+
+def test_bounds_that_nobody_knows(survey):
+    shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--no-ledger", "--json").json
+    assert shown["low"] < shown["high"] and "provenance" in shown["toml"]

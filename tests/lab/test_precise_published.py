@@ -1,0 +1,70 @@
+"""The published posterior-quantile mechanism does not keep its promise (page section 3, no randomness but in the last test)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from confide_lab.published.precise import (
+    C0,
+    beta_bins,
+    density_gap,
+    draws_of,
+    l1_change,
+    leak_event,
+    least_epsilon,
+    ppquantile,
+    precise,
+)
+
+
+def test_it_has_no_guarantee() -> None:
+    for one in (precise, ppquantile):
+        assert one.guarantee is None and one.errata and one.claim
+
+
+def test_c0_is_the_largest_slope_of_the_normal_density() -> None:
+    x = np.linspace(0, 3, 30_001)
+    slope = x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    assert pytest.approx(slope.max(), abs=1e-9) == C0 and pytest.approx(0.2419707, abs=1e-7) == C0
+
+
+def test_the_supremum_of_definition_4_is_n_plus_1() -> None:
+    for n in (100, 5000):
+        assert density_gap(0, 1, n) == pytest.approx(n + 1, rel=1e-9)
+
+
+@pytest.mark.parametrize(("width", "m", "l1", "l2"), [(0.005, 82, 14.06, 2.20), (0.001, None, 70.9, 4.96)])
+def test_one_record_moves_all_bins(width: float, m: int | None, l1: float, l2: float) -> None:
+    m = m or draws_of(density_gap(30, 31, 100), width)
+    found = l1_change(beta_bins(30, 100, width), beta_bins(31, 100, width), m)
+    assert found == pytest.approx((l1, l2), rel=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "width", "m", "epsilon", "true"),
+    [
+        (100, 30, 0.005, 82, 0.1, 1.41),
+        (100, 30, 0.005, 82, 0.5, 6.64),
+        (100, 30, 0.005, 82, 1.0, 11.1),
+        (500, 150, 0.005, 84, 0.1, 0.65),
+        (500, 150, 0.005, 84, 1.0, 5.19),
+        (100, 0, 0.005, 86, 0.1, 6.40),
+        (100, 0, 0.005, 86, 1.0, 53.9),
+        (100, 0, 0.0005, 9, 0.1, 0.67),
+        (100, 0, 0.0005, 9, 1.0, 5.64),
+    ],
+)
+def test_the_true_epsilon_is_far_above_the_claim(
+    n: int, k: int, width: float, m: int, epsilon: float, true: float
+) -> None:
+    found = least_epsilon(beta_bins(k, n, width), beta_bins(k + 1, n, width), m, epsilon)
+    assert found == pytest.approx(true, rel=6e-3)
+    assert found > 5 * epsilon
+
+
+def test_the_collapse_tells_data_apart_at_no_budget_at_all() -> None:
+    generator = np.random.default_rng(1)
+    rates = [np.mean([leak_event(k, 500, 1e-6, generator) < 0.266 for _ in range(300)]) for k in (108, 158)]
+    # with epsilon = 1e-6 per record and 50 records apart the two rates may differ by a factor 1.00005
+    assert rates[0] >= 0.999 and rates[1] <= 0.001

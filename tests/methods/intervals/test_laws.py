@@ -1,0 +1,93 @@
+"""Laws of noise and exact moments behind intervals: against many digits, against sums written out, against draws."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+from confide.methods.intervals.clipped import ClippedNormal, ClippedPoisson
+from confide.methods.intervals.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
+
+
+def test_normal_and_laplace_in_one_coordinate_to_the_last_digits() -> None:
+    mp.mp.dps = 100
+    generator = np.random.default_rng(1)
+    for _ in range(60):
+        sd = 10 ** generator.uniform(-4, 4)
+        x = generator.uniform(0, 30) * max(sd, 1.0)
+        s, v = mp.mpf(sd), mp.mpf(x)
+        up, down = (mp.e ** (s * s / 2 + sign * v) * mp.erfc((s + sign * v / s) / mp.sqrt(2)) / 4 for sign in (-1, 1))
+        exact = float(mp.log(up + down))
+        assert normal_laplace(x, sd, 1.0) == pytest.approx(exact, abs=1e-10 * max(1.0, abs(exact)))
+
+
+def test_two_coordinates_against_quadrature() -> None:
+    generator = np.random.default_rng(2)
+    for _ in range(20):
+        sd1, sd2, r = 10 ** generator.uniform(-1, 1), 10 ** generator.uniform(-1, 1), generator.uniform(-0.95, 0.95)
+        b1, b2 = 1.0, 10 ** generator.uniform(-0.5, 0.5)
+        at = generator.uniform(-6, 6, 2) * np.array([max(sd1, b1), max(sd2, b2)])
+        covariance = (sd1**2, r * sd1 * sd2, sd2**2)
+        z = np.concatenate([np.linspace(lo, hi, 4001) for lo, hi in ((-60, 0), (0, 60))]) * b1
+        # given the first Laplace z, the rest is normal and one Laplace
+        rest = np.sqrt(covariance[2] - covariance[1] ** 2 / covariance[0])
+        inner = normal_laplace(at[1] - covariance[1] * (at[0] - z) / covariance[0], rest, b2)
+        log_own = stats.norm.logpdf(at[0] - z, scale=sd1) - np.abs(z) / b1 - np.log(2 * b1) + inner
+        exact = np.log(
+            sum(
+                np.trapezoid(np.exp(part), where)
+                for part, where in zip(np.split(log_own, 2), np.split(z, 2), strict=True)
+            )
+        )
+        got = two_normal_laplace(*(np.array([v]) for v in (*at, *covariance)), b1, b2)[0]
+        assert got == pytest.approx(exact, abs=2e-4)
+
+
+@pytest.mark.parametrize("law", [NoiseLaw("geometric", 3.0), NoiseLaw("laplace", 2.0), NoiseLaw("normal", 1.5)])
+def test_tails_are_sums_of_densities(law: NoiseLaw) -> None:
+    if law.name == "geometric":
+        z = np.arange(-200, 201)
+        p = np.exp(law.logpdf(z))
+        assert p.sum() == pytest.approx(1, abs=1e-12)
+        for k in (-5, 0, 1, 7):
+            assert law.tail(k) == pytest.approx(p[z >= k].sum(), abs=1e-12)
+        assert law.variance == pytest.approx((p * z * z).sum())
+    else:
+        for k in (-3.0, 0.0, 2.5):
+            x = np.linspace(k, 120, 400_001)
+            assert law.tail(k) == pytest.approx(np.trapezoid(np.exp(law.logpdf(x)), x), abs=1e-8)
+
+
+def test_the_tail_of_normal_and_laplace() -> None:
+    generator = np.random.default_rng(3)
+    x = generator.normal(0, 2.0, 400_000) + generator.laplace(0, 1.5, 400_000)
+    for at in (-4.0, 0.0, 1.0, 5.0):
+        assert float(normal_laplace_tail(at, 2.0, 1.5)) == pytest.approx(float(np.mean(x >= at)), abs=4e-3)
+
+
+@pytest.mark.parametrize(("m", "s"), [(0.0, 0.25), (0.75, 0.25), (-0.9, 2.0), (0.3, 1e-3)])
+def test_moments_of_a_clipped_normal(m: float, s: float) -> None:
+    x, w = np.polynomial.legendre.leggauss(200)
+    a, b = max(-1.0, m - 12 * s), min(1.0, m + 12 * s)
+    z, w = (a + b) / 2 + (b - a) / 2 * x, w * (b - a) / 2
+    p, low, high = stats.norm.pdf(z, m, s) * w, stats.norm.cdf(-1, m, s), stats.norm.sf(1, m, s)
+    moments = [(p * z**k).sum() + (-1) ** k * low + high for k in range(5)]
+    found = ClippedNormal.of(np.array(m), np.array(s))
+    assert float(found.mean) == pytest.approx(moments[1], abs=1e-12)
+    assert float(found.square) == pytest.approx(moments[2], abs=1e-12)
+    assert float(found.c11) == pytest.approx(moments[2] - moments[1] ** 2, rel=1e-6, abs=1e-12)
+    assert float(found.c12) == pytest.approx(moments[3] - moments[1] * moments[2], rel=1e-5, abs=1e-11)
+    assert float(found.c22) == pytest.approx(moments[4] - moments[2] ** 2, rel=1e-5, abs=1e-11)
+
+
+def test_sums_of_clipped_poisson_counts_are_exact() -> None:
+    own, n = ClippedPoisson(np.array([1.0, 2.0, 3.0]), 6), 50
+    for rate, p in enumerate(own.probabilities):
+        whole = np.array([1.0])
+        for _ in range(n):
+            whole = np.convolve(whole, p)
+        s = np.arange(len(whole))
+        for function in (lambda s: 1.0 * (s >= 80), lambda s: np.exp(-np.abs(s - 80.3) / 7)):
+            assert own.expected(n, function)[rate] == pytest.approx(float(whole @ function(s)), abs=1e-13)

@@ -1,0 +1,210 @@
+"""The methods through the gate: what they refuse, what one release answers, the contract, quantiles and bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confide as cf
+from confide.noise import SimulatedNoise
+from confide.testing import check_method
+
+SCHEMA = cf.Schema(
+    {
+        "s": cf.Categorical(["no", "yes"], on_missing="no"),
+        "t": cf.Categorical(["f", "m"], on_missing="f"),
+        "g": cf.Categorical(["a", "b", "c"], on_missing="a"),
+        "v": cf.Integer(0, 25, on_missing=0),
+        "x": cf.Numeric(-4, 4, on_missing="midpoint"),
+        "y": cf.Numeric(-2, 2, on_missing="midpoint"),
+    }
+)
+I = cf.intervals  # noqa: E741
+
+
+def _records(n: int, seed: int = 1) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    x = g.normal(size=n)
+    return pd.DataFrame(
+        {
+            "s": g.choice(["no", "yes"], n, p=[0.7, 0.3]),
+            "t": g.choice(["f", "m"], n),
+            "g": g.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]),
+            "v": g.poisson(10, n),
+            "x": x,
+            "y": np.clip(0.3 * x + g.normal(0, 0.25, n), -2, 2),
+        }
+    )
+
+
+METHODS = [
+    I.Proportion("s"),
+    I.CategoricalShares("g"),
+    I.Rate("v"),
+    I.MeanAndVariance("x"),
+    I.Slope("y ~ x"),
+    I.Difference("s ~ t"),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("privacy", [cf.PureDP(1.0), cf.GDP(1.0), cf.ZCDP(0.5)], ids=str)
+def test_a_release_reads_back_and_answers(method: object, privacy: object) -> None:
+    data = cf.read(_records(1_000), SCHEMA)
+    release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(2))
+    again = cf.Release.from_json(release.to_json())
+    result = cf.infer(again)
+    assert result.to_json() == cf.infer(release).to_json() and result.status == "ok"
+    ends = result.conf_int()
+    assert (ends[0] < result.params).all() and (result.params < ends[1]).all()
+    wide = result.conf_int(alpha=0.01)
+    assert (wide[0] < ends[0]).all() and (wide[1] > ends[1]).all()
+    draws = result.sample(4_000)
+    assert draws.mean().to_numpy() == pytest.approx(
+        result.params.to_numpy(), abs=0.1 * float((ends[1] - ends[0]).max())
+    )
+    assert draws.equals(result.sample(4_000)) and not draws.equals(result.sample(4_000, seed=1))
+
+
+def test_one_release_answers_both_kinds_and_any_prior() -> None:
+    data = cf.read(_records(1_000), SCHEMA)
+    release = cf.release(I.Proportion("s"), data, cf.PureDP(0.5), ledger=None, noise=SimulatedNoise(3))
+    both = [cf.infer(release, cf.Question(kind=kind)).conf_int().to_numpy() for kind in ("credible", "confidence")]
+    assert not np.array_equal(*both) and np.abs(both[0] - both[1]).max() < 0.01
+    told = cf.infer(release, cf.Question(prior="beta(500, 500)"))
+    assert 0.3 < told.params.iloc[0] < 0.5 and told.prior == "Beta(500, 500)"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: I.Proportion("s", kind="exact"), 'must be "credible" or "confidence"'),
+        (lambda: I.Proportion("s", prior="beta(0, 1)"), "beta(a, b)"),
+        (lambda: I.Rate("v", prior="cauchy"), "gamma(a, b)"),
+        (lambda: I.MeanAndVariance("x", of="rows"), '"column"'),
+        (lambda: I.Slope("y ~ x", prior="reference"), "infinite mass"),
+        (lambda: cf.plan(I.Proportion("g"), SCHEMA, cf.GDP(1.0)), "level must name one of"),
+        (lambda: cf.plan(I.Rate("x"), SCHEMA, cf.GDP(1.0)), "cf.Integer(0, most"),
+        (lambda: cf.plan(I.Slope("y ~ x"), SCHEMA, cf.GDP(1.0), n=4), "at least"),
+        (lambda: cf.plan(I.Proportion("s", where="x > 0"), SCHEMA, cf.GDP(1.0)), "public number of records"),
+        (lambda: I.PureQuantiles("x", 1.5), "strictly between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_works(make: object, words: str) -> None:
+    with pytest.raises(cf.PlanError) as error:
+        make()  # type: ignore[operator]
+    assert words in str(error.value)
+
+
+def test_a_record_that_may_be_left_out_is_refused() -> None:
+    schema = cf.Schema({"s": cf.Categorical(["no", "yes"])})
+    with pytest.raises(cf.PlanError, match='on_missing="no"'):
+        cf.plan(I.Proportion("s"), schema, cf.GDP(1.0))
+
+
+def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
+    data = cf.read(_records(3_000), SCHEMA)
+    asked = {"privacy": cf.GDP(1.0, relation="add-remove"), "ledger": None, "noise": SimulatedNoise(1)}
+    for verb, column, truth in (
+        ("proportion", "s", 0.3),
+        ("mean", "x", 0.0),
+        ("rate", "v", 10.0),
+        ("quantile", "x", 0.0),
+    ):
+        low, high = getattr(I, verb)(data, column, **asked).conf_int().to_numpy()[0]
+        assert low <= truth <= high
+    found = I.difference(data, "s ~ t", **asked)
+    assert list(found.names) == ["(t=m) - (t=f)"] and found.relation == "add-remove"
+    for verb, column, works in (
+        ("variance", "x", "cf.tables.means"),
+        ("categorical", "g", "cf.tables.shares"),
+        ("slope", "y ~ x", "linear_regression"),
+    ):
+        with pytest.raises(cf.PlanError, match=works):
+            getattr(I, verb)(data, column, **asked)
+    with pytest.raises(cf.PlanError, match="public number of records"):
+        I.mean(data, "x", kind="credible", **asked)
+
+
+def test_a_prior_that_says_as_much_as_the_records_is_flagged() -> None:
+    data = cf.read(_records(100), SCHEMA)
+    found = I.proportion(data, "s", privacy=cf.PureDP(0.02), ledger=None, noise=SimulatedNoise(1))
+    assert found.status == "weak" and "prior_dominates" in found.flags
+
+
+def test_the_contract_of_a_proportion_under_both_noises() -> None:
+    schema = cf.Schema({"s": SCHEMA["s"]})
+    for privacy in (cf.GDP(1.0), cf.PureDP(1.0)):
+        assert check_method(I.Proportion("s"), schema, privacy=privacy, replications=10).ok
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", METHODS[1:], ids=lambda method: method.name)
+def test_the_contract(method: object) -> None:
+    columns = [name for name in SCHEMA.names if name in str(method)]
+    schema = cf.Schema({name: SCHEMA[name] for name in columns})
+    assert check_method(method, schema, privacy=cf.GDP(1.0), replications=20).ok
+
+
+def test_credible_intervals_of_mean_and_slope_cover() -> None:
+    """80 replications: a 95 % interval that holds the truth less than 67 times of 80 fails; a valid one does once in 10^4."""
+    hits = np.zeros(2)
+    for seed in range(80):
+        data = cf.read(_records(300, seed), SCHEMA)
+        mean = I.mean(data, "x", privacy=cf.GDP(0.5), ledger=None, noise=SimulatedNoise(seed)).conf_int().to_numpy()[0]
+        hits[0] += mean[0] <= 0 <= mean[1]
+        if seed < 40:
+            slope = (
+                I.slope(data, "y ~ x", privacy=cf.GDP(2.0), ledger=None, noise=SimulatedNoise(seed)).conf_int().loc["x"]
+            )
+            hits[1] += slope[0] <= 0.3 <= slope[1]
+    assert hits[0] >= 67 and hits[1] >= 32
+
+
+def test_pure_quantiles_cover_and_are_narrow() -> None:
+    schema, q = cf.Schema({"x": cf.Numeric(-4, 4)}), (0.1, 0.5, 0.9)
+    truth, hits, width, plain = np.array([-1.28155, 0.0, 1.28155]), np.zeros(3), np.zeros(3), np.zeros(3)
+    method = I.PureQuantiles("x", q)
+    for seed in range(30):
+        x = np.random.default_rng(seed).normal(size=10_000)
+        release = cf.release(
+            method,
+            cf.read({"x": x}, schema),
+            cf.PureDP(1.0, relation="add-remove"),
+            ledger=None,
+            noise=SimulatedNoise(seed),
+        )
+        frame = cf.infer(release).to_frame()
+        hits += (frame.low <= truth) & (truth <= frame.high)
+        width += frame.high - frame.low
+        half = 1.96 * np.sqrt(np.array(q) * (1 - np.array(q)) / 10_000)
+        plain += np.quantile(x, np.array(q) + half) - np.quantile(x, np.array(q) - half)
+    assert (hits >= 25).all() and (width <= 1.5 * plain).all()
+
+
+def test_the_contract_of_pure_quantiles() -> None:
+    schema = cf.Schema({"x": cf.Numeric(0.5, 2.5)})
+    assert check_method(I.PureQuantiles("x", (0.25, 0.5)), schema, privacy=cf.PureDP(1.0), replications=10).ok
+
+
+@pytest.mark.parametrize("privacy", [cf.GDP(0.3), cf.PureDP(0.5)], ids=str)
+def test_bounds_that_nobody_knows_are_found_and_paid_for(privacy: object, tmp_path: object) -> None:
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="incomes", budget=cf.GDP(3.0))  # type: ignore[operator]
+    x = np.random.default_rng(1).lognormal(10, 0.7, 20_000)
+    found = cf.find_bounds({"income": x}, "income", privacy=privacy, ledger=book)
+    assert 0.97 <= np.mean((x >= found.low) & (x <= found.high)) <= 0.9995 and found.cover == pytest.approx(
+        0.99, abs=0.02
+    )
+    assert found.release.sha256 in found.column.provenance.text and "entry" in found.column.provenance.text
+    assert book.find(found.release.sha256) is not None
+    held = cf.Schema.from_toml('dataset = "incomes"\n' + found.to_toml())
+    assert (
+        held["income"].high == found.high
+        and found.into(cf.Schema({"income": cf.Numeric(0, 1)}))["income"].low == found.low
+    )
+
+
+def test_few_records_give_less_cover_and_say_so() -> None:
+    found = cf.find_bounds({"x": np.arange(200.0)}, "x", privacy=cf.PureDP(0.2), ledger=None, noise=SimulatedNoise(1))
+    assert found.cover < 0.9 and "were asked for" in str(found)

@@ -1,0 +1,74 @@
+"""Joint sensitivities (page A4): a search never goes beyond the stated bound, and reaches it; more weight on the squares breaks it."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.methods.intervals.rows import STEP, MomentRows, PairRows, ProductRows, Replaced, squares_weight
+from confide.schema import Design
+
+
+def _triangle(a: np.ndarray, weight: float) -> np.ndarray:
+    rows, columns = np.triu_indices(len(a))
+    return a[rows] * a[columns] * np.where(rows == columns, weight, 1.0)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_products_move_within_their_bounds_and_reach_them(size: int, intercept: bool) -> None:
+    generator = np.random.default_rng(size)
+    corners = np.array(list(product((-1.0, 1.0), repeat=size - intercept)))
+    points = np.concatenate([corners, generator.uniform(-1, 1, (300, size - intercept))])
+    if intercept:
+        points = np.column_stack([np.ones(len(points)), points])
+    odd = intercept and size % 2
+    for pure, bound in ((True, size**2 / 2), (False, sqrt(size**2 - odd))):
+        held = np.array([_triangle(a, squares_weight(pure)) for a in points])
+        apart = held[:, None, :] - held[None, :, :]
+        moved = np.abs(apart).sum(axis=2) if pure else np.sqrt((apart**2).sum(axis=2))
+        assert moved.max() <= bound * (1 + 1e-12)
+        # reached but where an odd number of entries without a constant cannot be orthogonal
+        if intercept or size == 2:
+            assert moved.max() >= bound * (1 - 2e-8) - (0.5 if pure and odd else 0)
+
+
+def test_the_weight_of_the_square_beside_the_mean() -> None:
+    u = np.linspace(0, 2, 200_001)
+    for weight, fits in ((1.66508, True), (1.66509, True), (1.68, False)):
+        squared = u**2 * (1 + weight**2 * (2 - u) ** 2)
+        assert bool(squared.max() <= 4 * (1 + 2e-6)) is fits
+    assert (u * (1 + 0.5 * (2 - u))).max() <= 2 + 1e-12
+
+
+def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
+    schema = cf.Schema(
+        {
+            "x": cf.Numeric(-4, 4, on_missing=0.0),
+            "y": cf.Numeric(-2, 6, on_missing=0.0),
+            "g": cf.Categorical(["a", "b"], on_missing="a"),
+        }
+    )
+    codes = np.random.default_rng(1).integers(0, 2**20, (2, 400)).astype(float)
+    codes[:, :8] = np.array(list(product((0, 2**20 - 1), repeat=2)) * 2).T
+    for text in ("y ~ x", "y ~ x - 1"):
+        for pure in (False, True):
+            rows = ProductRows(Design.of(text, schema), pure)
+            found = rows(codes)
+            apart = found[:, :, None] - found[:, None, :]
+            assert np.abs(apart).sum(axis=0).max() <= rows.moved_l1
+            assert (apart**2).sum(axis=0).max() <= rows.moved_l2_squared
+            if pure:
+                assert rows.moved_l1 <= rows.size**2 * STEP / 2 + 50
+    for pure in (False, True):
+        moments = MomentRows(schema, "x", pure)
+        found = moments(codes[:1])
+        apart = found[:, :, None] - found[:, None, :]
+        assert np.abs(apart).sum(axis=0).max() <= (moments.moved_l1 if pure else 1e99)
+        assert (apart**2).sum(axis=0).max() <= (1e99 if pure else moments.moved_l2_squared)
+    pairs = PairRows(schema, "g", "g")
+    assert Replaced(pairs).sensitivity_l1("substitute") == 2
