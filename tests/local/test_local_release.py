@@ -98,6 +98,43 @@ def test_noise_is_on_the_grid_and_drawn_anew(tmp_path: Path) -> None:
     assert np.abs(steps - np.rint(steps)).max() < 1e-3
 
 
+@pytest.mark.parametrize("way", ["table", "stream"])
+@pytest.mark.parametrize("zeta", [0.0, 0.25])
+def test_each_row_has_the_noise_that_is_told(tmp_path: Path, way: str, zeta: float) -> None:
+    """Symmetric Laplace of the sd that the file says: sd, shape, a radius that a row's columns share, no share between rows."""
+    n, asked = 8_000, {"columns": ["x", "z"], "noise": 2.0, "zeta": zeta, "accept_verbatim_rows": True}
+    data = {"x": [0.5] * n, "z": [0.0] * n}
+    if way == "table":
+        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, **asked).protection
+        seen = cf.local.read(tmp_path / "p.parquet")
+    else:
+        # rows without noise are a delta of zeta
+        budget = cf.GDP(6.0, 0.5, relation="substitute", trust="local")
+        book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
+        stream = cf.local.Releaser.open(book, SCHEMA, charge_delta=1e-6, **asked)
+        told, seen = stream.planned.protection, stream.extend({**data, "id": list(range(n))}, ids="id")
+    drawn = np.column_stack([(seen[name] - data[name][0]) / one.sd for name, one in told.columns.items()])
+    bare = (np.abs(drawn) < 1e-5).all(axis=1)
+    assert abs(bare.mean() - zeta) <= 4 * sqrt(zeta * (1 - zeta) / n) + 1e-3
+    drawn = drawn[~bare]
+    # sd 1, E|s| = 1/sqrt(2); |s| of two columns of a row go together, E|s t| = pi/4 * 2/pi * E W = 2/pi, W exponential
+    size = np.abs(drawn)
+    assert np.allclose(drawn.std(axis=0), 1.0, atol=0.08) and np.allclose(size.mean(axis=0), sqrt(0.5), atol=0.05)
+    assert abs((size[:, 0] * size[:, 1]).mean() - 2 / np.pi) < 0.09
+    for lag in (1, 2):
+        assert np.all(np.abs((drawn[lag:] * drawn[:-lag]).mean(axis=0)) < 5 / sqrt(len(drawn)))
+
+
+@pytest.mark.parametrize("level", ["attribute", "record"])
+def test_the_noise_meets_the_guarantee_at_its_level(level: str) -> None:
+    """delta(epsilon) of the level's own function, of record and attribute the larger one, is what was asked for and no less."""
+    made = cf.local.plan(SCHEMA, ["x", "z"], level=level, privacy=cf.ApproxDP(1.0, 1e-3))
+    shifts = [(one.steps - 1) / float(one.lam) for one in made.protection.columns.values()]
+    moved = sqrt(sum(shift**2 for shift in shifts)) if level == "record" else max(shifts)
+    assert 0.999e-3 < symmetric_laplace(2, moved).delta(1.0) <= 1e-3
+    assert made.statement.unit == level
+
+
 def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = _book(tmp_path)
 

@@ -21,7 +21,7 @@ from confide.protocol import Gram
 from confide.sources.executors import executor_of
 from confide.sources.executors.groups import group_of, whole_units
 from confide.sources.executors.states import state_from_plain, state_to_plain
-from confide.sources.executors.work import Digest, machine, portions
+from confide.sources.executors.work import Digest, Work, machine, portions
 
 AGES = Gram(Plain(("age",)))
 
@@ -113,6 +113,39 @@ def test_faults(fault: str, schema: cf.Schema, data: list[Path]) -> None:
     with pytest.raises(SourceError, match=words) as caught:
         source.aggregate(AGES)
     assert caught.value.__context__ is None and "31415926" not in str(caught.value)
+
+
+def test_a_worker_says_what_failed_in_fixed_words() -> None:
+    """What is raised on a worker would stand in its log, in the scheduler's and here: with the cell that it is about."""
+
+    class Broken:
+        def coded(self, *_: Any) -> Any:
+            raise ValueError("a cell said 31415926")
+
+    document = Work(SCHEMA, ("age",), (AGES,), 0)(7, Broken())
+    assert json.loads(document)["part"] == 7 and "failed" in json.loads(document) and "31415926" not in document
+
+
+def test_a_worker_that_groups_fails_in_fixed_words() -> None:
+    """Nor does what it is handed show ids, codes or the key, should a log have its arguments."""
+    from confide.sources.executors import dask
+    from confide.sources.spill import Rows
+    from confide.sources.units import Keep
+
+    class Broken:
+        def with_ids(self, *_: Any) -> Any:
+            raise ValueError("a cell said 31415926")
+
+    work, rule = Work(SCHEMA, ("age",), (), 0), Keep(b"31415926" * 4, 1)
+    rows = Rows(pa.array([b"31415926"], pa.large_binary()), [np.array([31415926])])
+    for group in (
+        lambda: dask._dealt((Broken(),), work, "pid", 2),  # type: ignore[arg-type]
+        lambda: dask._bounded(0, 2, [[rows, Broken()]], ("age",), rule),
+    ):
+        with pytest.raises(SourceError, match="on a worker") as caught:
+            group()
+        assert caught.value.__context__ is None
+    assert "31415926" not in repr((rule, rows))
 
 
 def raising(documents: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
@@ -23,8 +23,8 @@ _CONTENT = np.uint64(0x9FB21C651E98DF25)
 class Rows:
     """Some records: their canonical ids (large_binary, no null), and their codes, one array of whole numbers for each row of codes."""
 
-    ids: pa.Array
-    codes: list[NDArray[Any]]
+    ids: pa.Array = field(repr=False)
+    codes: list[NDArray[Any]] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)

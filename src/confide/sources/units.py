@@ -15,7 +15,7 @@ rows; nothing that is published follows from it. A full disk is an error with a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, pairwise
 from threading import Lock
@@ -345,7 +345,7 @@ class Keep:
     groups: the clusters, of which each unit is in one.
     """
 
-    key: bytes
+    key: bytes = field(repr=False)
     most: int
     first: int | None = None
     groups: Groups | None = None

@@ -48,6 +48,7 @@ def test_each_question_of_a_pool_has_its_own_table() -> None:
     [
         {"one": QUESTIONS["one"], "two": cf.tables.Shares("z * x", covers="population", where="age > 50")},
         {"one": QUESTIONS["one"], "small": cf.tables.Counts("y", covers="dataset")},
+        {"one": QUESTIONS["one"], "two": cf.tables.Shares("z * x", covers="population", weights="age")},
     ],
 )
 def test_what_would_lose_or_is_of_other_records_is_not_pooled(questions: dict[str, Any]) -> None:

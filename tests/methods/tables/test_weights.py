@@ -106,7 +106,9 @@ def test_the_variance_of_a_weighted_mean_is_the_linearised_one() -> None:
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 @pytest.mark.parametrize("measures", [0, 1, 2])
-def test_no_pair_of_records_passes_the_stated_sensitivity(measures: int, relation: str) -> None:
+@pytest.mark.parametrize("cells", [1, 2])
+def test_no_pair_of_records_passes_the_stated_sensitivity(cells: int, measures: int, relation: str) -> None:
+    """Of two cells, and of all records in one, where no other cell can have the second record."""
     schema = cf.Schema(
         {"f": cf.Categorical(["a", "b"])}
         | {f"x{j}": cf.Numeric(-1, 1, steps=5, on_missing="drop") for j in range(measures)}
@@ -114,8 +116,10 @@ def test_no_pair_of_records_passes_the_stated_sensitivity(measures: int, relatio
     )
     crossing = Crossing.of(("f",), schema)
     own = tuple(Measure.of(f"x{j}", schema) for j in range(measures))
-    inner = MomentRows(crossing, (0,), own, count_steps(measures, relation)) if own else CountRows(crossing, (0,))
-    rows = WeightedRows(crossing, (0,), inner, Measure.of("w", schema))
+    axes = (0,) if cells == 2 else ()
+    inner = MomentRows(crossing, axes, own, count_steps(measures, relation)) if own else CountRows(crossing, axes)
+    rows = WeightedRows(crossing, axes, inner, Measure.of("w", schema))
+    assert rows.cells == cells
     weights = (-1, 0, 1, 2**18, 2**19, 2**20 - 5, 2**20 - 4, 2**20 - 3, 2**20 - 2, 2**20 - 1)
     codes = np.array(list(product((0, 1), *([(-1, 0, 1, 2, 4)] * measures), weights)), dtype=float).T
     blocks = rows(codes)
@@ -127,7 +131,8 @@ def test_no_pair_of_records_passes_the_stated_sensitivity(measures: int, relatio
     if relation == "substitute":
         apart = alone[:, None] + alone[None] - 2 * blocks.T @ blocks
         assert apart.max() <= bound
-        assert apart.max() >= float(bound) * 0.999
+        # of a count in one cell the bound is twice what is attained
+        assert apart.max() >= float(bound) * (0.499 if cells == 1 and not own else 0.999)
 
 
 def test_intervals_cover_the_weighted_population() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from confide.errors import SourceError
 from confide.sources.executors.groups import Group, bounded, dealt
 from confide.sources.executors.work import Portion, Work, portions
-from confide.sources.parts import Part
+from confide.sources.parts import Part, guarded
 from confide.sources.units import Keep
 
 __all__ = ["Dask"]
@@ -100,13 +101,17 @@ def _coarser(records: list[Portion], most: int) -> list[tuple[Portion, ...]]:
     return [tuple(records[at::most]) for at in range(min(most, len(records)))]
 
 
+# What fails on a worker is written into its log and told to the scheduler: in fixed words.
+_FAILED = "the records could not be read or coded on a worker"
+
+
 def _dealt(several: tuple[Portion, ...], work: Work, column: str, groups: int) -> list[list[Any]]:
-    parts = [dealt(one, work, column, groups) for one in several]
+    parts = [guarded(_FAILED, partial(dealt, one, work, column, groups)) for one in several]
     return [[own[label] for own in parts if own[label] is not None] for label in range(groups)]
 
 
 def _bounded(label: int, groups: int, dealt_to: list[list[Any]], rows: tuple[str, ...], rule: Keep) -> Group:
-    return bounded(label, groups, [one for own in dealt_to for one in own], rows, rule)
+    return guarded(_FAILED, partial(bounded, label, groups, [one for own in dealt_to for one in own], rows, rule))
 
 
 def _group_of(split: list[list[Any]], label: int) -> list[Any]:
