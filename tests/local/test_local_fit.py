@@ -156,3 +156,10 @@ def test_starts_agree_and_an_unbounded_loss_is_not_identified() -> None:
     lost = fitted(Squared(), "SL", Rows(x + 20 * s, y, 20 * lam, 0.0, 0.0))
     assert not lost.identified or lost.firm < 4
     assert sqrt(4) == 2
+
+
+def test_a_huber_line_names_the_smoothing_that_it_covers() -> None:
+    frame = _protected(np.random.default_rng(14), 1_500, 0.0, 0.2)
+    found = cf.local.fit(frame, "y ~ x0 + x1", loss="huber", k=8.0)
+    assert found.h > 0 and f"under normal noise of standard deviation {found.h:.3g}" in found.title
+    assert "noise" not in cf.local.fit(frame, "y ~ x0 + x1").title

@@ -125,7 +125,7 @@ def _table(model: Model, told: Protection, loss: Loss, method: str, done: Fitted
     return ProtectedEstimates(
         method=f"local {loss.name} {method}",
         response=model.response,
-        heading=f"{loss.target} of the population"[0].lower() + f"{loss.target} of the population"[1:],
+        heading=f"{loss.target[0].lower()}{loss.target[1:]} of the population{_smoothed(loss, done.h * model.width)}",
         names=model.names,
         estimates=estimates,
         covariance=covariance,
@@ -167,19 +167,20 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
     return "ok", ""
 
 
+def _smoothed(loss: Loss, h: float) -> str:
+    """What is fitted in place of a loss with a corner; a quantile line says its own, of slopes and intercept apart."""
+    bare = h == 0 or isinstance(loss, Check)
+    return "" if bare else f", of the response under normal noise of standard deviation {h:.3g}"
+
+
 def _target(loss: Loss, h: float, formula: str) -> str:
-    smoothed = (
-        f", of the response under normal noise of standard deviation {h:.3g}"
-        if h > 0 and not isinstance(loss, Check)
-        else ""
-    )
     slopes = ""
     if isinstance(loss, Check) and h > 0:
         slopes = (
             f"; slopes of the response under normal noise of standard deviation {h:.3g}, which are the slopes themselves "
             "where errors do not depend on the terms" + (", or are symmetric given them" if loss.tau == 0.5 else "")
         )
-    return f"{loss.target} of {formula}, columns clipped to their public bounds{smoothed}{slopes}"
+    return f"{loss.target} of {formula}, columns clipped to their public bounds{_smoothed(loss, h)}{slopes}"
 
 
 def _facts(told: Protection, attribute: Any, record: Any, model: Model, done: Fitted) -> tuple[tuple[str, str], ...]:

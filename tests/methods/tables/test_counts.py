@@ -15,11 +15,12 @@ import confide as cf
 from confide import registry
 from confide.errors import PlanError, SchemaError
 from confide.methods.tables.counts import Counts, Shares
-from confide.methods.tables.intervals import count_interval, ratio, share_interval
+from confide.methods.tables.intervals import count_interval, difference, ratio, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.strategy import Strategy
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 from confide.testing import ZeroNoise, check_method
 
 SCHEMA = cf.Schema(
@@ -189,6 +190,47 @@ def test_relative_risks_cover_where_the_delta_method_loses() -> None:
         parts.append((np.clip(y / size, 0, 1), *share_interval(y, size, v, v, zero, z)))
     _, low, high = ratio(parts[0], parts[1])
     assert 0.945 <= ((low <= p1 / p2) & (p1 / p2 <= high)).mean() <= 0.975
+
+
+def test_differences_next_to_a_share_of_one_leave_room_for_the_other_share() -> None:
+    """A level whose share is 1 or 0: ends that are cut at the bounds take the other share's error away."""
+    rng, z, runs, found = np.random.default_rng(8), 1.959963984540054, 20_000, {}
+    for n, p, sd in ((14, 1.0, 1.0), (100, 1.0, 4.0), (100, 0.0, 4.0), (300, 0.99, 5.0)):
+        for cut in (True, False):
+            parts = []
+            for size, share in ((2_000, 0.6), (n, p)):
+                noise = sd * rng.normal(size=(2, runs))
+                y = rng.binomial(size, share, runs) + noise[0]
+                base = size + noise.sum(axis=0)
+                low, high = share_interval(y, base, sd**2, 2 * sd**2, sd**2, z, cut=cut)
+                parts.append((np.clip(y / base, *((0, 1) if cut else (-1, 2))), low, high))
+            _, low, high = difference(*parts)
+            found[n, p, cut] = float(((low <= 0.6 - p) & (0.6 - p <= high)).mean())
+    assert min(value for (*_, cut), value in found.items() if not cut) > 0.94
+    # that the cases are such
+    assert max(value for (_, p, cut), value in found.items() if cut and p in (0, 1)) < 0.93
+
+
+def test_differences_and_risks_of_a_level_that_is_always_yes() -> None:
+    """The whole way: 60 records of one level, all of them yes, 2,000 of the other; and within the public bounds."""
+    schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
+    method = Shares("region * smoker", within="region", covers="population")
+    rng, hits, beyond = np.random.default_rng(9), np.zeros(2), 0
+    plan = cf.plan(method, schema, cf.GDP(0.4))
+    for r in range(60):
+        yes = np.r_[rng.random(2_000) < 0.6, np.ones(60, dtype=bool)]
+        frame = pd.DataFrame({"region": ["N"] * 2_000 + ["S"] * 60, "smoker": np.where(yes, "yes", "no")})
+        table = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(r)))
+        cells = {"region": "S", "smoker": "yes"}, {"region": "N", "smoker": "yes"}
+        own, risk = table.diff(*cells).iloc[0], table.ratio(*cells).iloc[0]
+        assert -1 <= own["low"] <= own["estimate"] <= own["high"] <= 1
+        (_, _, high), cut = table.compared((0, 1), 0, 1.96), table.ends((0, 1), 0, 1.96)[1]
+        np.testing.assert_allclose(np.clip(high, 0.0, 1.0), cut)
+        beyond += int(high.max() > 1.0 and own["low"] > -0.95)
+        hits += own["low"] <= 0.4 <= own["high"], risk["low"] <= 1 / 0.6 <= risk["high"]
+    assert beyond > 40
+    # 99.9 % of 60 runs at .95 (binomial)
+    assert hits.min() >= stats.binom.ppf(0.0005, 60, 0.95)
 
 
 def test_joint_intervals_hold_together_and_pointwise_ones_do_not() -> None:

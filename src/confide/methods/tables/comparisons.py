@@ -38,12 +38,18 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
     z = table.quantile(alpha)
     rows = {}
     for axes, one, other in pairs:
-        estimate, _, _ = table.points(axes, column)
-        low, high = table.ends(axes, column, z)
+        estimate, low, high = table.compared(axes, column, z)
+        if how != "diff":
+            # logarithms begin at 0, those of odds end at 1
+            most = 1.0 if how == "odds" else np.inf
+            estimate, low, high = np.clip((estimate, low, high), 0.0, most)
         parts = [(estimate[cell], low[cell], high[cell]) for cell in (one, other)]
         rho = correlation(table, axes, column, one, other)
         if how == "diff":
-            found = difference(parts[0], parts[1], rho)
+            least, most = table.bounds(column)
+            estimates = table.points(axes, column)[0]
+            _, below, above = np.clip(difference(parts[0], parts[1], rho), least - most, most - least)
+            found: tuple[Any, ...] = (np.clip(estimates[one] - estimates[other], below, above), below, above)
         else:
             _check_positive(table, column)
             found = ratio(parts[0], parts[1], rho, odds=how == "odds")

@@ -155,9 +155,16 @@ class ShareTable(CountedTable):
             return p, np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        return self._roots(axes, z)
+
+    def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
+        y, n, *_ = self.parts(axes)
+        return (np.clip(y / np.maximum(n, 1.0), -1.0, 2.0), *self._roots(axes, z, cut=False))
+
+    def _roots(self, axes: Axes, z: float, *, cut: bool = True) -> tuple[Array, Array]:
         y, n, v_count, v_base, covariance = self.parts(axes)
         weights = self._weights(axes, n, np.clip(y / np.maximum(n, 1.0), 0.0, 1.0))
-        return share_interval(y, n, v_count, v_base, covariance, z, self.part, *weights)
+        return share_interval(y, n, v_count, v_base, covariance, z, self.part, *weights, cut=cut)
 
     def _weights(self, axes: Axes, n: Array, p: Array) -> tuple[Array | float, Array | float]:
         """`mean_weight` of each cell and of its base, which is at least the cell's part of it."""

@@ -51,8 +51,13 @@ def share_interval(
     part: float = 1.0,
     weight: Array | float = 1.0,
     base_weight: Array | float = 1.0,
+    *,
+    cut: bool = True,
 ) -> Pair:
     """The p in [0, 1] with (Y - p N)^2 <= z^2 (part N p (1 - p) + V(Y - p N)); [0, 1] where the set has no ends.
+
+    cut=False: its ends as they are, beyond 0 or 1 where noise puts them, and (-1, 2) where there are none: what a comparison takes its
+    margins from, since an end that is cut leaves no room for the error of the other share.
 
     weight, base_weight: a = sum omega^2/sum omega of weighted records in the cell and in its base, b; then the sampling variance is
     sum omega^2 (1[cell] - p)^2 = N p (a + (b - 2 a) p).
@@ -69,6 +74,8 @@ def share_interval(
     with np.errstate(all="ignore"):
         half = np.sqrt(np.maximum(root, 0.0))
         low, high = (middle - half) / (2 * lead), (middle + half) / (2 * lead)
+    if not cut:
+        return np.where(open_, -1.0, low), np.where(open_, 2.0, high)
     return np.where(open_, 0.0, np.clip(low, 0.0, 1.0)), np.where(open_, 1.0, np.clip(high, 0.0, 1.0))
 
 

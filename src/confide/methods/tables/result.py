@@ -145,6 +145,10 @@ class CellTable(BaseResult):
         """Ends of the intervals at the normal quantile z."""
         raise NotImplementedError
 
+    def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
+        """Estimates and ends that differences and ratios take their margins from."""
+        return (self.points(axes, column)[0], *self.ends(axes, column, z))
+
     def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
         """Cells whose interval is not to be relied on."""
         return np.zeros(self.layout.crossing.cells(axes), dtype=np.bool_)
