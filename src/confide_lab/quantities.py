@@ -25,8 +25,8 @@ STATISTICS = ("mean", "rms", "median", "sd", "spread", "min", "max")
 class Quantity:
     """Something measured in every replication, and the statistic of it that is reported.
 
-    name: what the record calls it; statistic: "mean", "rms" (root mean square), "median", "sd", "spread" (1.4826 times the median absolute deviation), "min" or
-    "max"; of: the name that the measure gives, when another; label: for tables and pictures.
+    name: what the record calls it; statistic: "mean", "rms" (root mean square), "median", "sd", "spread" (1.4826 times the median absolute
+    deviation), "min" or "max"; of: the name that the measure gives, when another; label: for tables and pictures.
     """
 
     name: str

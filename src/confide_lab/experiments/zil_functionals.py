@@ -43,7 +43,7 @@ def simulated(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str
     x = generator.random(at["n"])
     x1, x2 = protected(x, lam, zeta, generator)
     estimate = weights(at["method"], at["h"], x, x1, x2, lam, zeta).mean()
-    return {"error": float(estimate) - FUNCTIONALS[at["h"]].mean}
+    return {"off": float(estimate) - FUNCTIONALS[at["h"]].mean}
 
 
 def _printed(error_of_theirs: bool) -> dict[tuple[Any, ...], Printed]:
@@ -116,7 +116,7 @@ TABLE1 = Experiment(
             _GRID,
             WEIGHTS,
             simulated,
-            (Quantity("rmse", "rms", of="error"),),
+            (Quantity("rmse", "rms", of="off"),),
             200,
             5000,
             printed=_printed(False),
@@ -137,7 +137,7 @@ FIGURE2 = Experiment(
             {"release": _RELEASES, "h": _NAMES, "n": (500, 1000)},
             ("oracle", "SL", "DR", "RB"),
             simulated,
-            (Quantity("median", "median", of="error"), Quantity("spread", "spread", of="error")),
+            (Quantity("median", "median", of="off"), Quantity("spread", "spread", of="off")),
             200,
             5000,
             # the sine's SL is off by 11 and more, and would hide all others

@@ -83,7 +83,7 @@ def _sine_smoothed(x: Array, s: float) -> Array:
     w, away = 2 * pi, x % 0.5 - 0.25
     damped = 1 / (1 + (w * s) ** 2)
     even = np.exp((np.abs(away) - 0.25) / s) + np.exp((-np.abs(away) - 0.25) / s)
-    return damped * (np.cos(w * away) + s * w * even / -np.expm1(-0.5 / s))
+    return np.asarray(damped * (np.cos(w * away) + s * w * even / -np.expm1(-0.5 / s)))
 
 
 def _bump_smoothed(x: Array, s: float) -> Array:
