@@ -12,6 +12,7 @@ import pytest
 from confide_lab.benchmarks import zil_errata
 from confide_lab.experiment import run
 from confide_lab.experiments import load
+from confide_lab.experiments.zil_functionals import verdicts
 from confide_lab.experiments.zil_regressions import Wang
 from confide_lab.published.zil import FUNCTIONALS, WEIGHTS, exact_rmse, protected, weights
 
@@ -88,6 +89,14 @@ def test_every_experiment_runs(name: str, tmp_path: Path) -> None:
     assert (said, len(found)) == ([], count)
     # Figure 2 is a drawing without numbers
     assert any("paper" in one or "reference" in one for one in found) == (name != "zil.figure2")
+
+
+def test_numbers_that_are_not_known_well_are_undetermined() -> None:
+    rows = [
+        {"paper": 0.5, "error": error, "verdict": verdict}
+        for error, verdict in ((0.01, "agrees"), (0.01, "higher"), (0.03, "agrees"), (None, "-"))
+    ]
+    assert verdicts([*rows, {"error": 0.1}])[0].text.startswith("1 agree, 1 differ, 2 undetermined")
 
 
 def test_readings_stand_beside_the_same_printed_number() -> None:

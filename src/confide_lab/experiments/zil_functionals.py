@@ -10,7 +10,7 @@ import numpy as np
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
 from confide_lab.published.zil import FUNCTIONALS, WEIGHTS, exact_rmse, protected, weights
 
-__all__ = ["FIGURE2", "PAPER", "TABLE1"]
+__all__ = ["FIGURE2", "PAPER", "TABLE1", "verdicts"]
 
 PAPER = "Lu, Chen, Qiu 2026, Versatile differentially private learning for general loss functions"
 _NAMES = tuple(FUNCTIONALS)
@@ -87,6 +87,19 @@ def _readings(records: Sequence[Record]) -> list[Check]:
     return found
 
 
+def verdicts(records: Sequence[Record]) -> list[Check]:
+    """How many printed numbers ours agree with, differ from, or cannot judge: two standard errors above a tenth of the number."""
+    judged = [one for one in records if "paper" in one]
+    vague = [one for one in judged if one["error"] is None or 2 * one["error"] > 0.1 * one["paper"]]
+    firm = [one["verdict"] for one in judged if one not in vague]
+    agree = firm.count("agrees")
+    return [
+        Check(
+            "verdicts", None, f"{agree} agree, {len(firm) - agree} differ, {len(vague)} undetermined: more replications"
+        )
+    ]
+
+
 _GRID: dict[str, Any] = {"release": _RELEASES, "n": (500, 1000), "h": _NAMES}
 _NOTES = (
     "release is (zeta, lam). The second block of the table says lam = 1.4 and has the numbers of 1.2 (E4); both stand here beside it",
@@ -120,6 +133,7 @@ TABLE1 = Experiment(
             200,
             5000,
             printed=_printed(False),
+            checks=verdicts,
             titles=_TITLES,
             title="By simulation, as the paper has it",
         ),
