@@ -30,7 +30,11 @@ def curves() -> list[dict[str, Any]]:
         curve = zero_inflated(zeta, symmetric_laplace(d, c))
         most = float((curve.f(alpha) - np.maximum(1 - zeta - alpha, 0)).max())
         rows.append(_row(f"E1 most of f - f(raw rows), d={d} c={c:.3g} zeta={zeta}", most, -1.0, 1e-9))
-    for lam, zeta, epsilon, low, high in ((0.94, 0.1, 1.5, 0.1019, 0.1021), (1.4, 0.05, 1.0, 0.0547, 0.0549)):
+    for lam, zeta, epsilon, low, high in (
+        (0.94, 0.1, 1.5, 0.1019, 0.1021),
+        (1.4, 0.05, 1.0, 0.0547, 0.0549),
+        (1.2, 0.05, 1.0, 0.130, 0.132),
+    ):
         delta = float(zero_inflated(zeta, symmetric_laplace(1, 1 / lam)).delta(epsilon))
         rows.append(_row(f"E3 delta({epsilon:g}) at lam={lam}, claimed {zeta}", delta, low, high))
     swap = float(symmetric_laplace(1, 0.5).power(2).delta(0.5))
