@@ -18,15 +18,15 @@ __all__ = ["Printed", "Quantity", "Record", "judged", "record", "statistic_of"]
 #: What a run gives: one for each cell, method and quantity, ready for strict JSON.
 Record = dict[str, Any]
 
-STATISTICS = ("mean", "median", "sd", "spread", "min", "max")
+STATISTICS = ("mean", "rms", "median", "sd", "spread", "min", "max")
 
 
 @dataclass(frozen=True)
 class Quantity:
     """Something measured in every replication, and the statistic of it that is reported.
 
-    name: what the record calls it; statistic: "mean", "median", "sd", "spread" (1.4826 times the median absolute deviation), "min" or
-    "max"; of: the name that the measure gives, when another; label: for tables and pictures.
+    name: what the record calls it; statistic: "mean", "rms" (root mean square), "median", "sd", "spread" (1.4826 times the median absolute
+    deviation), "min" or "max"; of: the name that the measure gives, when another; label: for tables and pictures.
     """
 
     name: str
@@ -131,6 +131,9 @@ def statistic_of(values: NDArray[np.float64], name: str) -> tuple[float, float]:
     with np.errstate(invalid="ignore", over="ignore"):
         if name == "mean":
             return float(values.mean()), float(values.std(ddof=1) / sqrt(n)) if n > 1 else nan
+        if name == "rms":
+            size, error = statistic_of(np.square(values), "mean")
+            return sqrt(size), error / (2 * sqrt(size)) if size > 0 else 0.0
         if name == "median":
             return float(np.median(values)), _median_error(np.sort(values))
         if name == "sd":

@@ -174,6 +174,20 @@ def test_what_is_refused_before_anything_is_read(asked: dict[str, Any], words: s
         cf.local.plan(SCHEMA, **asked)
 
 
+@pytest.mark.parametrize(
+    ("noise", "zeta", "words"), [(0.94, 0.1, "no worse"), (0.5, 0.1, "1.92 times"), (1.4, 0.05, "no worse")]
+)
+def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) -> None:
+    """Per row the mean of a uniform column has variance 1/12 + (1 - zeta) sd^2 here, 1/(12 zeta) in a raw sample."""
+    said = [
+        line
+        for line in cf.local.plan(SCHEMA, ["x"], noise=noise, zeta=zeta, accept_verbatim_rows=True).lines()
+        if "raw sample" in line
+    ]
+    assert len(said) == 1 and words in said[0] and f"{zeta**-0.5:.3g} times" in said[0]
+    assert not any("raw sample" in line for line in cf.local.plan(SCHEMA, ["x"], noise=noise).lines())
+
+
 def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
     central = cf.Ledger.create(tmp_path / "c.db", dataset="survey", budget=cf.GDP(6.0, relation="substitute"))
     with pytest.raises(cf.PlanError, match="ledger of its own"):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -89,12 +90,25 @@ class Planned:
         ]
         for level, curve in told.curves.items():
             said.append(f"one {level} replaced: {curve}; detection at 5 % false alarms {1 - float(curve.f(0.05)):.0%}")
-        if told.zeta:
-            said.append(
-                f"each row is published verbatim with probability {told.zeta:g}, and such rows can be "
-                "recognised; a raw sample of that share promises as much"
-            )
-        return (*said, bare)
+        return (*said, *self._floor(), bare)
+
+    def _floor(self) -> tuple[str, ...]:
+        """What a trivial release would do: each row as it is with probability zeta, else nothing.
+
+        Its trade-off function is 1 - zeta - alpha, nowhere below that of zeta with noise on the rest, and its standard errors are those of
+        all rows over sqrt(zeta). The mean of a protected column has variance v + (1 - zeta) sd^2 a row here, v = width^2 / 12 if uniform.
+        """
+        told = self.protection
+        if not told.zeta:
+            return ()
+        widest = max(one.sd / (one.high - one.low) for one in told.columns.values())
+        raw, own = 1 / sqrt(told.zeta), sqrt(1 + 12 * (1 - told.zeta) * widest**2)
+        return (
+            f"each row is published verbatim with probability {told.zeta:g}, and such rows can be recognised",
+            f"a raw sample of {told.zeta:.3g} of the rows, and nothing of the others, promises at least as much, at {raw:.3g} times the "
+            f"standard errors of all rows; the mean of a uniform column here has {own:.3g} times"
+            + ("" if own < raw else ", so that the raw sample is no worse: leave zeta out"),
+        )
 
 
 def planned(

@@ -33,6 +33,7 @@ NAMES = (
     "quantile",
     "binagg",
     "binagg_errata",
+    "zil_errata",
     "synthetic",
     "joint_tests",
     "shared",

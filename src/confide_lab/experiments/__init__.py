@@ -39,6 +39,12 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "tables.tests": "confide_lab.experiments.tables:TESTS",
     "tables.distribution": "confide_lab.experiments.tables_distribution:DISTRIBUTION",
     "tables.ranks": "confide_lab.experiments.tables_distribution:RANKS",
+    "zil.coverage": "confide_lab.experiments.local_coverage:COVERAGE",
+    "zil.figure1": "confide_lab.experiments.zil_curves:FIGURE1",
+    "zil.figure2": "confide_lab.experiments.zil_functionals:FIGURE2",
+    "zil.table1": "confide_lab.experiments.zil_functionals:TABLE1",
+    "zil.table2": "confide_lab.experiments.zil_regressions:TABLE2",
+    "zil.table3": "confide_lab.experiments.zil_regressions:TABLE3",
 }
 
 
