@@ -177,7 +177,7 @@ def too_few(cluster: Clusters | None, coordinates: int, mu: float) -> tuple[str,
     """
     if cluster is None or cluster.count is None:
         return ()
-    share = 18 * coordinates / (mu * cluster.count * cluster.spread)
+    share = 18 * coordinates * cluster.spread / (mu * cluster.count * cluster.usual**2)
     if share <= 0.5:
         return ()
     return (

@@ -339,7 +339,9 @@ _GRID = {
 _UNIT = record({"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")})
 
 
-_CLUSTER = record({"column": NAME, "size": _FINITE, "icc": _FINITE, "count": maybe(whole(2, _COUNT))})
+_CLUSTER = record(
+    {"column": NAME, "size": _FINITE, "icc": _FINITE, "count": maybe(whole(2, _COUNT)), "largest": maybe(_FINITE)}
+)
 
 
 def _unit(value: Any, where: str) -> None:

@@ -185,7 +185,11 @@ def counted_words(schema: Any) -> str:
 def independent_words(schema: Any) -> str:
     """What intervals take as independent: records, or the units of an enforced one, whose rows may hang together in any way."""
     if schema.cluster is not None:
-        return f"independent values of {schema.cluster.column}, whose members may be alike in any way"
+        own = schema.cluster
+        return (
+            f"independent values of {own.column} with at most about {own.most:,.6g} members each, alike by at most {own.icc:g} (sums of "
+            "larger or closer ones are cut, and intervals too short then)"
+        )
     if isinstance(schema.unit, Unit):
         return f"independent units of {schema.unit.column}, whose rows may hang together in any way"
     return "independent records"

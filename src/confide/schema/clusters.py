@@ -12,6 +12,8 @@ from confide.schema.provenance import is_unicode
 
 __all__ = ["Clusters", "clusters_from_settings"]
 
+# Clusters of unequal sizes: how far above the mean the largest are taken to be.
+_LARGEST = 3
 _CALL = 'write Clusters("school", size=30), or Clusters("school", size=30, icc=0.1, count=120)'
 
 
@@ -20,9 +22,10 @@ class Clusters:
     """One value of an id column is a cluster: intervals take clusters as independent, and their members not.
 
     column: the id column's name in the data, which is no column of the schema; its values are read as those of a `Unit` are, and a record
-    without one is dropped. size: the mean number of units in a cluster, public, and icc: how alike members are, 0 to 1; both only say how
-    far the sum of a cluster counts, so that a wrong guess costs width or, far too small, coverage of the most unequal clusters. count: the
-    number of clusters where it is public; left out, the noisy number of units over `size`.
+    without one is dropped. size: the mean number of units in a cluster, public; largest: that of the largest
+    clusters, three times `size` when left out; icc: how alike members are, 0 to 1. The last two say how far the sum of a cluster counts. Too
+    large they cost width; clusters beyond them are cut, and intervals are too short then, so that plans and results print them as an
+    assumption. count: the number of clusters where it is public; left out, the noisy number of units over `size`.
 
     A unit is in one cluster: of those that its rows name, the one with the smallest hash; its other rows are dropped.
 
@@ -36,6 +39,7 @@ class Clusters:
     size: float
     icc: float = 0.3
     count: int | None = None
+    largest: float | None = None
 
     def __post_init__(self) -> None:
         fits = isinstance(self.column, str) and self.column.strip() and "`" not in self.column
@@ -47,6 +51,13 @@ class Clusters:
             number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
             if not number or not low <= value <= high:
                 raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {_CALL}")
+        if self.largest is not None:
+            number = isinstance(self.largest, (int, float)) and not isinstance(self.largest, bool)
+            if not number or not self.size <= self.largest <= 1e9:
+                raise SchemaError(
+                    f"largest must be the number of units in the largest clusters, at least size={self.size!r}, "
+                    f"got {self.largest!r}; {_CALL}"
+                )
         whole = isinstance(self.count, int) and not isinstance(self.count, bool)
         if self.count is not None and (not whole or not 2 <= self.count <= 1 << 30):
             raise SchemaError(
@@ -57,12 +68,26 @@ class Clusters:
         facts = [repr(self.column), f"size={self.size!r}"]
         facts += [f"icc={self.icc!r}"] if self.icc != 0.3 else []
         facts += [f"count={self.count!r}"] if self.count is not None else []
+        facts += [f"largest={self.largest!r}"] if self.largest is not None else []
         return f"Clusters({', '.join(facts)})"
 
     @property
+    def most(self) -> float:
+        """The number of units in the largest clusters that the limit of a cluster's sum is made for."""
+        return float(_LARGEST * self.size if self.largest is None else self.largest)
+
+    @property
     def spread(self) -> float:
-        """About how large the sum of a cluster is, beside one member's: sqrt(S (1 + (S - 1) icc))."""
-        return float((self.size * (1 + (self.size - 1) * self.icc)) ** 0.5)
+        """About how large the sum of the largest clusters is, beside one member's: sqrt(S (1 + (S - 1) icc))."""
+        return self._of(self.most)
+
+    @property
+    def usual(self) -> float:
+        """The same of a cluster of the mean size."""
+        return self._of(self.size)
+
+    def _of(self, size: float) -> float:
+        return float((size * (1 + (size - 1) * self.icc)) ** 0.5)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form.
@@ -71,7 +96,8 @@ class Clusters:
         '0x1.e000000000000p+4'
         """
         numbers = {"size": float(self.size).hex(), "icc": float(self.icc).hex()}
-        return {"column": self.column, **numbers, "count": self.count}
+        largest = None if self.largest is None else float(self.largest).hex()
+        return {"column": self.column, **numbers, "count": self.count, "largest": largest}
 
 
 def clusters_from_settings(settings: Mapping[Any, Any]) -> Clusters:
@@ -80,7 +106,7 @@ def clusters_from_settings(settings: Mapping[Any, Any]) -> Clusters:
     >>> clusters_from_settings({"column": "school", "size": 30})
     Clusters('school', size=30)
     """
-    known = ("column", "size", "icc", "count")
+    known = ("column", "size", "icc", "count", "largest")
     unknown = [entry for entry in settings if entry not in known]
     if unknown:
         raise SchemaError(f"clusters have no entry {unknown[0]!r}; allowed are {', '.join(known)}; {_CALL}")

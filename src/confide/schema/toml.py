@@ -196,7 +196,13 @@ def to_toml(
     else:
         lines += [f"rows_per_unit = {rows_per_unit}", f"unit = {value(unit)}"]
     if cluster is not None:
-        facts = {"column": cluster.column, "size": cluster.size, "icc": cluster.icc, "count": cluster.count}
+        facts = {
+            "column": cluster.column,
+            "size": cluster.size,
+            "icc": cluster.icc,
+            "count": cluster.count,
+            "largest": cluster.largest,
+        }
         lines += [f"cluster = {value({name: fact for name, fact in facts.items() if fact is not None})}"]
     for name, column in columns.items():
         lines += ["", f"[columns.{key(name)}]", *_lines(column)]
