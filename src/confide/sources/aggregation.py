@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from confide.protocol import Lasting, Statistic
+from confide.protocol import Beginning, Lasting, Statistic
 from confide.schema import Schema
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.parts import Block, Part, Piece, guarded
