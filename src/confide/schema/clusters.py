@@ -23,9 +23,9 @@ class Clusters:
 
     column: the id column's name in the data, which is no column of the schema; its values are read as those of a `Unit` are, and a record
     without one is dropped. size: the mean number of units in a cluster, public; largest: that of the largest
-    clusters, three times `size` when left out; icc: how alike members are, 0 to 1. The last two say how far the sum of a cluster counts. Too
-    large they cost width; clusters beyond them are cut, and intervals are too short then, so that plans and results print them as an
-    assumption. count: the number of clusters where it is public; left out, the noisy number of units over `size`.
+    clusters, three times `size` when left out; icc: how alike members are, 0 to 1. The last two say how far the sum of a cluster counts.
+    Too large they cost width; clusters beyond them are cut, and intervals are too short then, so that plans and results print
+    them as an assumption. count: the number of clusters where it is public; left out, the noisy number of units over `size`.
 
     A unit is in one cluster: of those that its rows name, the one with the smallest hash; its other rows are dropped.
 
@@ -114,11 +114,11 @@ def clusters_from_settings(settings: Mapping[Any, Any]) -> Clusters:
     if missing:
         raise SchemaError(f"clusters need {' and '.join(missing)}; {_CALL}")
     own = dict(settings)
-    for name in ("size", "icc"):
+    for name in ("size", "icc", "largest"):
         if isinstance(own.get(name), str):
             try:
                 own[name] = float.fromhex(own[name])
             except ValueError:
                 raise SchemaError(f"{name} of the clusters must be a number, got {own[name]!r}; {_CALL}") from None
-            own[name] = int(own[name]) if own[name].is_integer() and name == "size" else own[name]
+            own[name] = int(own[name]) if own[name].is_integer() and name != "icc" else own[name]
     return Clusters(**own)
