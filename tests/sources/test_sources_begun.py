@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,7 +66,7 @@ def passes(source: Any) -> list[Any]:
 
 
 def kept_of(source: Any, memory: int | None = None, threads: int = 1) -> Any:
-    settings = {"threads": threads} | ({} if memory is None else {"memory": memory})
+    settings: dict[str, Any] = {"threads": threads} | ({} if memory is None else {"memory": memory})
     return read(source, SCHEMA, **settings).kept(DESIGN.columns)
 
 
@@ -125,7 +126,7 @@ class Spoils(LimitedScores):
 
     def of(self, records: Located) -> Any:
         for array in (records.v, records.square):
-            for spoil in (lambda a=array: a.fill(9.0), lambda a=array: a.setflags(write=True)):
+            for spoil in (partial(array.fill, 9.0), partial(array.setflags, write=True)):
                 with pytest.raises(ValueError):
                     spoil()
                 self.tried.append("in vain")
