@@ -10,7 +10,7 @@ It moves v by at most 2^-28 of the largest |v_j| that the public box allows, far
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from confide.aggregates.rows import BITS, Box, CodedRows, leverage
 from confide.schema import Design
 
-__all__ = ["Coordinates", "Frame", "InCoordinates", "Located", "LocatedRows", "Locating", "PartialFrame", "Turning"]
+__all__ = ["Coordinates", "Frame", "InCoordinates", "Located", "LocatedRows", "Locating", "PartialFrame"]
 
 Array = NDArray[np.float64]
 
@@ -27,23 +27,16 @@ Array = NDArray[np.float64]
 _ROOM = 2.0**52
 # Records that one product of a matrix with codes is worth its call for.
 _SHORTEST = 512
-# Coordinates from which on it pays to keep v: a product of p terms for each number against the way to the memory and back. Measured with
-# v kept at any p: CPU of a logistic regression of 10^5 x 20 1.06 and of the default line of 10^6 x 10 1.08 times that without.
-_WIDE = 40
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a round stands: the box of z, T (p, p) row by row, the line theta (p,) so far, and the scale rho of its residuals.
-
-    stays: passes to come measure in the same box and T, so that v and |v|^2 are worth keeping. It changes no number.
-    """
+    """Where a round stands: the box of z, T (p, p) row by row, the line theta (p,) so far, and the scale rho of its residuals."""
 
     box: Box
     transform: tuple[tuple[float, ...], ...]
     theta: tuple[float, ...]
     rho: float
-    stays: bool = field(default=False, kw_only=True, compare=False)
 
     @classmethod
     def start(cls, box: Box) -> Frame:
@@ -115,42 +108,16 @@ class Coordinates:
         """scale * matrix. Each scale is a power of two, so that sums of the scaled integers are exact where those of the integers are."""
         return self.matrix * self.scale[:, None]
 
-    @cached_property
-    def _single(self) -> list[int] | None:
-        """The one code that each row is made of, as where T = I and theta = 0; None where some row is made of several."""
-        if (np.count_nonzero(self.matrix, axis=1) > 1).any():
-            return None
-        return [int(at) for at in np.argmax(self.matrix != 0, axis=1)]
-
-    @cached_property
-    def turned(self) -> Coordinates:
-        """The rows of v alone: the same numbers."""
-        return Coordinates(self.matrix[:-1], self.scale[:-1], self.shift[:-1])
-
-    @cached_property
-    def line(self) -> Coordinates:
-        """The row of r alone: the same numbers."""
-        return Coordinates(self.matrix[-1:], self.scale[-1:], self.shift[-1:])
-
     def __call__(self, codes: Array, out: Array | None = None) -> Array:
         """Rows (v, r), shape (p + 1, records), from the terms' codes; into `out` where it is given."""
         with np.errstate(all="ignore"):
-            if self._single is not None:
-                return self._of_single(self._single, codes, out)
             if _products_are_exact():
-                return _in_stretches(self._scaled, self.shift, codes, out)
-            out = _whole_product(self.matrix, codes, out)
-            out *= self.scale[:, None]
-            out += self.shift[:, None]
-        return out
-
-    def _of_single(self, single: list[int], codes: Array, out: Array | None) -> Array:
-        """Each row from one code: one exact product, as the sum is of one."""
-        if out is None:
-            out = np.empty((len(self.matrix), codes.shape[1]))
-        for row, at, own, shift in zip(out, single, self._scaled, self.shift.tolist(), strict=True):
-            np.multiply(codes[at], own[at], out=row)
-            row += shift
+                out = _in_stretches(self._scaled, codes, out)
+            else:
+                out = _whole_product(self.matrix, codes, out)
+                out *= self.scale[:, None]
+            for row, shift in zip(out, self.shift.tolist(), strict=True):
+                row += shift
         return out
 
 
@@ -172,16 +139,16 @@ def _linear(design: Design, frame: Frame) -> tuple[Array, Array]:
     return slope, np.append(start @ transform, -1.0 - float(start @ theta))
 
 
-def _in_stretches(matrix: Array, shift: Array, codes: Array, out: Array | None) -> Array:
-    """matrix @ codes + shift. BLAS has a way for products of at most 10^6 terms that is faster where the matrix is small."""
+def _in_stretches(matrix: Array, codes: Array, out: Array | None) -> Array:
+    """matrix @ codes. BLAS has a way for products of at most 10^6 terms that is faster where the matrix is small."""
+    most = 1_000_000 // matrix.size
+    if codes.shape[1] <= most or most < _SHORTEST:
+        return np.matmul(matrix, codes, out=out)
     if out is None:
         out = np.empty((len(matrix), codes.shape[1]))
-    most = 1_000_000 // matrix.size
-    step = max(codes.shape[1], 1) if most < _SHORTEST else most // 8 * 8
+    step = most // 8 * 8
     for start in range(0, codes.shape[1], step):
-        own = out[:, start : start + step]
-        np.matmul(matrix, codes[:, start : start + step], out=own)
-        own += shift[:, None]
+        np.matmul(matrix, codes[:, start : start + step], out=out[:, start : start + step])
     return out
 
 
@@ -208,20 +175,16 @@ def _products_are_exact() -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Records in the coordinates of a frame: v (p, records), r (records,), and which records count (None: all). Read only.
-
-    squared: |v|^2 where it is known.
-    """
+    """Records in the coordinates of a frame: v (p, records), r (records,), and which records count (None: all). Read only."""
 
     v: Array
     r: Array
     keep: NDArray[np.bool_] | None
-    squared: Array | None = None
 
     @cached_property
     def square(self) -> Array:
         """|v|^2, coordinate by coordinate, (records,)."""
-        return leverage(self.v) if self.squared is None else self.squared
+        return leverage(self.v)
 
     @cached_property
     def length(self) -> Array:
@@ -230,8 +193,8 @@ class Located:
 
 
 @dataclass(frozen=True)
-class _InFrame:
-    """A design in a frame."""
+class Locating:
+    """What maps in the same coordinates compute alike: from the codes of a design's columns to `Located` records."""
 
     design: Design
     frame: Frame
@@ -240,53 +203,13 @@ class _InFrame:
     def coordinates(self) -> Coordinates:
         return Coordinates.of(self.design, self.frame)
 
-    def terms(self, codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
-        """Codes of the terms, response last, and which records count."""
+    def __call__(self, codes: Array) -> Located:
         terms, keep = self.design.codes(codes)
         if isinstance(self.frame, PartialFrame):
             outside = self.frame.outside(terms)
             keep = outside if keep is None else keep & outside
-        return terms, keep
-
-
-@dataclass(frozen=True)
-class Turning(_InFrame):
-    """The part of located records that hangs on box and T alone (`protocol.Lasting`): v and |v|^2."""
-
-    @classmethod
-    def of(cls, design: Design, frame: Frame) -> Turning:
-        """The same for all lines and scales of residuals."""
-        return cls(design, replace(frame, theta=(0.0,) * len(frame.theta), rho=1.0))
-
-    def __call__(self, codes: Array) -> tuple[Array, Array]:
-        v = self.coordinates.turned(self.design.codes(codes)[0])
-        with np.errstate(all="ignore"):
-            return v, leverage(v)
-
-
-@dataclass(frozen=True)
-class Locating(_InFrame):
-    """What maps in the same coordinates compute alike: from the codes of a design's columns to `Located` records."""
-
-    @property
-    def lasting(self) -> Turning | None:
-        """What other lines in these coordinates have in common with this one, where the frame says that there are some.
-
-        None for a small p, of which v is as soon computed anew, near the processor, as fetched: codes must be fetched for r in any case.
-        """
-        worth = self.frame.stays and len(self.frame.theta) >= _WIDE and type(self) is Locating
-        return Turning.of(self.design, self.frame) if worth else None
-
-    def __call__(self, codes: Array) -> Located:
-        terms, keep = self.terms(codes)
         rows = self.coordinates(terms)
         return Located(rows[:-1], rows[-1], keep)
-
-    def after(self, codes: Array, lasted: tuple[Array, Array]) -> Located:
-        """The same, from what `lasting` gave."""
-        terms, keep = self.terms(codes)
-        v, square = lasted
-        return Located(v, self.coordinates.line(terms)[0], keep, square)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from confide.protocol.question import Question
 from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
 from confide.protocol.source import Source
-from confide.protocol.statistic import Beginning, Gram, Lasting, RecordMap, Statistic, Total, moved_squared
+from confide.protocol.statistic import Beginning, Gram, RecordMap, Statistic, Total, moved_squared
 from confide.protocol.where import Subset, Where
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "Event",
     "FormulaMethod",
     "Gram",
-    "Lasting",
     "Law",
     "Meter",
     "Method",

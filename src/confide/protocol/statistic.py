@@ -21,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Beginning", "Gram", "Lasting", "RecordMap", "SparseMap", "Statistic", "Total", "moved_squared"]
+__all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total", "moved_squared"]
 
 Codes = NDArray[np.float64]
 
@@ -85,22 +85,9 @@ class Beginning(Protocol):
     A map that has one (`begins`) goes on from its result in `of`, so that map(codes) is of(begins(codes)), to the bit; a statistic of such
     a map has it too, and `take(state, begun)` is `update(state, codes)`. A pass computes equal beginnings once for each block. Nothing
     that is handed to `of` may be written to.
-
-    A beginning may have a part that several passes of a draw have in common (`lasting`); then begins(codes) is
-    begins.after(codes, begins.lasting(codes)), to the bit, and a source that keeps records for a draw may keep that part, too.
     """
 
     def __call__(self, codes: Codes, /) -> Any: ...
-
-
-class Lasting(Protocol):
-    """The part of a beginning that several passes have in common: equal ones of one class compute the same from the same codes.
-
-    The result is new arrays whose last axis is the records, or None in the place of one. A source may keep them for as long as the
-    draw lasts and hands out read-only views.
-    """
-
-    def __call__(self, codes: Codes, /) -> tuple[NDArray[Any] | None, ...]: ...
 
 
 def moved_squared(statistic: Statistic, own: Any, rows: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from confide.protocol import Beginning, Lasting, Statistic
+from confide.protocol import Beginning, Statistic
 from confide.schema import Schema
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.parts import Block, Part, Piece, guarded
@@ -27,8 +27,6 @@ from confide.sources.parts import Block, Part, Piece, guarded
 __all__ = ["BLOCK_ROWS", "THREADS", "Codes", "Fresh", "Input", "named_rows", "run", "summed"]
 
 Codes: TypeAlias = NDArray[np.float64]
-#: From a block and its codes to what the lasting part of a beginning gives for it; None where that is neither known nor kept.
-Known: TypeAlias = Callable[[Block, Codes], tuple[NDArray[Any] | None, ...] | None]
 
 # 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs. Measured
 # for the weighted rows of a regression, CPU per 10^6 x 11: 60, 43, 37, 36 ms at 4,096, 8,192, 16,384, 32,768 rows
@@ -41,7 +39,7 @@ _BLAS = ThreadpoolController()
 
 
 class Input(Protocol):
-    """What a pass reads: parts, how one thread turns their blocks into codes, and what is known of the blocks from passes before.
+    """What a pass reads: parts, how one thread turns their blocks into codes, and whether the codes are wanted once more.
 
     rows: the names of the rows of codes; columns: what is asked of the parts.
     """
@@ -54,10 +52,6 @@ class Input(Protocol):
     def columns(self) -> tuple[str, ...]: ...
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
         """For one thread. The codes are overwritten by its next call."""
-        ...
-
-    def begun(self, lasting: Lasting, rows: slice | list[int]) -> Known | None:
-        """What is known of a part of beginnings from passes before; None where nothing is kept."""
         ...
 
 
@@ -74,9 +68,6 @@ class Fresh:
         self.parts, self.rows = parts, rows
         self.columns = columns_behind(rows, schema)
         self._schema, self._kept = schema, kept
-
-    def begun(self, lasting: Lasting, rows: slice | list[int]) -> None:
-        """Nothing is known of records that are read for the first time."""
 
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
         coder, kept = Coder(self.rows, self._schema, block_rows), self._kept
@@ -179,7 +170,7 @@ def _together(work: Callable[[], list[Any]], threads: int, queue: _Queue) -> lis
 def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_rows: int) -> list[Any]:
     """What one thread does: the state of each statistic over the pieces that it could get."""
     coder = source.coder(block_rows)
-    alike = _alike(statistics, source.rows, source)
+    alike = _alike(statistics, source.rows)
     states = [statistic.zero() for statistic in statistics]
     try:
         with np.errstate(all="ignore"):
@@ -190,7 +181,7 @@ def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_r
                 ):
                     codes = guarded(f"{piece.place} could not be coded", partial(coder, block))
                     for own in alike:
-                        guarded(f"{piece.place} could not be summed up", partial(own.update, states, codes, block))
+                        guarded(f"{piece.place} could not be summed up", partial(own.update, states, codes))
     except BaseException:
         queue.close()
         raise
@@ -202,26 +193,24 @@ class _Alike:
     """Statistics that ask for the same rows of codes and begin alike (`Beginning`), or one alone."""
 
     rows: slice | list[int]
-    begins: Any
+    begins: Beginning | None
     members: list[tuple[int, Any]]
-    known: Known | None = None
 
-    def update(self, states: list[Any], codes: Codes, block: Block | None = None) -> None:
+    def update(self, states: list[Any], codes: Codes) -> None:
         own = codes[self.rows]
         # a view of what the other statistics are handed next
         own.flags.writeable = False
-        lasted = None if self.known is None or block is None else self.known(block, own)
-        if lasted is None and (self.begins is None or len(self.members) == 1):
+        if self.begins is None or len(self.members) == 1:
             for at, statistic in self.members:
                 states[at] = statistic.update(states[at], own)
             return
-        begun = self.begins(own) if lasted is None else self.begins.after(own, lasted)
+        begun = self.begins(own)
         for at, statistic in self.members:
             states[at] = statistic.take(states[at], begun)
 
 
-def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...], source: Input | None = None) -> list[_Alike]:
-    """The statistics of a pass, those that begin alike together, and what is known of how they begin."""
+def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alike]:
+    """The statistics of a pass, those that begin alike together."""
     found: list[_Alike] = []
     for at, statistic in enumerate(statistics):
         picked, begins = _picked(statistic.map.columns, rows), _begins(statistic)
@@ -230,9 +219,7 @@ def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...], source: Input
                 other.members.append((at, statistic))
                 break
         else:
-            lasting: Lasting | None = getattr(begins, "lasting", None)
-            known = None if lasting is None or source is None else source.begun(lasting, picked)
-            found.append(_Alike(picked, begins, [(at, statistic)], known))
+            found.append(_Alike(picked, begins, [(at, statistic)]))
     return found
 
 

@@ -26,11 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.protocol import Lasting, Statistic
+from confide.protocol import Statistic
 from confide.protocol.source import Behind
 from confide.schema import Schema
-from confide.sources.aggregation import Codes, Known, named_rows, summed
-from confide.sources.begun import Begun, Kept
+from confide.sources.aggregation import Codes, named_rows, summed
 from confide.sources.coding import Room
 from confide.sources.parts import Block, Part, Piece, guarded
 from confide.sources.passes import Passes
@@ -147,7 +146,6 @@ class Blocks:
         self._packing, self._memory, self._folder = packing, memory, folder
         self._lock = Lock()
         self._file: IO[bytes] | None = None
-        self._begun: Begun | None = None
         self._ended = False
         self._reset()
 
@@ -156,18 +154,10 @@ class Blocks:
         self._blocks: list[tuple[int, Codes | _Bytes | int]] = []
         self._doubles = self._used = self._written = 0
         self._failed = False
-        self._forget()
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
         self._file = None
-
-    def _forget(self) -> None:
-        """What beginnings computed; a pass that still runs has it no more, either."""
-        if self._begun is not None:
-            self._begun.blocks.clear()
-        self._begun = None
-        self._of_begun = 0
 
     # writing --------------------------------------------------------------------------------------------------------
 
@@ -247,33 +237,11 @@ class Blocks:
         return sum(records for records, _ in self._blocks)
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
-        for at, (records, block) in enumerate(list(self._blocks)):
-            yield Piece(self.place, partial(self._block, records, block, at))
+        for records, block in list(self._blocks):
+            yield Piece(self.place, partial(self._block, records, block))
 
-    def _block(self, records: int, block: Codes | _Bytes | int, at: int, rows: int) -> Iterator[Block]:
-        yield Block(records, [block, at])
-
-    def begun(self, lasting: Lasting, rows: slice | list[int]) -> Known:
-        """What is known of the part that was asked for last: another one, and what was kept of it is forgotten."""
-        with self._lock:
-            if self._begun is None or not self._begun.is_of(lasting, rows):
-                self._used -= self._of_begun
-                self._forget()
-                self._begun = Begun(lasting, rows, self._keep_begun)
-            found = self._begun
-        return lambda block, codes: found.of(block.columns[1], codes)
-
-    def _keep_begun(self, begun: Begun, at: int, kept: Kept) -> bool:
-        """Keep what was computed for a block, where the codes leave room for it."""
-        size = sum(array.nbytes for array in kept if array is not None)
-        with self._lock:
-            if self._ended or begun is not self._begun or self._used + size > self._memory:
-                return False
-            if at not in begun.blocks:
-                begun.blocks[at] = kept
-                self._used += size
-                self._of_begun += size
-            return True
+    def _block(self, records: int, block: Codes | _Bytes | int, rows: int) -> Iterator[Block]:
+        yield Block(records, [block])
 
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
         """Reads and unpacks blocks into one room of this thread."""

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.protocol import Lasting, Statistic
+from confide.protocol import Statistic
 from confide.protocol.contributions import CELLS
 from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
@@ -235,9 +235,6 @@ class WithIds:
         self.columns = (*self._ids, *columns_behind(rows, schema))
         self._schema, self._took, self._groups, self._numbered = schema, took, groups, column is None
         self._numbers = count()
-
-    def begun(self, lasting: Lasting, rows: slice | list[int]) -> None:
-        """Nothing is known of records that are read for the first time."""
 
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
         coder = Coder(self.rows, self._schema, block_rows)

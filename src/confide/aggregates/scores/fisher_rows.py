@@ -42,13 +42,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.coordinates import Locating, Turning
 from confide.aggregates.rows import BITS, BOUND, aligned, leverage, pieces, round_within
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
-from confide.protocol import Beginning, Gram, Total
+from confide.protocol import Gram, Total
 from confide.protocol.exact import digest
 
 __all__ = [
@@ -84,32 +83,6 @@ class _Parts(NamedTuple):
     most: Array
 
 
-class _Begun(NamedTuple):
-    """Codes of the terms, response last; which records count (None: all); u and |u|^2 where they are known. Read only."""
-
-    terms: Array
-    keep: NDArray[np.bool_] | None
-    u: Array | None = None
-    square: Array | None = None
-
-
-@dataclass(frozen=True)
-class _Beginning:
-    """What maps at a line compute alike: u itself only where it is known, as they look at few records at a time."""
-
-    locating: Locating
-
-    @property
-    def lasting(self) -> Turning | None:
-        return self.locating.lasting
-
-    def __call__(self, codes: Array) -> _Begun:
-        return _Begun(*self.locating.terms(codes))
-
-    def after(self, codes: Array, lasted: tuple[Array, Array]) -> _Begun:
-        return _Begun(*self.locating.terms(codes), *lasted)
-
-
 @dataclass(frozen=True)
 class _AtLine(InCoordinates):
     """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record."""
@@ -139,39 +112,16 @@ class _AtLine(InCoordinates):
 
     def parts(self, codes: Array, out: Array | None = None) -> _Parts:
         """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
-        return self.parts_of(self._beginning(codes), slice(None), out)
-
-    def parts_of(self, records: _Begun, piece: slice = slice(None), out: Array | None = None) -> _Parts:
-        """The parts of some records."""
-        terms = records.terms[:, piece]
-        keep = None if records.keep is None else records.keep[piece]
-        if records.u is None:
-            rows = self.coordinates(terms, out)
-            u, rest = rows[:-1], rows[-1]
-        else:
-            u, rest = records.u[:, piece], self.coordinates.line(terms)[0]
-        square = leverage(u) if records.square is None else records.square[piece]
-        return self._parts(u, square, rest, terms[-1], keep)
-
-    @cached_property
-    def _beginning(self) -> _Beginning:
-        return _Beginning(self._locating)
-
-    @property
-    def begins(self) -> _Beginning | None:
-        """Where the coordinates stay, so that some of it may be known. None for a map of a class of its own, which may look at records in
-        another way.
-        """
-        stays = self.frame is not None and self.frame.stays
-        return self._beginning if stays and type(self) in _SHARING else None
-
-    def _parts(self, u: Array, square: Array, rest: Array, response: Array, keep: NDArray[np.bool_] | None) -> _Parts:
-        """From u, |u|^2, t - z'theta, and the codes of the outcome: t = 2 c/steps - 1."""
+        terms, keep = self.design.codes(codes)
         steps = self.design.response.steps - 1
-        eta = response * (2.0 / steps)
+        rows = self.coordinates(terms, out)
+        u = rows[:-1]
+        # the last row of the coordinates is t - z'theta, t = 2 c/steps - 1
+        eta = terms[-1] * (2.0 / steps)
         eta -= 1.0
-        eta -= rest
-        h, r, most = self.family.parts(eta, response, steps)
+        eta -= rows[-1]
+        h, r, most = self.family.parts(eta, terms[-1], steps)
+        square = leverage(u)
         size = h * square
         size *= self.alpha
         size *= size
@@ -214,30 +164,22 @@ class FisherRows(_AtLine):
         return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
-        return self.of(self._beginning(codes))
-
-    def of(self, records: _Begun) -> Array:
-        """The rows, from the beginning on."""
-        whole = np.empty((self.width, records.terms.shape[1]))
+        whole = np.empty((self.width, codes.shape[1]))
         with np.errstate(all="ignore"):
-            for piece, rows, _ in self.by_piece_of(records):
+            for piece, rows, _ in self.by_piece(codes):
                 whole[:, piece] = rows
         return whole
 
     def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
         """Rows and parts of some records after the other, few enough to stay near the processor.
 
-        Each is overwritten by the next, and u (where it was not known) and h of the parts are used up.
+        Each is overwritten by the next, and u and h of the parts are used up.
         """
-        return self.by_piece_of(self._beginning(codes))
-
-    def by_piece_of(self, records: _Begun) -> Iterator[tuple[slice, Array, _Parts]]:
-        """The same, from the beginning on."""
         k, (gram, cross) = self.features, self.steps
         room = aligned(2 * k + 1)
-        for piece in pieces(records.terms.shape[1]):
+        for piece in pieces(codes.shape[1]):
             own = room[:, : piece.stop - piece.start]
-            parts = self.parts_of(records, piece, own[k:])
+            parts = self.parts(codes[:, piece], own[k:])
             u, h, r, size, keep, _ = parts
             w = self.weights(size)
             h *= w
@@ -331,20 +273,8 @@ class FisherSum:
         return gram.zero(), cross.zero()
 
     def update(self, state: Any, codes: Array) -> Any:
-        return self._added(state, self.map.by_piece(codes))
-
-    @property
-    def begins(self) -> Beginning | None:
-        """The map's beginning, where it has one."""
-        return getattr(self.map, "begins", None) if type(self) is FisherSum else None
-
-    def take(self, state: Any, begun: _Begun) -> Any:
-        """`update`, from the map's beginning on."""
-        return self._added(state, self.map.by_piece_of(begun))
-
-    def _added(self, state: Any, found: Iterator[tuple[slice, Array, _Parts]]) -> Any:
         with np.errstate(all="ignore"):
-            for _, rows, _ in found:
+            for _, rows, _ in self.map.by_piece(codes):
                 state = self.added(state, rows)
         return state
 
@@ -375,15 +305,11 @@ class FisherScores(_AtLine):
         return self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
-        return self.of(self._beginning(codes))
-
-    def of(self, records: _Begun) -> Array:
-        """The rows, from the beginning on."""
-        k, count = self.features, records.terms.shape[1]
-        whole, room = np.empty((k, count)), aligned(k + 1)
+        k = self.features
+        whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
-            for piece in pieces(count):
-                u, _, r, size, keep, _ = self.parts_of(records, piece, room[:, : piece.stop - piece.start])
+            for piece in pieces(codes.shape[1]):
+                u, _, r, size, keep, _ = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r *= self.weights(size)
                 r *= self.steps
                 if keep is not None:
@@ -409,16 +335,8 @@ class InformationIndices(_AtLine):
 
     def __call__(self, codes: Array) -> Array:
         with np.errstate(all="ignore"):
-            return self._cells(self.parts(codes))
-
-    def of(self, records: _Begun) -> Array:
-        """The cells, from the beginning on."""
-        with np.errstate(all="ignore"):
-            return self._cells(self.parts_of(records))
-
-    def _cells(self, parts: _Parts) -> Array:
-        size, keep = parts.size, parts.keep
-        size *= size
+            size, keep = self.parts(codes)[3:5]
+            size *= size
         cell = cell_among(self.edges.tolist(), size)
         if keep is not None:
             cell *= keep
@@ -442,11 +360,6 @@ class Excess(_AtLine):
         with np.errstate(all="ignore"):
             return self.beyond(self.parts(codes))
 
-    def of(self, records: _Begun) -> Array:
-        """The excess, from the beginning on."""
-        with np.errstate(all="ignore"):
-            return self.beyond(self.parts_of(records))
-
     def beyond(self, parts: _Parts) -> Array:
         """The same from the parts, whose r and N are used up."""
         size, keep = parts.size, parts.keep
@@ -462,10 +375,6 @@ class Excess(_AtLine):
         if keep is not None:
             size *= keep
         return size[None, :]
-
-
-# The classes whose maps share a beginning: one derived from them may look at records in another way.
-_SHARING = frozenset((FisherRows, FisherScores, InformationIndices, Excess))
 
 
 @dataclass(frozen=True)
@@ -499,22 +408,10 @@ class SumAndExcess:
     def zero(self) -> Any:
         return self.sums.zero(), self._total.zero()
 
-    @property
-    def begins(self) -> Beginning | None:
-        """That of the sums, where the excess is at the same line."""
-        return self.sums.begins if self.sums.begins == self.excess.begins else None
-
     def update(self, state: Any, codes: Array) -> Any:
-        return self._added(state, self.map.by_piece(codes))
-
-    def take(self, state: Any, begun: _Begun) -> Any:
-        """`update`, from the beginning on."""
-        return self._added(state, self.map.by_piece_of(begun))
-
-    def _added(self, state: Any, found: Iterator[tuple[slice, Array, _Parts]]) -> Any:
         sums, total = state
         with np.errstate(all="ignore"):
-            for _, rows, parts in found:
+            for _, rows, parts in self.map.by_piece(codes):
                 sums = self.sums.added(sums, rows)
                 total = self._total.update(total, self.excess.beyond(parts))
         return sums, total

@@ -282,8 +282,7 @@ class _Rounds:
         split = split_of(self.plan.relation, last=True)
         share = self._share(name)
         mu_gram, mu_cross = sqrt(split[0] * share) * self.mu, sqrt(split[1] * share) * self.mu
-        last = name in (round_names(3)[-1], round_names(2)[-1])
-        frame = replace(Frame.of(done.frame.box, transform, theta, done.frame.rho), stays=last)
+        frame = Frame.of(done.frame.box, transform, theta, done.frame.rho)
         if name == round_names(3)[-1]:
             cap = self._leverage_cap(frame, mu_gram, mu_cross, p)
         else:

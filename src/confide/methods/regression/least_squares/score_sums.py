@@ -287,15 +287,10 @@ class _Draw:
     def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         """Histograms, A, b, q and the meat at the line that they give."""
         layout = self.of.layout
-        frame: Frame = replace(Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0), stays=True)
+        frame: Frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
         if standing.left:
             frame = PartialFrame(
-                frame.box,
-                frame.transform,
-                frame.theta,
-                1.0,
-                tuple(map(layout.indicators, standing.left.cells)),
-                stays=True,
+                frame.box, frame.transform, frame.theta, 1.0, tuple(map(layout.indicators, standing.left.cells))
             )
         maxima = public_maxima(self.of.design, layout, frame)
         if self.of.counting is not None:

@@ -279,8 +279,7 @@ class _Draw:
         share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
         points = made_points(self.design, box, moments, generator)
         theta = started(points, np.clip(line, -_FAR, _FAR), share, self.family)
-        frame = replace(Frame.of(box, transform, theta, 1.0), stays=True)
-        return _Begun(frame, moments, points, self.family)
+        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family)
 
     def _first(self, box: Box) -> Frame:
         """Where the linear fit stands: its residuals are 2 y - 1 of an outcome of 0 or 1, 2 min(y, c)/c - 1 of a count."""
