@@ -225,3 +225,15 @@ def test_a_plan_warns_of_too_few_clusters() -> None:
         leaf.name for leaf in leaves(cf.plan(LINE, PLAIN, cf.GDP(1.0)).event)
     }
     assert cluster_meat.too_few(None, 3, 1.0) == ()
+
+
+def test_the_largest_clusters_set_the_limit_and_are_printed_as_an_assumption() -> None:
+    own = cf.Clusters("school", size=5, largest=60, icc=0.5)
+    assert cf.Clusters("school", size=5).most == 15
+    assert own.spread == pytest.approx((60 * (1 + 59 * 0.5)) ** 0.5) and own.spread > 6 * own.usual
+    schema = cf.Schema(COLUMNS, cluster=own)
+    assert cf.Schema.from_dict(schema.to_dict()) == schema
+    plan = cf.plan(LINE, schema, cf.GDP(1.0))
+    assert "at most about 60 members each, alike by at most 0.5" in " ".join(plan.covers.split())
+    with pytest.raises(cf.SchemaError, match="largest"):
+        cf.Clusters("school", size=30, largest=5)
