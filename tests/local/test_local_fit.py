@@ -103,7 +103,7 @@ def test_statuses_say_why() -> None:
         ("x0 ~ x1", {"loss": "logistic"}, "protected"),
         ("y ~ x0", {"loss": "logistic"}, "0 and 1"),
         ("w ~ x0", {}, "no column"),
-        ("y ~ w", {}, "cannot be read"),
+        ("y ~ w", {}, "no column"),
         ("y", {}, "response and terms"),
         ("y ~ x0", {"method": "best"}, "method"),
         ("y ~ x0", {"method": "RB"}, "zeta"),
