@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import e, sqrt
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ def development(cell: str, generator: np.random.Generator) -> tuple[Case, Truth]
         normal = sqrt(0.95) * shared + sqrt(0.05) * generator.standard_normal((n, d))
         x = np.clip(0.5 + normal / 8, 0.0, 1.0)
     elif law == "skew":
-        errors = (generator.lognormal(0.0, 1.0, n) - np.exp(0.5)) / sqrt((np.e - 1) * np.e)
+        errors = (generator.lognormal(0.0, 1.0, n) - np.exp(0.5)) / sqrt((e - 1) * e)
     elif law == "t3":
         errors = generator.standard_t(3, n) / sqrt(3)
     elif law == "unequal":

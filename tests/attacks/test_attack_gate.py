@@ -197,6 +197,6 @@ def test_given_the_number_of_runs_the_bound_of_a_selection_is_false() -> None:
 
     pairs = [(chance[k] * best(k, 0.0), chance[k] * best(k, mu)) for k in range(1, len(chance))]
     step = x[1] - x[0]
-    known = sum(np.maximum(p - np.e * q, 0).sum() for p, q in pairs) * step
-    hidden = np.maximum(sum(p for p, _ in pairs) - np.e * sum(q for _, q in pairs), 0).sum() * step
+    known = sum(np.maximum(p - np.exp(1) * q, 0).sum() for p, q in pairs) * step
+    hidden = np.maximum(sum(p for p, _ in pairs) - np.exp(1) * sum(q for _, q in pairs), 0).sum() * step
     assert hidden < 1e-6 and known == pytest.approx(1.2e-3, rel=0.05)

@@ -93,7 +93,7 @@ def test_weights_far_below_any_float(digits: int) -> None:
     found = np.bincount(
         [exponential_mechanism(words, far, 2, 1, [0, 3, 1, 2], digits=digits) for _ in range(2000)], minlength=4
     )
-    assert p_value(found, np.array([0, 3, 1, 2 / np.e]) / (4 + 2 / np.e)) > ALARM
+    assert p_value(found, np.array([0, 3, 1, 2 / np.exp(1)]) / (4 + 2 / np.exp(1))) > ALARM
 
 
 def test_weights_that_floats_take_as_nothing_are_settled() -> None:

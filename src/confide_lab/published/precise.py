@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, log
+from math import ceil, e, floor, log
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 #: The largest slope of the standard normal density: 1/sqrt(2 pi e).
-C0 = float(1 / np.sqrt(2 * np.pi * np.e))
+C0 = float(1 / np.sqrt(2 * np.pi * e))
 
 ERRATA = (
     "P1: Theorem 3 bounds one bin's expected count; one record moves all bins, by 2 m TV in l1: 14.1 for the claimed 1 at n = 100",
