@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -155,7 +154,6 @@ def test_starts_agree_and_an_unbounded_loss_is_not_identified() -> None:
     assert good.identified and good.starts[0] >= 5 and np.abs(good.scores.mean(axis=0)).max() < 1e-6
     lost = fitted(Squared(), "SL", Rows(x + 20 * s, y, 20 * lam, 0.0, 0.0))
     assert not lost.identified or lost.firm < 4
-    assert sqrt(4) == 2
 
 
 def test_a_huber_line_names_the_smoothing_that_it_covers() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
@@ -27,8 +26,6 @@ Array = NDArray[np.float64]
 
 # Smoothings of a kinked loss where no row is without noise, in residual standard deviations; the first that holds counts.
 _WIDER = (1.0, 2.0, 4.0)
-# From this noise variance of the index on, the score of a Poisson loss has no variance.
-_POISSON_VARIANCE = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -72,12 +69,12 @@ def fit(
     Raises `PlanError` and `ReleaseError` about the request and the file.
     Source: Lu, Chen, Qiu 2026, Theorems 5.3 and 6.1, with the corrections of the errata.
     """
-    frame, told = read_protected(data)
+    frame, told, digest = read_protected(data)
     chosen = loss_named(loss, tau, k)
     how = _method(method, told)
     model = Model.of(frame, told, formula, chosen)
     done = _firmest(chosen, how, model, seed)
-    return _table(model, told, chosen, how, done, formula)
+    return _table(model, told, digest, chosen, how, done, formula)
 
 
 def _method(method: str, told: Protection) -> str:
@@ -110,7 +107,9 @@ def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
     return done
 
 
-def _table(model: Model, told: Protection, loss: Loss, method: str, done: Fitted, formula: str) -> ProtectedEstimates:
+def _table(
+    model: Model, told: Protection, digest: str, loss: Loss, method: str, done: Fitted, formula: str
+) -> ProtectedEstimates:
     p = len(model.names)
     status, reason = _status(done, loss, method)
     estimates, covariance = np.full(p, nan), np.full((p, p), nan)
@@ -137,7 +136,7 @@ def _table(model: Model, told: Protection, loss: Loss, method: str, done: Fitted
         guarantee=attribute,
         target=_target(loss, done.h * model.width, formula),
         covers="sampling and the noise of the protection",
-        release_sha256=hashlib.sha256(told.to_json().encode()).hexdigest(),
+        release_sha256=digest,
         facts=_facts(told, attribute, record, model, done),
         simulated=told.simulated,
         h=done.h * model.width,
@@ -154,10 +153,10 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
         return "not_identified", (
             "the corrected loss has no interior minimum on these records; more records, less noise or fewer protected terms would give one"
         )
-    if loss.name == "poisson" and done.corrected.noise(done.theta)[0] >= _POISSON_VARIANCE:
+    if done.corrected.noise(done.theta)[0] >= loss.widest:
         return (
             "weak",
-            "the noise of the index is so wide that the corrected score of a Poisson loss has no variance; protect with less noise",
+            "the noise of the index is so wide that the corrected score of this loss has no variance; protect with less noise",
         )
     if done.firm < FIRM:
         return "weak", (
@@ -185,14 +184,13 @@ def _target(loss: Loss, h: float, formula: str) -> str:
 
 def _facts(told: Protection, attribute: Any, record: Any, model: Model, done: Fitted) -> tuple[tuple[str, str], ...]:
     bare = ", ".join(told.public) or "none"
-    agreed = f"{done.starts[0]} of {done.starts[1]}"
     return (
         ("One attribute replaced", f"{attribute.curve}; detection at 5 % false alarms {_detected(attribute)}"),
         ("A whole record replaced", f"{record.curve}; detection at 5 % false alarms {_detected(record)}"),
         ("No protection at all", bare),
         *((("Rows without noise", f"each with probability {told.zeta:g}"),) if told.zeta else ()),
         ("No. Observations", f"{len(model.rows):,}"),
-        ("Starts that agree", agreed),
+        *((("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()),
     )
 
 

@@ -52,11 +52,6 @@ class Fitted:
         rough = inverse @ meat @ inverse / len(self.scores)
         return (rough + rough.T) / 2
 
-    @property
-    def condition(self) -> float:
-        """The condition number of the curvature."""
-        return float(np.linalg.cond(self.curvature))
-
 
 def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | None = None, box: float = BOX) -> Fitted:
     """Fit `loss` to protected rows by `method` (`corrected.METHODS`).
@@ -70,12 +65,9 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
     line = closed_form(method, rows, again)
     if loss.kinked:
         if h is None:
-            # a corner that is only a corner needs no smoothing where the correction smooths it itself
-            h = (
-                0.0
-                if loss.name == "huber" and method in ("RB", "naive", "DR")
-                else SMOOTHING * residual_sd(rows, line, method)
-            )
+            # a loss whose slope does not jump is smooth enough for what asks no second derivative of it
+            bare = not loss.cornered and method not in ("SL", "SDR")
+            h = 0.0 if bare else SMOOTHING * residual_sd(rows, line, method)
         loss = loss.at(h)
     problem = Corrected(loss, method, rows, again)
     if isinstance(loss, Squared):

@@ -16,10 +16,12 @@ from confide.errors import PlanError, ReleaseError
 from confide.guarantees import TradeOff
 from confide.guarantees.curves import Curve, levels
 
-__all__ = ["KEY", "Noised", "Protection"]
+__all__ = ["DIGEST", "KEY", "Noised", "Protection"]
 
 #: The key of a Parquet file's metadata, and the start of a CSV file's first line.
 KEY = "confide.local"
+#: Of a frame that was read from a file: the file's SHA-256, which the ledger's receipt names.
+DIGEST = "confide.local.sha256"
 FORMAT = 1
 
 

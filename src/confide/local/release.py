@@ -27,20 +27,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHOD",
+    "ROWS",
     "STREAM",
     "Planned",
     "Rows",
     "arrow_schema",
-    "bare_cells",
     "charged",
+    "noised",
     "planned",
     "protected_batches",
+    "published",
     "receipt",
 ]
 
 #: What the ledger calls a table, whose noise is drawn once, and a stream, which draws for every new id: one cannot pay for the other.
 METHOD, STREAM = "local 1", "local stream 1"
-_ROWS = 65_536
+ROWS = 65_536
 
 
 class Rows(Protocol):
@@ -151,8 +153,8 @@ def planned(
             f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognised; leave zeta out, "
             "or write accept_verbatim_rows=True"
         )
-    noised = noised_columns(schema, columns, level=level, zeta=zeta, privacy=privacy, noise=noise)
-    told = Protection(noised, bare, float(zeta), stream or schema.dataset or "records", version, simulated)
+    carried = noised_columns(schema, columns, level=level, zeta=zeta, privacy=privacy, noise=noise)
+    told = Protection(carried, bare, float(zeta), stream or schema.dataset or "records", version, simulated)
     return Planned(told, level, told.guarantee(level))
 
 
@@ -164,22 +166,28 @@ def protected_batches(
     noise: `SecureNoise` when left out. A value out of bounds is moved to them and a missing one is the schema's public constant: no row is
     dropped, and nothing says which rows were concerned.
     """
-    sampler = SecureNoise() if noise is None else noise
-    told, schema = made.protection, source.schema
-    names = (*told.columns, *told.public)
-    lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
-    for values, _ in source.rowwise(names, _ROWS):
-        rows = len(values[0])
-        drawn = sampler.zero_inflated_laplace(lam, zeta, rows) if zeta else sampler.symmetric_laplace(lam, rows)
-        cells: list[pa.Array] = []
-        code = np.empty(rows)
-        for k, (name, one) in enumerate(told.columns.items()):
-            schema[name].code(values[k], out=code)
-            cells.append(pa.array(one.low + (code + drawn[:, k]) * one.step))
-        cells += [bare_cells(schema, name, values[len(lam) + k]) for k, name in enumerate(told.public)]
-        yield pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told))
+    sampler, told, schema = SecureNoise() if noise is None else noise, made.protection, source.schema
+    for values, _ in source.rowwise((*told.columns, *told.public), ROWS):
+        yield published(schema, told, noised(sampler, schema, told, values), values)
         if progress is not None:
-            progress(rows)
+            progress(len(values[0]))
+
+
+def noised(sampler: Any, schema: Schema, told: Protection, values: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
+    """Codes of the protected columns with the noise of each row, in grid steps, (rows, columns)."""
+    codes = np.column_stack([schema[name].code(own) for name, own in zip(told.columns, values, strict=False)])
+    lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
+    drawn = sampler.zero_inflated_laplace(lam, zeta, len(codes)) if zeta else sampler.symmetric_laplace(lam, len(codes))
+    return np.asarray(codes.astype(np.int64) + drawn)
+
+
+def published(
+    schema: Schema, told: Protection, steps: NDArray[np.int64], values: Sequence[NDArray[np.float64]]
+) -> pa.RecordBatch:
+    """The rows as they are published: noised codes in the columns' units, then the public columns as they are."""
+    cells = [pa.array(one.low + steps[:, k] * one.step) for k, one in enumerate(told.columns.values())]
+    cells += [_bare(schema, name, own) for name, own in zip(told.public, values[len(told.columns) :], strict=True)]
+    return pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told))
 
 
 def arrow_schema(schema: Schema, told: Protection) -> pa.Schema:
@@ -189,7 +197,7 @@ def arrow_schema(schema: Schema, told: Protection) -> pa.Schema:
     return pa.schema(fields, metadata={KEY: told.to_json()})
 
 
-def bare_cells(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
+def _bare(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
     """A public column: its levels as text, its numbers as they are; null where it has none."""
     column = schema[name]
     if isinstance(column, Categorical):

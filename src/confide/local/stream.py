@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,15 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.local.release import STREAM, Planned, Rows, arrow_schema, bare_cells, charged
+from confide.local.release import ROWS, STREAM, Planned, Rows, arrow_schema, charged, noised, published
 from confide.noise import SecureNoise
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
 __all__ = ["Stream"]
-
-_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -52,24 +49,17 @@ class Stream:
         """The protected rows of `source`, in its order: stored outputs for ids that were seen, new ones for others."""
         told, schema = self.planned.protection, source.schema
         store = self.ledger.outputs(self.planned.named(STREAM))
-        lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
-        noise = SecureNoise()
-        done = []
-        for values, named in source.rowwise((*told.columns, *told.public), _ROWS, ids):
+        noise, done = SecureNoise(), []
+        for values, named in source.rowwise((*told.columns, *told.public), ROWS, ids):
             if any(one is None for one in named):
                 raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
 
             def draw(at: Sequence[int], values: list[NDArray[np.float64]] = values) -> list[bytes]:
-                codes = np.column_stack([schema[name].code(values[k][at]) for k, name in enumerate(told.columns)])
-                drawn = (
-                    noise.zero_inflated_laplace(lam, zeta, len(at)) if zeta else noise.symmetric_laplace(lam, len(at))
-                )
-                return [row.tobytes() for row in codes.astype("<i8") + drawn]
+                steps = noised(noise, schema, told, [own[at] for own in values])
+                return [row.tobytes() for row in steps.astype("<i8")]
 
-            kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(len(named), len(lam))
-            cells = [pa.array(one.low + kept[:, k] * one.step) for k, one in enumerate(told.columns.values())]
-            cells += [bare_cells(schema, name, values[len(lam) + k]) for k, name in enumerate(told.public)]
-            done.append(pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told)))
+            kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(len(named), len(told.columns))
+            done.append(published(schema, told, kept.astype(np.int64), values))
             if progress is not None:
                 progress(len(named))
         return arrow_schema(schema, told), done

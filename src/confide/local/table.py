@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from confide._lazy import later
 from confide.errors import PlanError, ReleaseError
-from confide.local.protection import KEY, Protection
+from confide.local.protection import DIGEST, KEY, Protection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,15 +30,19 @@ def read(path: str | Path) -> pd.DataFrame:
     return read_protected(path)[0]
 
 
-def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
-    """A protected table and its protection, from a Parquet or CSV file that `confide protect` wrote, or a frame that was read from one.
+def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
+    """A protected table, its protection and its digest, from a Parquet or CSV file that `confide protect` wrote, or a frame read from one.
 
-    A frame carries its protection in `attrs["confide.local"]`. Raises `ReleaseError` where a table does not say how it was protected.
+    The digest is the file's SHA-256, which the receipt in the ledger names; of a frame that comes from no file, such as a stream's, that of
+    its protection. A frame carries both in `attrs`. Raises `ReleaseError` where a table does not say how it was protected.
     """
     if isinstance(data, (str, Path)):
         path = Path(data)
         try:
-            return _from_csv(path) if path.suffix.lower() == ".csv" else _from_parquet(path)
+            frame, own = _from_csv(path) if path.suffix.lower() == ".csv" else _from_parquet(path)
+            with path.open("rb") as file:
+                digest = frame.attrs[DIGEST] = hashlib.file_digest(file, "sha256").hexdigest()
+            return frame, own, digest
         except (OSError, pa.ArrowInvalid) as error:
             raise ReleaseError(
                 f"{str(path)!r} cannot be read: {_why(path, error)}; give a file that `confide protect` wrote"
@@ -49,8 +54,8 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection]:
         )
     if KEY not in attrs:
         raise ReleaseError(_SILENT.format("the frame"))
-    told = attrs[KEY]
-    return data, told if isinstance(told, Protection) else Protection.from_json(told)
+    told = Protection.from_json(attrs[KEY])
+    return data, told, attrs.get(DIGEST) or hashlib.sha256(told.to_json().encode()).hexdigest()
 
 
 def _why(path: Path, error: Exception) -> str:
