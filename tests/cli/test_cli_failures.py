@@ -54,6 +54,19 @@ def test_ctrl_c_is_130_and_says_that_a_charge_stays(book):
     assert run(*plan_of_again("stranger_interrupted"), "--json").json["error"] == "Interrupted"
 
 
+def test_ctrl_c_in_the_search_for_bounds_does_not_deny_a_charge(book, monkeypatch):
+    def press(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("confide.faces.bounds.find_bounds", press)
+    words = ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1")
+    done = run(*words, "--ledger", "book.db")
+    assert done.code == 130
+    assert "charge already made stays" in done.err
+    assert "nothing was charged" not in done.err
+    assert "charge" not in run(*words, "--no-ledger").err.replace("nothing was charged", "")
+
+
 def test_ctrl_c_before_the_gate_says_nothing_of_a_charge(survey, monkeypatch):
     def press(*_, **__):
         raise KeyboardInterrupt

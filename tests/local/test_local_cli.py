@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,18 @@ def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:
     shown = good("fit", "income ~ age + region", "p.parquet", "--report", "r.html", "--json").json["result"]
     assert shown["status"] == "ok" and shown["response"] == "income"
     assert "No protection at all" in Path("r.html").read_text()
+
+
+def test_ctrl_c_after_the_charge_does_not_deny_it(survey: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    good(*shlex.split(INIT))
+
+    def press(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("confide.local.write.written", press)
+    done = run(*shlex.split(PROTECT), *shlex.split("--ledger local.db --charge-delta 1e-4"))
+    assert done.code == 130 and "charge already made stays" in done.err and "nothing was charged" not in done.err
+    assert "nothing was charged" in run(*shlex.split(PROTECT), "--no-such-option").err
 
 
 def test_a_fit_of_what_is_not_protected_is_refused(survey: pd.DataFrame) -> None:

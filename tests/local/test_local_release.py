@@ -305,6 +305,19 @@ def test_outputs_that_nobody_paid_for(tmp_path: Path) -> None:
         book.outputs("0" * 64).keep([b"a"], lambda at: [b"x" for _ in at])
 
 
+def test_a_stream_that_goes_on_locks_nothing_until_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = _book(tmp_path)
+    _stream(book).extend({"id": ["a"], "x": [0.1]}, ids="id")
+
+    def lock(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a lock was taken")
+
+    monkeypatch.setattr(type(book._store), "writing", lock)
+    made = _stream(book).planned.named("local stream 1")
+    assert book.charged(made) and not book.charged("0" * 64)
+    book.outputs(made)
+
+
 _WRITER = """
 import sys, os, confide as cf
 schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -174,6 +175,37 @@ def test_repr_is_the_same_for_all_records(tmp_path):
         repr(read(frame(), SCHEMA))
         == "RecordSource(pandas DataFrame, dataset='survey', columns=('x', 'y', 'k', 'g', 'h'))"
     )
+
+
+def test_what_stands_behind_a_source_shows_no_record_either(tmp_path):
+    """Error reports and the logs of engines print variables: parts, pieces, blocks, columns."""
+
+    def csv(n: int) -> Path:
+        frame(n).to_csv(tmp_path / "t.csv", index=False)
+        return tmp_path / "t.csv"
+
+    forms = [
+        lambda n: frame(n),
+        lambda n: frame(n).astype({"g": "category"}),
+        lambda n: pa.Table.from_pandas(frame(n)),
+        lambda n: pl.from_pandas(frame(n)).lazy(),
+        lambda n: pa.Table.from_pandas(frame(n)).to_reader(),
+        lambda n: parquet(tmp_path / "t.parquet", n),
+        lambda n: f"file://{parquet(tmp_path / 't.parquet', n)}",
+        csv,
+    ]
+    for form in forms:
+        assert _behind(read(form(30), SCHEMA)) == _behind(read(form(77), SCHEMA))
+    (folder := tmp_path / "hive" / f"person={SECRET}").mkdir(parents=True)
+    parquet(folder / "a.parquet")
+    assert SECRET not in _behind(read(tmp_path / "hive", SCHEMA))
+
+
+def _behind(source: Any) -> str:
+    """What prints of the first part, piece and block, without addresses in memory."""
+    (part, *_) = source._parts
+    piece = next(iter(part.pieces(NAMES)))
+    return re.sub(r"0x[0-9a-f]+", "", repr((part, piece, next(iter(piece.blocks(10))))))
 
 
 def test_public_attributes():

@@ -20,6 +20,7 @@ from confide.protocol import Gram
 from confide.schema import Numeric, Schema
 from confide.sources import read
 from confide.sources.ids import canonical
+from confide.sources.rowwise import RowSource
 from confide.sources.streams import plain_cells
 
 NAMES = ("x", "y", "k", "g", "h")
@@ -144,10 +145,14 @@ def test_what_fails_says_nothing_of_the_records() -> None:
         (lambda: broken, "what the function gives could not be read"),
         (broken, "the DuckDB relation could not be read"),
     ]:
-        with pytest.raises(SourceError) as caught:
-            read(data, schema).aggregate(Gram(Plain(("x",))))
-        assert str(caught.value) == words
-        assert caught.value.__context__ is None
+        for action in (
+            lambda one: one.aggregate(Gram(Plain(("x",)))),
+            lambda one: list(RowSource(one).rowwise(["x"], 10)),
+        ):
+            with pytest.raises(SourceError) as caught:
+                action(read(data, schema))
+            assert str(caught.value) == words
+            assert caught.value.__context__ is None
 
 
 def test_a_function_that_fails_or_changes_its_columns() -> None:

@@ -170,16 +170,8 @@ def pay(
     if seed is not None:
         session.note(BANNER)
     noise = None if seed is None else SimulatedNoise(seed)
-    try:
-        with session.doing("release", private=True):
-            if book is not None:
-                session.charge = "possible"
-            done = gate.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
-    except ConfideError:
-        # its class says whether a charge was made, and its words say what became of it
-        session.charge = "none"
-        raise
-    session.charge = "none" if book is None else "made"
+    with session.paying("release", ledger=book is not None):
+        done = gate.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
     return Paid(done, book, earlier)
 
 

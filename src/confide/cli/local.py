@@ -102,7 +102,7 @@ def protect(
     book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
     session.charging, session.ledger = True, account.ledger
     source = read(data, public_schema, delimiter=delimiter_of(delimiter))
-    with session.doing("protecting the table", private=True), _bar(session) as step:
+    with session.paying("protecting the table", ledger=book is not None), _bar(session) as step:
         made = local.protect_source(
             source,
             out,

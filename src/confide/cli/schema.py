@@ -233,7 +233,7 @@ def bounds(
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, None)
         noise = None if simulate is None else SimulatedNoise(simulate)
-        with session.doing("finding the bounds", private=True):
+        with session.paying("finding the bounds", ledger=book is not None):
             found = find_bounds(
                 data,
                 column,
@@ -243,8 +243,6 @@ def bounds(
                 noise=noise,
                 delimiter=delimiter_of(delimiter),
             )
-        if book is not None:
-            session.charge = "made"
         keep(session, place, found.release)
     session.say(str(found).rstrip("\n"))
     session.answer(

@@ -85,6 +85,19 @@ class Session:
         self.step, self.private = "printing", False
 
     @contextmanager
+    def paying(self, step: str, *, ledger: bool) -> Iterator[None]:
+        """A private step that charges a ledger, where there is one: from its beginning on a charge may have been made."""
+        try:
+            with self.doing(step, private=True):
+                self.charge = "possible" if ledger else "none"
+                yield
+        except ConfideError:
+            # its class says whether a charge was made, and its words say what became of it
+            self.charge = "none"
+            raise
+        self.charge = "made" if ledger else "none"
+
+    @contextmanager
     def _spinner(self, step: str) -> Iterator[None]:
         if not sys.stderr.isatty():
             yield
@@ -143,7 +156,7 @@ class Session:
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
         if context is not None:
             message += f"\nsee: {context.command_path} --help"
-            self.charging = context.info_name in ("release", "regress", "publish", "synthesize")
+            self.charging = any(one.name == "no_ledger" for one in context.command.params)
         return self._fail("UsageError", message, 2)
 
     def _confide(self, error: ConfideError) -> int:

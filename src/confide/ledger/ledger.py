@@ -51,9 +51,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class Ledger:
     """A ledger, open for one dataset: in a file (SQLite), or in a database of a PostgreSQL server for a team.
 
-    Any number of datasets share a file. Safe for threads, processes and forks. Everything in it is public: nothing
-    comes from a record. Made by `Ledger.create` and `Ledger.open`. Data set, unit, rows per unit, relation and trust are
-    pinned when it is opened; names are compared after Unicode NFKC, case folding and trimming.
+    Any number of datasets share a file. Safe for threads, processes and forks. Everything that it shows is public: nothing
+    comes from a record (a file with `outputs` holds ids of records). Made by `Ledger.create` and `Ledger.open`. Data set, unit, rows per
+    unit, relation and trust are pinned when it is opened; names are compared after Unicode NFKC, case folding and trimming.
 
     >>> import tempfile
     >>> from confide.guarantees import GDP
@@ -316,16 +316,13 @@ class Ledger:
             )
         return Charge(row["seq"], chosen.statement, row["hash"], row["time"])
 
-    def charged(self, method: str, plan_sha256: str) -> bool:
-        """Whether a plan of this method was charged here: a protected stream that goes on is not charged again."""
+    def charged(self, plan_sha256: str) -> bool:
+        """Whether a plan was charged here: a protected stream that goes on is not charged again."""
         with self._store.reading() as connection:
-            found = rows.chain_rows(connection, self._dataset)
-        return any(
-            row["kind"] == "charge" and row["method"] == method and row["plan_sha256"] == plan_sha256 for row in found
-        )
+            return rows.has_charge(connection, self._dataset, plan_sha256)
 
     def outputs(self, plan_sha256: str) -> Outputs:
-        """The stored outputs of one version of a protected stream (`confide.local`), beside the entries."""
+        """The stored outputs of one version of a protected stream (`confide.local`), beside the entries; they hold ids of records."""
         return Outputs(self._store, self._dataset, plan_sha256)
 
     def convert(self, *, reason: str = "") -> None:

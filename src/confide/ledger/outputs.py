@@ -3,6 +3,10 @@
 Noise drawn anew for the same record would be averaged away, and noise that follows from the record's content would show whether it
 changed. So an output is drawn once, stored, and given again whenever its id comes back, whatever content comes with it; contents are
 never compared. Source: derived here; errata, the section on protected records.
+
+The ids of the records stand beside their outputs: where a stream is stored, the file or database is as private as its ids, while all that
+a ledger shows stays public. Outputs are no entries of the chain, and `Ledger.verify` says nothing of them: where a row was deleted, or an
+older copy put back, an id that was published is drawn once more, and its noise could be averaged with the first.
 """
 
 from __future__ import annotations
@@ -10,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Connection, LargeBinary, MetaData, String, Table, insert, select
+from sqlalchemy import Column, Connection, LargeBinary, MetaData, String, Table, insert, inspect, select
 
 from confide.errors import PlanError
 from confide.ledger import rows
-from confide.ledger.tables import entry as entries
 
 if TYPE_CHECKING:
     from confide.ledger.store import Store
@@ -45,8 +48,11 @@ class Outputs:
 
     def __init__(self, store: Store, dataset: str, plan_sha256: str) -> None:
         self._store, self._dataset, self._plan = store, dataset, plan_sha256
-        with store.writing(creating=True) as connection:
-            _metadata.create_all(connection)
+        with store.reading() as connection:
+            there = inspect(connection).has_table(_outputs.name)
+        if not there:
+            with store.writing(creating=True) as connection:
+                _metadata.create_all(connection)
 
     def keep(self, ids: Sequence[bytes], draw: Callable[[Sequence[int]], Sequence[bytes]]) -> list[bytes]:
         """An output for each id. draw: the outputs of rows at these positions, called once at most, for ids that have none yet.
@@ -56,7 +62,10 @@ class Outputs:
         """
         with self._store.writing() as connection:
             rows.locked_account(connection, self._dataset)
-            self._check_paid(connection)
+            if not rows.has_charge(connection, self._dataset, self._plan):
+                raise PlanError(
+                    "this version of the stream was never charged, so no record of it can be published; open it with cf.local.Releaser.open"
+                )
             known = self._known(connection, ids)
             first: dict[bytes, int] = {}
             for at, one in enumerate(ids):
@@ -70,15 +79,6 @@ class Outputs:
                 )
                 known |= made
         return [known[one] for one in ids]
-
-    def _check_paid(self, connection: Connection) -> None:
-        query = select(entries.c.seq).where(
-            entries.c.dataset == self._dataset, entries.c.kind == "charge", entries.c.plan_sha256 == self._plan
-        )
-        if connection.execute(query.limit(1)).first() is None:
-            raise PlanError(
-                "this version of the stream was never charged, so no record of it can be published; open it with cf.local.Releaser.open"
-            )
 
     def _known(self, connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}

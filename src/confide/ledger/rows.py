@@ -26,6 +26,7 @@ __all__ = [
     "chain_rows",
     "dataset_names",
     "first_charge",
+    "has_charge",
     "locked_account",
     "open_ledger",
     "receipt_row",
@@ -57,6 +58,12 @@ def first_charge(connection: Connection, dataset: str) -> dict[str, Any] | None:
     query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "charge")
     row = connection.execute(query.order_by(entries.c.seq).limit(1)).mappings().first()
     return None if row is None else dict(row)
+
+
+def has_charge(connection: Connection, dataset: str, plan_sha256: str) -> bool:
+    """Whether a plan was charged."""
+    query = select(entries.c.seq).where(entries.c.dataset == dataset, entries.c.kind == "charge")
+    return connection.execute(query.where(entries.c.plan_sha256 == plan_sha256).limit(1)).first() is not None
 
 
 def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> dict[str, Any] | None:

@@ -39,7 +39,7 @@ class Stream:
         unit or number of rows is refused here too.
         """
         ledger.check(dataset=dataset, unit=planned.level, rows_per_unit=1)
-        if not ledger.charged(STREAM, planned.named(STREAM)):
+        if not ledger.charged(planned.named(STREAM)):
             charged(planned, ledger, dataset, charge_delta, STREAM)
         return cls(planned, ledger)
 

@@ -35,8 +35,8 @@ class RemoteMark:
 
     filesystem: Any = field(repr=False)
     path: str
-    size: int
-    changed: int | None
+    size: int = field(repr=False)
+    changed: int | None = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -63,8 +63,8 @@ class RemoteMark:
 class FoundFile:
     """A file, and the folders between it and the folder that was asked for: those may be named key=value."""
 
-    mark: Mark
-    folders: tuple[str, ...] = ()
+    mark: Mark = field(repr=False)
+    folders: tuple[str, ...] = field(default=(), repr=False)
 
 
 def files_behind(address: str, filesystem: Any = None) -> tuple[list[FoundFile], bool]:

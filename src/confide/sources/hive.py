@@ -37,7 +37,7 @@ def keys_of(folders: Sequence[str]) -> dict[str, str | None]:
 class HivePart:
     """A file with the columns that its folders' names give; a column of the file itself goes before one of the same name."""
 
-    part: Part
+    part: Part = field(repr=False)
     keys: Mapping[str, str | None] = field(repr=False)
     place: str
 

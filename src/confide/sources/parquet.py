@@ -24,7 +24,7 @@ class ParquetPart:
     """One Parquet file: its metadata, read when it was opened."""
 
     mark: Mark
-    metadata: pq.FileMetaData
+    metadata: pq.FileMetaData = field(repr=False)
     schema: pa.Schema
     type: str = field(default="Parquet file", init=False)
     rereadable: bool = field(default=True, init=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -31,13 +31,16 @@ class Block(NamedTuple):
     rows: int
     columns: list[Cells]
 
+    def __repr__(self) -> str:
+        return "Block"
+
 
 @dataclass(frozen=True)
 class Piece:
     """A stretch of records that one thread reads: `blocks(rows)` streams it with at most `rows` rows at a time."""
 
     place: str
-    blocks: Callable[[int], Iterator[Block]]
+    blocks: Callable[[int], Iterator[Block]] = field(repr=False)
 
 
 class Part(Protocol):
@@ -86,9 +89,9 @@ class FileMark:
     """Size, time of the last change and inode of a file, taken when it was opened and compared at each pass."""
 
     path: Path
-    size: int
-    changed: int
-    inode: tuple[int, int]
+    size: int = field(repr=False)
+    changed: int = field(repr=False)
+    inode: tuple[int, int] = field(repr=False)
 
     @classmethod
     def of(cls, path: Path) -> FileMark:

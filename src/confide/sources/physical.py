@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -43,8 +43,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class Coded:
     """A dictionary-coded column: positions in `cells`, -1 where the cell is null."""
 
-    positions: NDArray[Any]
-    cells: Any
+    positions: NDArray[Any] = field(repr=False)
+    cells: Any = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -54,7 +54,8 @@ class RowSource:
         columns = [self.schema[name] for name in names]
         asked = (*names, *(() if ids is None else (ids,)))
         for part in parts:
-            for piece in part.pieces(asked):
+            pieces = part.pieces(asked)
+            while (piece := guarded(f"{part.place} could not be read", partial(next, pieces, None))) is not None:
                 readers: list[Reader] = [
                     Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
                 ]

@@ -64,14 +64,17 @@ class Spooled:
     def _add(self, held: list[pa.RecordBatch], rows: int) -> None:
         if not rows:
             return
+        data = guarded(f"{self.place} could not be read", partial(self._packed, held))
+        self._bytes += data.size
+        self._pieces.append((rows, data if self._bytes - self._written <= self._memory else self._write(data)))
+
+    def _packed(self, held: list[pa.RecordBatch]) -> pa.Buffer:
         sink = pa.BufferOutputStream()
         if self._kept:
             # one batch of them: readers of small batches would be kept with more words than records
             with pa.ipc.new_stream(sink, self._schema) as out:
                 out.write_table(pa.Table.from_batches(held).combine_chunks())
-        data = sink.getvalue()
-        self._bytes += data.size
-        self._pieces.append((rows, data if self._bytes - self._written <= self._memory else self._write(data)))
+        return sink.getvalue()
 
     def _write(self, data: pa.Buffer) -> tuple[int, int]:
         try:

@@ -36,8 +36,8 @@ class Column:
     """One column in memory: its physical type, its length, and how rows start to stop are taken from it."""
 
     kind: Any
-    rows: int
-    take: Callable[[int, int], Cells]
+    rows: int = field(repr=False)
+    take: Callable[[int, int], Cells] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Table:
     type: str
     names: tuple[str, ...]
     columns: Mapping[str, Column]
-    rows: int
+    rows: int = field(repr=False)
     rereadable: bool = field(default=True, init=False)
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -43,7 +43,7 @@ __all__ = ["Spark", "SparkFrame"]
 class _Frame:
     """A DataFrame, and how its batches become codes: `coded(batches, rows, schema)`; with_ids: the same with canonical ids."""
 
-    frame: Any
+    frame: Any = field(repr=False)
     coded: Callable[..., Iterator[Codes]]
     with_ids: Callable[..., Iterator[tuple[Any, Codes]]] | None = None
 
