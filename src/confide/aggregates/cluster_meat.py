@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from confide.aggregates.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
 from confide.protocol.exact import digest, pack
+from confide.protocol.over import MapOver
 from confide.protocol.whose import CLUSTER_ROW, by_units
 from confide.schema import Clusters
 
@@ -37,7 +38,7 @@ _ONE = 1 << BITS
 
 
 @dataclass(frozen=True)
-class _ClusterRows:
+class _ClusterRows(MapOver):
     """A map of units and the row of codes that says which cluster a unit is in; of one unit by itself it is the map."""
 
     map: RecordMap
@@ -46,18 +47,6 @@ class _ClusterRows:
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.map.columns, CLUSTER_ROW)
-
-    @property
-    def width(self) -> int:
-        return self.map.width
-
-    @property
-    def l1(self) -> int:
-        return self.map.l1
-
-    @property
-    def l2_squared(self) -> int:
-        return self.map.l2_squared
 
     @cached_property
     def digest(self) -> str:
@@ -102,11 +91,6 @@ class ClusterMeat:
         # |M|_1 <= p |M|_F
         squared = self.sensitivity_squared(relation)
         return Fraction(self.scores.width * (isqrt(int(squared)) + 1))
-
-    def moved_squared(self, own: Any, rows: Any) -> Any:
-        """Of units that are alone in their cluster, where nothing is cut."""
-        inner = (own[:, None] * rows).sum(axis=0)
-        return (rows * rows).sum(axis=0) ** 2 + (own * own).sum() ** 2 - 2 * inner**2
 
     # the sum ----------------------------------------------------------------------------------------------------------
 

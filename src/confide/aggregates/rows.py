@@ -49,8 +49,7 @@ BOUND = 1 << (2 * BITS)
 
 Codes = NDArray[np.float64]
 
-# Few enough for the caches, enough to forget what a call costs: CPU of Fisher rows of 21 coefficients, per 10^5 records, 23.6, 22.5, 21.0,
-# 22.1 ms at 2048, 4096, 8192, 16384 records.
+# Few enough for the caches, enough to forget what a call costs.
 _PIECE = 1 << 13
 # Three lines of the cache.
 _APART = 24

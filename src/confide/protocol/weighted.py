@@ -14,7 +14,6 @@ alone; m never leaves. Source: derived here; the estimand weighs each row by min
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol.exact import digest, sqrt_up
-from confide.protocol.source import Source
-from confide.protocol.statistic import Codes, RecordMap, Statistic, moved_squared
+from confide.protocol.over import MapOver, StatisticOver
+from confide.protocol.source import Behind, Source
+from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.whose import WHOLE_ROW, by_units
 
 __all__ = ["Weighted", "of_rows", "rows_in_units", "rows_moved", "usable", "weighing"]
@@ -63,7 +63,7 @@ def of_rows(codes: Codes, chosen: NDArray[np.bool_], place: int) -> Codes:
 
 
 @dataclass(frozen=True)
-class _WeightedRows:
+class _WeightedRows(MapOver):
     """A record map with the row of codes that says where units begin; of one record by itself it is the map."""
 
     map: RecordMap
@@ -71,18 +71,6 @@ class _WeightedRows:
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.map.columns, WHOLE_ROW)
-
-    @property
-    def width(self) -> int:
-        return self.map.width
-
-    @property
-    def l1(self) -> int:
-        return self.map.l1
-
-    @property
-    def l2_squared(self) -> int:
-        return self.map.l2_squared
 
     @cached_property
     def digest(self) -> str:
@@ -93,7 +81,7 @@ class _WeightedRows:
 
 
 @dataclass(frozen=True)
-class Weighted:
+class Weighted(StatisticOver):
     """A sum over records as one over units, in which each of a unit's m usable rows counts min(1, rows/m). Values: multiples of `grain`.
 
     statistic: any sum over records, linear in them. Sensitivities are for rows = 1, and are taken `rows` times (`Allowance.spend`).
@@ -106,30 +94,17 @@ class Weighted:
     def map(self) -> _WeightedRows:
         return _WeightedRows(self.statistic.map)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.statistic.shape
-
-    @property
-    def norm(self) -> str:
-        return self.statistic.norm
-
     @cached_property
     def grain(self) -> Fraction:
         """What values are multiples of, in the statistic's steps."""
         return Fraction(1) if self.statistic.map.l2_squared >= _FINE_ROWS else _GRAIN
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        own = max(self.statistic.sensitivity_squared(one) for one in ("add-remove", relation))
-        return (sqrt_up(own) + 2 * sqrt_up(Fraction(prod(self.shape))) * self.grain) ** 2
+        own = sqrt_up(super().sensitivity_squared(relation))
+        return (own + 2 * sqrt_up(Fraction(prod(self.shape))) * self.grain) ** 2
 
     def sensitivity_l1(self, relation: str) -> Fraction:
-        own = max(self.statistic.sensitivity_l1(one) for one in ("add-remove", relation))
-        return own + 2 * prod(self.shape) * self.grain
-
-    def moved_squared(self, own: Any, rows: Any) -> Any:
-        """Of units of one row."""
-        return moved_squared(self.statistic, own, rows)
+        return super().sensitivity_l1(relation) + 2 * prod(self.shape) * self.grain
 
     # the sum ----------------------------------------------------------------------------------------------------------
 
@@ -187,29 +162,12 @@ def rows_moved(statistic: Any, rows: int) -> int:
     return rows if own is not None or by_units(statistic) is None else 1
 
 
-class _Weighing:
+class _Weighing(Behind):
     """A source whose sums are weighted: what a method's draw is handed. Maps of units pass through."""
 
     def __init__(self, source: Source, rows: int) -> None:
-        self._source, self._rows = source, rows
-
-    @property
-    def schema(self) -> Any:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
-
-    @property
-    def rereadable(self) -> bool:
-        return self._source.rereadable
-
-    def check(self, columns: Sequence[str]) -> None:
-        self._source.check(columns)
-
-    def count(self) -> int:
-        return self._source.count()
+        super().__init__(source)
+        self._rows = rows
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         return self._source.aggregate(*(one if by_units(one) else Weighted(one, self._rows) for one in statistics))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +23,8 @@ from confide.errors import PlanError
 from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
 from confide.protocol.exact import digest
 from confide.protocol.laws import ADDITIVE
-from confide.protocol.statistic import Codes, RecordMap, Statistic, moved_squared
+from confide.protocol.over import MapOver, StatisticOver
+from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.weighted import of_rows
 from confide.protocol.whose import by_units
 from confide.schema.predicate import Predicate, parse_predicate
@@ -40,7 +40,7 @@ _WITHOUT = {
 
 
 @dataclass(frozen=True)
-class Where:
+class Where(MapOver):
     """A record map that is zero outside a subgroup: bounds stay, because a row of zeros is an allowed row.
 
     >>> from confide.schema import Integer, Schema
@@ -61,18 +61,6 @@ class Where:
     def columns(self) -> tuple[str, ...]:
         own = self.map.columns
         return (*own, *(name for name in self.predicate.columns if name not in own))
-
-    @property
-    def width(self) -> int:
-        return self.map.width
-
-    @property
-    def l1(self) -> int:
-        return self.map.l1
-
-    @property
-    def l2_squared(self) -> int:
-        return self.map.l2_squared
 
     @cached_property
     def digest(self) -> str:
@@ -107,8 +95,8 @@ class _State:
 
 
 @dataclass(frozen=True)
-class Subset:
-    """A statistic over the records of a subgroup.
+class Subset(StatisticOver):
+    """A statistic over the records of a subgroup. Sensitivities: under substitute a record may also enter or leave.
 
     The others are added up too, in a state that nobody reads, so that the time of a pass does not tell how many they are.
     """
@@ -119,25 +107,6 @@ class Subset:
     @cached_property
     def map(self) -> Where:
         return Where(self.statistic.map, self.predicate)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.statistic.shape
-
-    @property
-    def norm(self) -> str:
-        return self.statistic.norm
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        """That of the statistic; under substitute a record may also enter or leave."""
-        both = ("add-remove", relation)
-        return max(self.statistic.sensitivity_squared(one) for one in both)
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return max(self.statistic.sensitivity_l1(one) for one in ("add-remove", relation))
-
-    def moved_squared(self, own: Any, rows: Any) -> Any:
-        return moved_squared(self.statistic, own, rows)
 
     def zero(self) -> _State:
         return _State(self.statistic.zero(), self.statistic.zero())

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.protocol.contributions import CELLS
+from confide.protocol.over import StatisticOver
+from confide.protocol.source import Behind
 from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
@@ -62,26 +64,19 @@ def words_of(schema: Schema) -> tuple[str, ...]:
     return (*schema.names, *(f"outside({name})" for name in numeric))
 
 
-class UnitSource:
+class UnitSource(Behind):
     """A source for one draw whose units are bounded. Made by `RecordSource.bounded`, closed by it.
 
     It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
     """
 
     def __init__(self, source: RecordSource, unit: Unit | None, key: bytes, whole: bool = False) -> None:
-        self._source, self._unit, self._key, self._whole = source, unit, key, whole
+        super().__init__(source)
+        self._records, self._unit, self._key, self._whole = source, unit, key, whole
         self._lock = Lock()
         self._blocks: Blocks | None = None
         self._units = 0
         self._over = False
-
-    @property
-    def schema(self) -> Schema:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
 
     @property
     def rereadable(self) -> bool:
@@ -93,10 +88,6 @@ class UnitSource:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
-
-    def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`."""
-        self._source.check(columns)
 
     def count(self) -> int:
         """The exact number of ids. For the gate alone, and there only under "substitute", where it is public."""
@@ -111,7 +102,7 @@ class UnitSource:
             statistics = tuple(one if by_units(one) else cast(Statistic, first(one)) for one in statistics)
         elif WHOLE_ROW in named_rows(statistics):
             raise SourceError(_NOT_WHOLE)
-        return summed(self._spool(), statistics, threads=self._source._threads)
+        return summed(self._spool(), statistics, threads=self._records._threads)
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more; a second call does nothing."""
@@ -127,7 +118,7 @@ class UnitSource:
                 raise SourceError(_OVER)
             if self._blocks is None:
                 rule = Keep(self._key, MOST, first=self._most) if self._whole else Keep(self._key, self._most)
-                self._blocks, self._units = _clustered(self._source, self._unit, rule)
+                self._blocks, self._units = _clustered(self._records, self._unit, rule)
             return self._blocks
 
     @property
@@ -147,7 +138,7 @@ class _FirstRows:
 
 
 @dataclass(frozen=True)
-class _First:
+class _First(StatisticOver):
     """A statistic of the first `rows` rows of each unit, which lie in the order of their priorities where there are more."""
 
     statistic: Statistic
@@ -157,19 +148,10 @@ class _First:
     def map(self) -> Any:
         return _FirstRows(self.statistic.map)
 
-    def zero(self) -> Any:
-        return self.statistic.zero()
-
     def update(self, state: Any, codes: Codes) -> Any:
         begins = codes[-1] >= 0
         place = np.arange(len(begins)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
         return self.statistic.update(state, np.ascontiguousarray(codes[:-1, place < self.rows]))
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return self.statistic.merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.statistic.value(state)
 
 
 def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blocks, int]:

@@ -64,9 +64,8 @@ class Counting:
     def of_plan(cls, plan: Any) -> Counting | None:
         """As the rows of a plan's unit were counted: a plan that says no rule kept rows."""
         rows, weighted = int(plan.schema["rows_per_unit"]), plan.rule == "weight"
-        if plan.schema.get("cluster") is not None:
-            return cls(rows, WHOLE_ROW if weighted else UNIT_ROW)
-        if not isinstance(plan.schema["unit"], Mapping) or not (weighted or rows > 1):
+        several = isinstance(plan.schema["unit"], Mapping) and (weighted or rows > 1)
+        if not several and plan.schema.get("cluster") is None:
             return None
         return cls(rows, WHOLE_ROW if weighted else UNIT_ROW)
 

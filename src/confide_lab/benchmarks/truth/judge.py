@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def judge(rows: Sequence[dict[str, Any]]) -> int:
     for row in lost:
         names = ", ".join(f"{one['name']} {one['coverage']:.2f} < {bar(one):.2f}" for one in failing(row))
         print(f"  FAILED  {line_of(row)}\n          {names}")
-    for words in _pooled(rows):
+    for words in (*_pooled(rows), *_by_size(rows)):
         print(f"  {words}")
     outcomes = [row for row in rows if row["method"] == "logistic"]
     unkept = judge_outcomes(outcomes) if outcomes else 0
@@ -122,6 +123,27 @@ def _pooled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         if own:
             private, plain = (np.average([one[name] for one in own], weights=weights) for name in ("coverage", "plain"))
             yield f"pooled  {case}: {private:.3f}, without privacy {plain:.3f} ({sum(weights):,} intervals)"
+
+
+def _by_size(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """For information: what came at each size, relation and mu, over all tables and coefficients that were answered."""
+    for of in sorted({_setting(row) for row in rows}):
+        own = [row for row in rows if _setting(row) == of]
+        seen = [one for row in own for one in row["coefficients"] if one["answered"]]
+        method, n, relation, mu = of
+        ok, answered = np.mean([(row["status"].get("ok", 0.0), row["answered"]) for row in own], axis=0)
+        size = f"n = {n:,.0f}" if isfinite(n) else "whole"
+        words = f"{method}, {size}, {relation}, mu = {mu:g}: ok {ok:.2f}, answered {answered:.2f}"
+        if seen:
+            covered = np.average([one["coverage"] for one in seen], weights=[one["answered"] for one in seen])
+            width = np.median([one["ratio"] for one in seen if one.get("ratio") is not None] or [np.nan])
+            words += f", covered {covered:.3f}, width {width:.2f}"
+        yield f"{words} ({len(own)} cells)"
+
+
+def _setting(row: dict[str, Any]) -> tuple[str, float, str, float]:
+    """Method, size (without end for whole tables), relation and mu, in the order in which they are printed."""
+    return row["method"], row["n"] or inf, row["relation"], row["mu"]
 
 
 def _counts(row: dict[str, Any]) -> bool:
