@@ -221,8 +221,9 @@ def speed() -> list[dict[str, Any]]:
     print(f"       one call takes {1000 * times[0]:.0f} ms the first time", flush=True)
     rows = [_row("10,000 x 6, release, warm, ms (median)", 1000 * float(np.median(times[5:])), 0.0, 50.0)]
     code = (
-        "import resource, time, numpy as np, pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib, confide as cf\n"
+        "import time, numpy as np, pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib, confide as cf\n"
         "from confide_lab.benchmarks.acceptance import schema_of, formula_of\n"
+        "from confide_lab.benchmarks.timed import peak\n"
         "from confide_lab.methods.binagg import BinAgg\n"
         "place = pathlib.Path(tempfile.mkdtemp()) / 'many.parquet'\n"
         "g = np.random.default_rng(0)\n"
@@ -235,7 +236,7 @@ def speed() -> list[dict[str, Any]]:
         "m = BinAgg(formula_of(3), tree='privtree')\n"
         "r = cf.release(m, cf.read(str(place), schema_of(3, (-3, 6))), cf.GDP(1.0), ledger=None)\n"
         "e = m.infer(r)\n"
-        "print(time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, dict(e.facts)['Bins'].split()[0])\n"
+        "print(time.perf_counter() - begun, peak(), dict(e.facts)['Bins'].split()[0])\n"
         "place.unlink()\n"
     )
     seconds, peak, bins = subprocess.run(

@@ -178,7 +178,7 @@ _ALONE = {
 }
 _USED = (
     "\nimport resource, json\nu = resource.getrusage(resource.RUSAGE_SELF)\n"
-    "print(json.dumps([u.ru_utime + u.ru_stime, u.ru_maxrss / 1024]))"
+    "from confide_lab.benchmarks.timed import peak\nprint(json.dumps([u.ru_utime + u.ru_stime, peak()]))"
 )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import confide as cf
+from confide_lab.benchmarks.timed import peak
 
 __all__ = ["run"]
 
@@ -175,8 +175,7 @@ def _alone(task: str, folder: Path) -> None:
     TASKS[task](sorted(folder.glob("*.parquet")), spool)
     cpu, wall = time.process_time() - used, time.perf_counter() - start
     over.set()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"cpu": cpu, "wall": wall, "memory": memory, "spool": largest[0] / 1e9}))
+    print(json.dumps({"cpu": cpu, "wall": wall, "memory": peak(), "spool": largest[0] / 1e9}))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
-"""Alternating runs, their CPU and wall seconds, and checks against a bar."""
+"""Alternating runs, their CPU and wall seconds, memory, and checks against a bar."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["Check", "Seconds", "alternating", "shown"]
+__all__ = ["Check", "Seconds", "alternating", "peak", "shown"]
 
 #: One line of a benchmark's file.
 Check: TypeAlias = dict[str, Any]
@@ -28,6 +29,11 @@ def alternating(calls: Mapping[str, Callable[[], Any]], runs: int, *, warm: bool
                 if r or not warm:
                     times[name].append((time.process_time() - cpu, time.perf_counter() - wall))
     return {name: tuple(median(one[i] for one in own) for i in (0, 1)) for name, own in times.items()}
+
+
+def peak() -> float:
+    """The largest resident set of this process in MB, from Linux; `ru_maxrss` would begin at that of the process that started it."""
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
 def shown(what: str, ours: Seconds, theirs: Seconds, bar: float | None) -> Check:
