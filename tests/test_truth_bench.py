@@ -207,8 +207,12 @@ def test_the_judge_holds_forecasts_of_outcomes_to_what_came(capsys: pytest.Captu
     assert truth_judge.judge([*likely, foreseen(0.7, 0.0, n=2_000)]) == 0  # nothing was promised
     said = capsys.readouterr().out
     assert "said 85%, 80% of 1 coefficients answered" in said
-    assert "logistic, n = 10,000, add-remove, mu = 1: ok 1.00, answered 1.00, covered 0.950, width 1.50 (6 cells)" in said
-    assert "logistic, n = 2,000, add-remove, mu = 1: ok 1.00, answered 0.80, covered 0.950, width 1.50 (1 cells)" in said
+    assert (
+        "logistic, n = 10,000, add-remove, mu = 1: ok 1.00, answered 1.00, covered 0.950, width 1.50 (6 cells)" in said
+    )
+    assert (
+        "logistic, n = 2,000, add-remove, mu = 1: ok 1.00, answered 0.80, covered 0.950, width 1.50 (1 cells)" in said
+    )
     assert truth_page.line_of(likely[0]).endswith("| .90 |")
     assert "flagged | forecast |" in truth_page.page(likely)
 

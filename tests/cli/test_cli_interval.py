@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.cli_runner import good, run
+from tests.cli.cli_runner import entries, good, run
+
+from confide.faces import bounds
 
 _ASK = ("--schema", "schema.toml", "--no-ledger")
 
@@ -33,3 +35,17 @@ def test_what_is_no_interval(survey):
 def test_bounds_that_nobody_knows(survey):
     shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--no-ledger", "--json").json
     assert shown["low"] < shown["high"] and "provenance" in shown["toml"]
+
+
+def test_bounds_are_charged_as_any_release(book, monkeypatch):
+    asked = ("schema", "bounds", "survey.csv", "--column", "age", "--mu", ".5", "--ledger", "book.db")
+    assert "-o book.db is the ledger as well" in run(*asked, "-o", "book.db", "--force").err
+
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(bounds, "_read", fail)
+    done = run(*asked)
+    assert done.code == 6 and "a charge already made stays in the ledger" in done.err
+    assert len(entries()) == 1
+    assert "protects NOBODY" in run(*asked[:-2], "--no-ledger", "--simulate", "1").err

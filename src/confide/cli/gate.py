@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from confide.errors import ConfideError, PlanError
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
-    from confide.protocol import Plan, Release, Source
+    from confide.protocol import Noise, Plan, Release, Source
     from confide.schema import Schema
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "after",
     "at_once",
     "begin",
+    "charging",
     "check_relation",
     "make",
     "open_ledger",
@@ -157,22 +159,29 @@ def pay(
     keep_others: bool = False,
     kept: bool = True,
 ) -> Paid:
-    """Through the gate: the price, charge, draw, receipt. From here on the session knows that a charge may have been made.
+    """Through the gate: the price, charge, draw, receipt.
 
     kept: whether the release goes into a file.
     """
     from confide import gate
-    from confide.noise import SimulatedNoise
 
     earlier = _say_cost(session, plan, book, account)
     if not kept and book is not None and not session.json:
         session.note("note: without -o the table is shown and the release itself is not kept")
-    if seed is not None:
-        session.note(BANNER)
-    noise = None if seed is None else SimulatedNoise(seed)
-    with session.paying("release", ledger=book is not None):
+    with charging(session, book, seed) as noise:
         done = gate.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
     return Paid(done, book, earlier)
+
+
+@contextmanager
+def charging(session: Session, book: Ledger | None, seed: int | None, step: str = "release") -> Iterator[Noise | None]:
+    """Round whatever goes through the gate, with the noise of --simulate."""
+    from confide.noise import SimulatedNoise
+
+    if seed is not None:
+        session.note(BANNER)
+    with session.paying(step, ledger=book is not None):
+        yield None if seed is None else SimulatedNoise(seed)
 
 
 def after(session: Session, paid: Paid, output: Path | None) -> None:

@@ -12,18 +12,15 @@ from confide.cli.gate import Once, at_once, open_ledger
 from confide.cli.options import Data, SchemaFile
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
+from confide.faces.intervals import VERBS
 
 __all__ = ["interval"]
-
-_VERBS = ("proportion", "mean", "variance", "rate", "categorical", "slope", "quantile", "difference")
 
 
 @spread
 def interval(
     ctx: typer.Context,
-    verb: Annotated[
-        str, typer.Argument(metavar="|".join(_VERBS), help="What the interval is for.", show_default=False)
-    ],
+    verb: Annotated[str, typer.Argument(metavar="|".join(VERBS), help="What the interval is for.", show_default=False)],
     data: Data,
     column: Annotated[
         str,
@@ -67,8 +64,6 @@ def interval(
       --schema schema.toml --mu .5 --ledger ledger.db
     """
     session: Session = ctx.obj
-    if verb not in _VERBS:
-        raise Refused(f"there is no interval {verb!r}; there are: {', '.join(_VERBS)}")
     given = {
         name: value for name, value in {"level": level, "prior": prior, "q": _quantiles(q)}.items() if value is not None
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.files import check_places, keep, load_schema, put, reserve
-from confide.cli.gate import open_ledger
+from confide.cli.gate import begin, charging, open_ledger
 from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
@@ -222,18 +222,14 @@ def bounds(
     confide schema bounds survey.csv --column income --epsilon .1 --ledger book.db
     """
     session: Session = ctx.obj
-    session.charging, session.ledger = True, account.ledger
-    account.check(simulate)
+    begin(session, account, simulate, {"-o": output}, {}, [data])
     requested = privacy.guarantee()
-    check_places({"-o": output}, {"the data": data})
     with reserve(output, force=written.force) as place:
         from confide.faces.bounds import find_bounds
-        from confide.noise import SimulatedNoise
 
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, None)
-        noise = None if simulate is None else SimulatedNoise(simulate)
-        with session.paying("finding the bounds", ledger=book is not None):
+        with charging(session, book, simulate, "finding the bounds") as noise:
             found = find_bounds(
                 data,
                 column,
@@ -242,6 +238,7 @@ def bounds(
                 ledger=book,
                 noise=noise,
                 delimiter=delimiter_of(delimiter),
+                **account.counted,
             )
         keep(session, place, found.release)
     session.say(str(found).rstrip("\n"))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from confide.aggregates.cells.cumulative_counts import monotone
 from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee, PureDP
@@ -95,12 +96,15 @@ def find_bounds(
     dataset: str | None = None,
     unit: Any = None,
     noise: Noise | None = None,
+    charge_delta: float | None = None,
+    convert: bool = False,
     **read: Any,
 ) -> FoundBounds:
     """Bounds that hold about a share `cover` of a column's values: a release of its own, charged like any other.
 
     data: a table or a path, as `cf.read` takes it, not yet behind a schema; column: a numeric column of it; cover: between .5 and .9999;
-    unit: cf.Unit("person_id") where the ledger protects persons; read: further settings of `cf.read`. Sizes from 1e-6 to 1e12 are told
+    unit: cf.Unit("person_id") where the ledger protects persons; charge_delta, convert: as for `confide.release`; read: further settings
+    of `cf.read`. Sizes from 1e-6 to 1e12 are told
     apart, in steps of 8 to 9 %, and each end is rounded outwards to two digits. privacy and ledger have no default.
 
     Guarantee: that of the release: a distribution with Gaussian noise, or under pure epsilon a tree of counts. The release is of
@@ -132,7 +136,9 @@ def find_bounds(
     method: Any = (
         PureQuantiles(column, tails) if pure else Distribution(formula, bins=_BINS, quantiles=tails, covers="dataset")
     )
-    release = gate.release(method, source, requested, ledger=ledger, noise=noise)
+    release = gate.release(
+        method, source, requested, ledger=ledger, noise=noise, charge_delta=charge_delta, convert=convert
+    )
     return _read(release, method, column, cover, ledger)
 
 
@@ -143,8 +149,7 @@ def _read(release: Release, method: Any, column: str, cover: float, ledger: Ledg
     )
     size = max(float(sums[-1]), 1.0)
     tail = min(max((1 - cover) / 2, _ABOVE * float(np.median(sds)) / size), 0.25)
-    # the mean of the running maximum and of the running minimum from the right: either alone is drawn to one side by the noise
-    even = (np.maximum.accumulate(sums) + np.minimum.accumulate(sums[::-1])[::-1]) / 2
+    even = monotone(sums)
     first = int(np.clip(np.searchsorted(even, tail * size, side="left") - 1, 0, len(edges) - 2))
     last = int(np.clip(np.searchsorted(even, (1 - tail) * size, side="left"), first + 1, len(edges) - 1))
     low, high = _outwards(_LEAST * sinh(edges[first]), down=True), _outwards(_LEAST * sinh(edges[last]), down=False)
@@ -160,8 +165,7 @@ def _read(release: Release, method: Any, column: str, cover: float, ledger: Ledg
 
 def _of_distribution(method: Distribution, release: Release) -> tuple[Any, Any, Any]:
     group = method.infer(release).group()  # type: ignore[attr-defined]
-    sds = np.sqrt(np.maximum(group.unit * group.strategy.upto, 0.0))
-    return group.sums, sds, np.array(group.bins.edges)
+    return group.sums, group.sds, np.array(group.bins.edges)
 
 
 def _outwards(x: float, *, down: bool) -> float:

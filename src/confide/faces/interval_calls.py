@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
 
 from confide.errors import PlanError
-from confide.faces.one_call import LEFT_OUT, checked_ledger
+from confide.faces.intervals import VERBS
+from confide.faces.one_call import LEFT_OUT, call_signature, checked_ledger, checked_settings
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.methods.intervals.categorical import CategoricalShares
@@ -50,7 +52,6 @@ _INSTEAD = {
     "categorical": 'cf.tables.shares("{}", data, covers="population", ...)',
     "slope": 'cf.linear_regression("{}", data, ...)',
 }
-_VERBS = ("proportion", "mean", "variance", "rate", "categorical", "slope", "quantile", "difference")
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ def interval_method(
 
     Raises `PlanError` for a verb or kind that is not there, with the call that works.
     """
-    if verb not in _VERBS:
-        raise PlanError(f"there is no interval {verb!r}; there are: {', '.join(_VERBS)}")
+    if verb not in VERBS:
+        raise PlanError(f"there is no interval {verb!r}; there are: {', '.join(VERBS)}")
     if kind is not None and kind not in KINDS:
         raise PlanError(f'kind must be "credible" or "confidence", got {kind!r}; leave it out for the family\'s own')
     if verb == "quantile":
@@ -228,53 +229,50 @@ def _read(
     )
 
 
-def _asked(
-    verb: str,
-    data: Source,
-    column: str,
-    privacy: Guarantee | None,
-    ledger: Ledger | None,
-    kind: str | None,
-    noise: Noise | None,
-    n: int | None,
-    settings: dict[str, Any],
-) -> Any:
-    """Plan, release, infer."""
-    requested = checked_privacy(privacy)
-    checked_ledger(ledger)
-    if not hasattr(data, "schema"):
-        raise PlanError(
-            f"data must come from cf.read, got {type(data).__name__}; write cf.intervals.{verb}(cf.read(frame, schema), {column!r}, ...)"
+def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
+    """Make the call of a verb, which plans, releases and infers, of a function that says what it answers: its name and docstring."""
+    verb = said.__name__
+    known = ("kind", *VERBS[verb])
+
+    def call(
+        data: Source,
+        column: str,
+        *,
+        privacy: Guarantee | None = None,
+        ledger: Ledger | None = LEFT_OUT,
+        noise: Noise | None = None,
+        n: int | None = None,
+        **settings: Any,
+    ) -> Any:
+        requested = checked_privacy(privacy)
+        checked_ledger(ledger)
+        checked_settings(f"cf.intervals.{verb}", known, settings, example='data, "x", privacy=cf.GDP(1.0), ledger=None')
+        if not hasattr(data, "schema"):
+            raise PlanError(
+                f"data must come from cf.read, got {type(data).__name__}; write "
+                f"cf.intervals.{verb}(cf.read(frame, schema), {column!r}, ...)"
+            )
+        answer = interval_method(
+            verb,
+            column,
+            data.schema,
+            requested,
+            relation=None if ledger is None else ledger.relation,
+            pure_ledger=ledger is not None and isinstance(ledger.budget, PureDP),
+            **{name: value for name, value in settings.items() if value is not None},
         )
-    own = {key: value for key, value in settings.items() if value is not None}
-    answer = interval_method(
-        verb,
-        column,
-        data.schema,
-        requested,
-        relation=None if ledger is None else ledger.relation,
-        pure_ledger=ledger is not None and isinstance(ledger.budget, PureDP),
-        kind=kind,
-        **own,
-    )
-    from confide import gate  # here, because the gate is slow to load and a plan does without it
+        from confide import gate  # here, because the gate is slow to load and a plan does without it
 
-    release = gate.release(answer.method, data, requested, ledger=ledger, noise=noise, n=n)
-    return shown(answer.read(release), release)
+        release = gate.release(answer.method, data, requested, ledger=ledger, noise=noise, n=n)
+        return shown(answer.read(release), release)
+
+    update_wrapper(call, said)
+    call.__signature__ = call_signature(("data", "column"), dict.fromkeys(known), Any)  # type: ignore[attr-defined]
+    return call
 
 
-def proportion(
-    data: Source,
-    column: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    level: Any = None,
-    prior: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def proportion() -> Any:
     """The share of records with a level of a column; level: the second one of two when left out; prior: "beta(a, b)".
 
     Under substitute the posterior (kind="credible", the default) or exact confidence limits of the same release; under add-remove the
@@ -287,21 +285,10 @@ def proportion(
     >>> result.conf_int().round(2).to_numpy().tolist()
     [[0.47, 0.56]]
     """
-    return _asked("proportion", data, column, privacy, ledger, kind, noise, n, {"level": level, "prior": prior})
 
 
-def mean(
-    data: Source,
-    column: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    of: str | None = None,
-    prior: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def mean() -> Any:
     """The mean of a numeric column; of: "column" (values moved into their bounds, the default) or "normal"; see `MeanAndVariance`.
 
     >>> import confide as cf
@@ -310,21 +297,10 @@ def mean(
     >>> mean(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).status
     'ok'
     """
-    return _asked("mean", data, column, privacy, ledger, kind, noise, n, {"of": of, "prior": prior})
 
 
-def variance(
-    data: Source,
-    column: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    of: str | None = None,
-    prior: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def variance() -> Any:
     """The variance of a numeric column, for columns that are normal; of: as for `mean`.
 
     >>> import confide as cf, numpy as np
@@ -334,20 +310,10 @@ def variance(
     >>> list(result.names)
     ['variance of x']
     """
-    return _asked("variance", data, column, privacy, ledger, kind, noise, n, {"of": of, "prior": prior})
 
 
-def rate(
-    data: Source,
-    column: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    prior: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def rate() -> Any:
     """The rate of a column of Poisson counts, cf.Integer(0, U); under add-remove the mean of the counts.
 
     >>> import confide as cf, numpy as np
@@ -356,20 +322,10 @@ def rate(
     >>> rate(data, "visits", privacy=cf.PureDP(1.0), ledger=None, kind="confidence", noise=cf.noise.SimulatedNoise(1)).status
     'ok'
     """
-    return _asked("rate", data, column, privacy, ledger, kind, noise, n, {"prior": prior})
 
 
-def categorical(
-    data: Source,
-    column: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    prior: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def categorical() -> Any:
     """The shares of all levels of a column, from one release of all counts; prior "dirichlet(a)".
 
     >>> import confide as cf
@@ -378,19 +334,10 @@ def categorical(
     >>> categorical(data, "g", privacy=cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)).names
     ('g=a', 'g=b', 'g=c')
     """
-    return _asked("categorical", data, column, privacy, ledger, kind, noise, n, {"prior": prior})
 
 
-def slope(
-    data: Source,
-    formula: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def slope() -> Any:
     """The coefficients of a normal line, "y ~ x1 + x2": credible intervals. For any design: `cf.linear_regression`.
 
     >>> import confide as cf
@@ -399,22 +346,12 @@ def slope(
     >>> list(slope(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).names)
     ['Intercept', 'x']
     """
-    return _asked("slope", data, formula, privacy, ledger, kind, noise, n, {})
 
 
-def quantile(
-    data: Source,
-    column: str,
-    *,
-    q: float | Sequence[float] = 0.5,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-    bins: int | None = None,
-) -> Any:
-    """Quantiles of a numeric column, for any distribution: a `cf.tables.distribution`, or, under pure epsilon, a release of its own.
+@_one_call
+def quantile() -> Any:
+    """Quantiles q (one or several; .5) of a numeric column, for any distribution: a `cf.tables.distribution` of so many bins (256), or,
+    under pure epsilon, a release of its own.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5)})
@@ -422,22 +359,10 @@ def quantile(
     >>> quantile(data, "income", q=(0.1, 0.5), privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).status
     'ok'
     """
-    given = tuple(q) if isinstance(q, (tuple, list, np.ndarray)) else q
-    return _asked("quantile", data, column, privacy, ledger, kind, noise, n, {"q": given, "bins": bins})
 
 
-def difference(
-    data: Source,
-    formula: str,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    kind: str | None = None,
-    level: Any = None,
-    prior: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Any:
+@_one_call
+def difference() -> Any:
     """A share or a mean in one group less that in the first, "smoker ~ sex", "income ~ sex".
 
     Under substitute the posterior of a difference of two shares; under add-remove, for means and for several groups, MOVER's interval from
@@ -450,4 +375,3 @@ def difference(
     >>> difference(data, "smoker ~ sex", privacy=asked, ledger=None, noise=cf.noise.SimulatedNoise(1)).status
     'ok'
     """
-    return _asked("difference", data, formula, privacy, ledger, kind, noise, n, {"level": level, "prior": prior})

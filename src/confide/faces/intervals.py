@@ -8,9 +8,22 @@ answer from the releases of `cf.tables`, and `rate` from a mean; the others say 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from confide._lazy import names
+
+#: What each call takes besides data, column (a formula for slope and difference), privacy, ledger, noise, n and kind.
+VERBS: Mapping[str, tuple[str, ...]] = {
+    "proportion": ("level", "prior"),
+    "mean": ("of", "prior"),
+    "variance": ("of", "prior"),
+    "rate": ("prior",),
+    "categorical": ("prior",),
+    "slope": (),
+    "quantile": ("q", "bins"),
+    "difference": ("level", "prior"),
+}
 
 if TYPE_CHECKING:
     from confide.faces.interval_calls import (
@@ -33,17 +46,6 @@ if TYPE_CHECKING:
     from confide.methods.intervals.rate import Rate
     from confide.methods.intervals.slope import Slope
 else:
-    _CALLS = (
-        "categorical",
-        "difference",
-        "interval_method",
-        "mean",
-        "proportion",
-        "quantile",
-        "rate",
-        "slope",
-        "variance",
-    )
     _METHODS: dict[str, Any] = {
         "CategoricalShares": "confide.methods.intervals.categorical",
         "Difference": "confide.methods.intervals.difference",
@@ -55,7 +57,9 @@ else:
         "Rate": "confide.methods.intervals.rate",
         "Slope": "confide.methods.intervals.slope",
     }
-    __getattr__, __dir__ = names(__name__, {**dict.fromkeys(_CALLS, "confide.faces.interval_calls"), **_METHODS})
+    __getattr__, __dir__ = names(
+        __name__, {**dict.fromkeys((*VERBS, "interval_method"), "confide.faces.interval_calls"), **_METHODS}
+    )
 
 __all__ = [
     "CategoricalShares",

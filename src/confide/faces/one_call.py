@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import update_wrapper
 from inspect import Parameter, Signature
@@ -16,7 +16,16 @@ from confide.protocol import Noise, Question, Source, parameters_of
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown
 
-__all__ = ["LEFT_OUT", "OneCall", "answered", "checked_call", "checked_ledger", "one_call"]
+__all__ = [
+    "LEFT_OUT",
+    "OneCall",
+    "answered",
+    "call_signature",
+    "checked_call",
+    "checked_ledger",
+    "checked_settings",
+    "one_call",
+]
 
 _OWN = ("privacy", "ledger", "noise", "n")
 LEFT_OUT: Any = object()  # None means: charge no ledger
@@ -84,18 +93,16 @@ def _signature(method: type[Any], show: Callable[..., Any]) -> Signature:
     """What help shows: the call's own parameters, then those of the method."""
     known = {field.name: field for field in fields(method)}
     first, *settings = (known[name] for name in parameters_of(method))
-    named = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (first.name, "data")]
-    own = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None if name in ("noise", "n") else Parameter.empty)
-        for name in _OWN
-    ]
-    others = [
-        Parameter(
-            field.name, Parameter.KEYWORD_ONLY, default=Parameter.empty if field.default is MISSING else field.default
-        )
-        for field in settings
-    ]
-    return Signature([*named, *own, *others], return_annotation=show.__annotations__.get("return"))
+    others = {field.name: Parameter.empty if field.default is MISSING else field.default for field in settings}
+    return call_signature((first.name, "data"), others, show.__annotations__.get("return"))
+
+
+def call_signature(first: tuple[str, ...], settings: Mapping[str, Any], returns: Any) -> Signature:
+    """Of a call: its first parameters, privacy, ledger, noise and n, and its settings with their defaults."""
+    named = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in first]
+    own = {name: None if name in ("noise", "n") else Parameter.empty for name in _OWN}
+    others = [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in {**own, **settings}.items()]
+    return Signature([*named, *others], return_annotation=returns)
 
 
 def answered(
@@ -136,6 +143,11 @@ def checked_call(
     checked_privacy(privacy)
     checked_ledger(ledger)
     known = tuple(field.name for field in fields(method) if field.init and field.name != "formula")
+    checked_settings(verb, known, settings, example=example)
+
+
+def checked_settings(verb: str, known: Sequence[str], settings: Iterable[str], *, example: str = _EXAMPLE) -> None:
+    """Refuse options that a call does not have."""
     for name in settings:
         if name not in known:
             raise PlanError(

@@ -134,8 +134,8 @@ def _simulated(family: str, at: Array, n: int, size: int, generator: np.random.G
         own = ClippedPoisson(np.array([at[0]]), _CAP)
         mean, variance = (float(v[0]) for v in own.moments)
         return generator.normal(n * mean, sqrt(n * variance), size)[:, None]
-    m, s = (at[0] / _R, 0.25) if len(at) < 2 else (at[0] / _R, at[1] / _R)
-    own2 = ClippedNormal.of(np.array(m), np.array(s))
+    m, s = at / _R
+    own2 = ClippedNormal.of(m, s)
     covariance = n * np.array([[own2.c11, own2.c12], [own2.c12, own2.c22]], dtype=float)
     return generator.multivariate_normal([n * float(own2.mean), n * float(own2.square)], covariance, size)
 

@@ -39,9 +39,9 @@ def test_products_move_within_their_bounds_and_reach_them(size: int, intercept: 
 
 def test_the_weight_of_the_square_beside_the_mean() -> None:
     u = np.linspace(0, 2, 200_001)
-    for weight, fits in ((1.66508, True), (1.66509, True), (1.68, False)):
+    for weight, fits in ((1.66508, True), (1.6652, False)):
         squared = u**2 * (1 + weight**2 * (2 - u) ** 2)
-        assert bool(squared.max() <= 4 * (1 + 2e-6)) is fits
+        assert bool(squared.max() <= 4 + 1e-12) is fits
     assert (u * (1 + 0.5 * (2 - u))).max() <= 2 + 1e-12
 
 
@@ -68,7 +68,7 @@ def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
         moments = MomentRows(schema, "x", pure)
         found = moments(codes[:1])
         apart = found[:, :, None] - found[:, None, :]
-        assert np.abs(apart).sum(axis=0).max() <= (moments.moved_l1 if pure else 1e99)
-        assert (apart**2).sum(axis=0).max() <= (1e99 if pure else moments.moved_l2_squared)
+        assert np.abs(apart).sum(axis=0).max() <= moments.moved_l1
+        assert (apart**2).sum(axis=0).max() <= moments.moved_l2_squared
     pairs = PairRows(schema, "g", "g")
     assert Replaced(pairs).sensitivity_l1("substitute") == 2

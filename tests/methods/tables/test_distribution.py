@@ -110,7 +110,7 @@ def test_intervals_of_quantiles_and_the_band_cover(n: int, mu: float, atom: floa
         group, drawn = _group(n, mu, chances, rng, part)
         truth = np.cumsum(chances if part else drawn / n)
         for q in (0.02, 0.1, 0.25, 0.5, 0.75):
-            first, last = group._hull(q, 0.05)
+            first, last = group.hull(q, 0.05)
             hits[q] += first <= np.searchsorted(truth, q - 1e-12) <= last
         half = group.band(0.05, draws, rng)
         hits["band"] += np.abs(group.distribution - truth).max() <= half
@@ -129,7 +129,7 @@ def test_intervals_are_as_short_as_the_page_says() -> None:
         for _ in range(60):
             group, _ = _group(n, mu, np.diff(upto), rng)
             for q in (0.25, 0.5, 0.75):
-                first, last = group._hull(q, 0.05)
+                first, last = group.hull(q, 0.05)
                 lengths.append(upto[last + 1] - upto[first])
         assert np.mean(lengths) <= most
 

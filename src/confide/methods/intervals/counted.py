@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 _TINY = 1e-300
 
 
-def _window(y: float, n: int, law: NoiseLaw, prior: tuple[float, float]) -> Array:
+def _window(y: float, n: int, law: NoiseLaw) -> Array:
     """The counts that matter: within the noise's reach of y, or, where y is out of range, of the nearest count."""
     middle = min(max(y, 0.0), float(n))
     return np.arange(max(floor(middle - law.reach), 0), min(ceil(middle + law.reach), n) + 1, dtype=np.float64)
@@ -45,7 +45,7 @@ def share_posterior(y: float, n: int, law: NoiseLaw, a: float = 0.5, b: float = 
     >>> [round(float(v), 3) for v in mixture.quantile([0.025, 0.5, 0.975])]
     [0.211, 0.302, 0.405]
     """
-    k = _window(y, n, law, (a, b))
+    k = _window(y, n, law)
     log_binomial = -special.gammaln(k + 1) - special.gammaln(n - k + 1)
     log_beta = special.gammaln(a + k) + special.gammaln(b + n - k)
     return BetaMixture.of(log_binomial + log_beta + law.logpdf(y - k), a + k, b + n - k)

@@ -26,7 +26,6 @@ Array = NDArray[np.float64]
 
 _KEPT, _BATCH, _TRIED, _LEAST_SHARE = 4_000, 4_000, 10_000, 0.02
 _CHAINS, _SWEEPS, _BURN, _THIN = 4, 2_000, 1_000, 2
-_RHAT = 1.01
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ Confidence intervals: the shadow of a region that covers at its level or above (
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -257,6 +257,4 @@ _VARIANCE = {"column": lambda own, m, s: own.variance, "normal": lambda own, m, 
 
 def _moved(marginal: Any, factor: float, shift: float) -> Marginal:
     """The distribution of shift + factor times the number."""
-    from dataclasses import replace
-
     return replace(marginal, points=shift + factor * marginal.points)  # type: ignore[no-any-return]

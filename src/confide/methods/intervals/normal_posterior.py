@@ -158,7 +158,7 @@ def _spread(values: Array, weights: Array, count: int) -> Array:
 
 
 def normal_posterior(sums: NormalSums, prior: str = "uniform") -> NormalGrid:
-    """The posterior of (m, log s) on the last of three grids."""
+    """The posterior of (m, log s), on a grid over where its mass is."""
     ends_m, ends_s = (-1.0, 1.0), (log(sums.low), log(sums.high))
     whole = (*ends_m, *ends_s)
     for level in range(_ZOOMS):

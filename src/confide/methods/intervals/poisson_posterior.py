@@ -9,6 +9,7 @@ Prior: "uniform" on (0, U] (default), "jeffreys" of the noisy release |dm/d rate
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,11 +108,11 @@ def rate_limits(sums: PoissonSum, alpha: float) -> tuple[float, float]:
     return (0.0 if lower is None else lower), (high if upper is None else upper)
 
 
-def _solved(tail: object, level: float, low: float, high: float, rises: float) -> float | None:
+def _solved(tail: Callable[[float], float], level: float, low: float, high: float, rises: float) -> float | None:
     from scipy.optimize import brentq  # slow to load
 
     def off(rate: float) -> float:
-        return tail(rate) - level  # type: ignore[operator, no-any-return]
+        return tail(rate) - level
 
     at_low, at_high = off(low), off(high)
     if at_low * at_high > 0:

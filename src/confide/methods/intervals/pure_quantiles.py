@@ -4,19 +4,17 @@ Guarantee: PureDP(epsilon), add-remove or substitute. A record lies in one of m 
 (nodes of 8 and of 64 of 1,024 bins): numbers of records of all nodes, which one record moves by 1 in each of h levels (add-remove), or two
 by 1 in each (substitute): h and 2 h in l1. Two-sided geometric noise (Ghosh, Roughgarden, Sundararajan 2012) on the whole numbers.
 
-Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010): "up to x" less q times all has noise sd 7.5 to 10
-over epsilon under add-remove for 1,024 bins, where the bins alone would have 32. Nothing else is paid for, so that any quantile
-is read off.
+Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010): "up to x" is the sum of a few nodes of each level,
+where bins alone would add up hundreds. Nothing else is paid for, so that any quantile is read off.
 
-Interval: the bins j with P_(j-1) - q N <= u and P_j - q N >= -l, P the sums, N their last one: the quantile in bin j has about
-P_(j-1) records below it and P_j up to it, atoms or not. u, l = z s +- (z^2 - 1) k/(6 s^2) (Cornish, Fisher 1938), s^2 the binomial variance
-n q (1 - q) and the noise's, k the skewness of the binomial. Any distribution, whole bins; noise taken as normal, a sum of dozens.
+Intervals are hulls of whole bins (`aggregates.cells.cumulative_counts`), for any distribution; the noise, a sum of dozens, is taken as
+normal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod, sqrt
@@ -25,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide import _special as special
+from confide.aggregates.cells.cumulative_counts import CumulativeCounts
 from confide.aggregates.cells.cumulative_strategy import Strategy
 from confide.aggregates.cells.histogram import WholeSums
 from confide.aggregates.rows import BITS
@@ -45,7 +43,6 @@ Array = NDArray[np.float64]
 # Children of a node, level by level: 8, 64 and 1,024 nodes.
 _TREE = (8, 8, 16)
 _SMALL_TREE = (8, 16)
-_FEWEST = 3.0
 
 
 @dataclass(frozen=True)
@@ -201,8 +198,6 @@ class PureQuantiles(Method):
         for q in self._qs:
             half = 1.96 * sqrt(n * q * (1 - q) + noise**2 * float(own.centred(q)[int(q * about.cells)])) / n
             reached.append(f"{q:g} from {max(q - half, 0):.3g} to {min(q + half, 1):.3g}")
-        from dataclasses import replace
-
         said = (
             f"with {n:,} records the intervals reach about as far as these quantiles, and a bin: {', '.join(reached)}"
         )
@@ -215,7 +210,7 @@ class PureQuantiles(Method):
     def table(self, release: Release, about: TreePlace, question: Question) -> ConfidenceIntervals:
         """Quantiles; question: `quantiles` in place of the plan's."""
         qs = self._qs if question.quantiles is None else _checked(question.quantiles)
-        own = _Sums.of(release, about)
+        own = _Tree.of(release, about)
         low, high = (float(end) for end in (about.edges[0], about.edges[-1]))
 
         def limits(alpha: float) -> tuple[list[float], list[float]]:
@@ -238,8 +233,8 @@ class PureQuantiles(Method):
     def cumulative(self, release: Release) -> tuple[Array, Array, Array]:
         """(sums up to each edge, sds of their noise, edges in the column's units), (m + 1,) each."""
         about = self.about(release.plan.schema)
-        own = _Sums.of(release, about)
-        return own.sums, np.sqrt(np.maximum(own.unit * own.strategy.upto, 0.0)), about.edges
+        own = _Tree.of(release, about)
+        return own.sums, own.sds, about.edges
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
@@ -257,48 +252,28 @@ class PureQuantiles(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
-    """Least-squares sums P (m + 1,) of a released tree, and their noise."""
+class _Tree(CumulativeCounts):
+    """Counts of the bins by least squares of a released tree. edges (m + 1,), in the column's units."""
 
-    sums: Array
+    counts: Array
     unit: float
     strategy: Strategy
     edges: Array
+    part: float = 1.0
 
     @classmethod
-    def of(cls, release: Release, about: TreePlace) -> _Sums:
+    def of(cls, release: Release, about: TreePlace) -> _Tree:
         noisy, own = release["tree"], _strategy(about.tree)
-        counts = own.counts(noisy.decode() * 2.0**BITS)
-        return cls(np.concatenate([[0.0], np.cumsum(counts)]), noisy.variance, own, about.edges)
-
-    @property
-    def size(self) -> float:
-        return float(self.sums[-1])
-
-    @property
-    def size_sd(self) -> float:
-        return sqrt(self.unit * self.strategy.total)
+        return cls(own.counts(noisy.decode() * 2.0**BITS), noisy.variance, own, about.edges)
 
     def interval(self, q: float, alpha: float) -> tuple[float, float]:
-        """Ends in the column's units; the bounds where there are too few records."""
-        if self.size < _FEWEST * self.size_sd:
-            return float(self.edges[0]), float(self.edges[-1])
-        z = float(-special.ndtri(alpha / 2))
-        binomial = self.size * q * (1 - q)
-        square = binomial + self.unit * self.strategy.centred(q)
-        half, skew = z * np.sqrt(square), (z * z - 1) / 6 * binomial * (1 - 2 * q) / square
-        upper, lower, shift = half + skew, skew - half, self.sums - q * self.size
-        upper[0] = max(upper[0], 0.0)  # nothing lies below the first edge
-        inside = np.flatnonzero((shift[:-1] <= upper[:-1]) & (shift[1:] >= lower[1:]))
-        if not len(inside):
-            return float(self.edges[0]), float(self.edges[-1])
-        return float(self.edges[inside[0]]), float(self.edges[inside[-1] + 1])
+        """Ends in the column's units."""
+        first, last = self.hull(q, alpha)
+        return float(self.edges[first]), float(self.edges[last + 1])
 
     def point(self, q: float) -> float:
         """Interpolated where the monotone sums reach q N."""
-        up = np.maximum.accumulate(self.sums)
-        down = np.minimum.accumulate(self.sums[::-1])[::-1]
-        rising = np.maximum((up + down) / 2, 0.0)
+        rising = np.concatenate([[0.0], self.rising])
         target = q * rising[-1]
         j = int(np.clip(np.searchsorted(rising, target, side="left"), 1, len(rising) - 1))
         inside = rising[j] - rising[j - 1]

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.errors import PlanError
 from confide.methods.intervals.clipped import ClippedPoisson
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
 from confide.methods.intervals.poisson_posterior import PoissonSum, rate_limits, rate_posterior
@@ -67,12 +66,10 @@ class Rate(IntervalMethod):
         return (numbers[0], numbers[1]) if name == "gamma" else name
 
     def _sum(self, release: Release, rows: CountRows, n: int) -> PoissonSum:
-        if n < 1:
-            raise PlanError("a rate needs at least one record")
-        return PoissonSum(n, float(self.sums(release)[0]), self.law(release), rows.cap)
+        return PoissonSum(max(n, 1), float(self.sums(release)[0]), self.law(release), rows.cap)
 
     def credible(self, release: Release, rows: CountRows, n: int, prior: str | tuple[float, float]) -> Posterior:
-        own = self._sum(release, rows, max(n, 1))
+        own = self._sum(release, rows, n)
         found = rate_posterior(own, prior)
         said = f"gamma({prior[0]:g}, {prior[1]:g})" if isinstance(prior, tuple) else prior
         return Posterior.read(
@@ -87,7 +84,7 @@ class Rate(IntervalMethod):
         )
 
     def confidence(self, release: Release, rows: CountRows, n: int) -> ConfidenceIntervals:
-        own = self._sum(release, rows, max(n, 1))
+        own = self._sum(release, rows, n)
 
         def limits(alpha: float) -> tuple[list[float], list[float]]:
             low, high = rate_limits(own, alpha)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.methods.intervals.line_posterior import LinePosterior, NoisyMoments, line_posterior
+from confide.methods.intervals.marginals import StudentMixture
 from confide.methods.intervals.method import IntervalMethod
 from confide.methods.intervals.result import Posterior
 from confide.methods.intervals.rows import STEP, ProductRows, squares_weight
@@ -128,8 +129,6 @@ class Slope(IntervalMethod):
         )
 
     def _without(self, release: Release, rows: ProductRows, reason: str) -> Posterior:
-        from confide.methods.intervals.marginals import StudentMixture
-
         d = len(rows.design.names)
         flat = StudentMixture(np.zeros(1), np.full(1, 1e6), 3.0)
         return Posterior.read(
@@ -196,9 +195,9 @@ def _draws(found: LinePosterior, generator: np.random.Generator, size: int) -> A
 
 def _clipped(noisy: NoisyMoments, found: LinePosterior) -> bool:
     """Whether a response at the posterior's middle would lie beyond its bounds with probability above 1e-3: judged in scaled units."""
-    b = np.median(found.centres, axis=0)
     if not noisy.fixed:
         return False
+    b = np.median(found.centres, axis=0)
     n, d = noisy.n, len(b)
     fitted = float(b @ noisy.matrix[:d, :d] @ b) / n
     mean = float(noisy.matrix[0, d]) / n

@@ -1,14 +1,6 @@
 r"""What cumulative counts say: quantiles, the distribution function with its band, numbers between edges, of one group of records.
 
-P_k is the released number of records below edge k (least squares of the strategy), N = P_m, V(c) the noise variance of a functional c.
-
-Quantile. For the quantile x in bin j, P_(j-1) is about the records below x and P_j about those up to x, atoms or not. So the set is the
-hull of the bins with
-
-    P_(j-1) - q N <= u_(j-1)   and   P_j - q N >= l_j,      u, l = +- z s + (z^2 - 1) k / (6 s^2),   s^2 = part N q (1 - q) + V(P - q N),
-
-the second term (Cornish, Fisher 1938) for the skewness of a binomial, k = part N q (1 - q)(1 - 2 q); P_0 = 0 exactly. part: 1 for a
-population, 0 for these very records. An atom is one bin, where the hull is that bin. q is public, so that nothing is estimated but N.
+Quantiles are hulls of whole bins (`aggregates.cells.cumulative_counts`).
 
 Band. Its half-width is the 95 % quantile of the largest error over the edges, of draws of a multinomial at the released distribution and
 noise; never below Kolmogorov's. The monotone estimate, the mean of the running maximum and the running minimum from the right, is nowhere
@@ -26,17 +18,16 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide.aggregates.cells.cumulative import Bins
+from confide.aggregates.cells.cumulative_counts import CumulativeCounts
 from confide.aggregates.cells.cumulative_strategy import Strategy
 from confide.methods.tables.intervals import count_interval, difference, share_interval
 
-__all__ = ["BAND_DRAWS", "Group", "Quantiles", "kolmogorov", "monotone"]
+__all__ = ["BAND_DRAWS", "Group", "Quantiles", "kolmogorov"]
 
 Array = NDArray[np.float64]
 
 #: Draws behind a band.
 BAND_DRAWS = 2000
-# Below so many noise standard deviations of its number of records a group says nothing.
-_FEWEST = 3.0
 # Letter values go on while so many records, and noise sds of a cumulative count, are beyond them.
 _BEYOND = 4.0
 
@@ -52,24 +43,13 @@ class Quantiles:
     open: NDArray[np.bool_]
 
 
-def monotone(sums: Array) -> Array:
-    """Cumulative counts (..., m) that do not fall and are at least 0: the mean of running maximum and running minimum from the right.
-
-    >>> monotone(np.array([3.0, 1.0, 5.0])).tolist()
-    [2.0, 2.0, 5.0]
-    """
-    up = np.maximum.accumulate(sums, axis=-1)
-    down = np.minimum.accumulate(sums[..., ::-1], axis=-1)[..., ::-1]
-    return np.maximum((up + down) / 2, 0.0)
-
-
 def kolmogorov(alpha: float, size: float) -> float:
     """The half-width of Kolmogorov's band for so many records, a little wider than the finite one."""
     return float(special.kolmogi(alpha)) / sqrt(max(size, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class Group(CumulativeCounts):
     """One group: noisy counts (m,) of bins, their noise variance in units of the strategy's, and which reading is asked for.
 
     name: as in the table; part: the share of the sampling variance that counts.
@@ -81,31 +61,6 @@ class Group:
     bins: Bins
     strategy: Strategy
     part: float = 1.0
-
-    @cached_property
-    def sums(self) -> Array:
-        """P, (m + 1,): noisy numbers below each edge."""
-        return np.concatenate([[0.0], np.cumsum(self.counts)])
-
-    @property
-    def size(self) -> float:
-        """N."""
-        return float(self.sums[-1])
-
-    @property
-    def size_sd(self) -> float:
-        """The standard deviation of its noise."""
-        return sqrt(self.unit * self.strategy.total)
-
-    @property
-    def below_noise(self) -> bool:
-        """Whether the group is too small beside the noise to say anything."""
-        return self.size < _FEWEST * self.size_sd
-
-    @cached_property
-    def rising(self) -> Array:
-        """Monotone cumulative counts at the upper edges, (m,)."""
-        return monotone(self.sums[1:])
 
     @cached_property
     def distribution(self) -> Array:
@@ -121,33 +76,12 @@ class Group:
 
     def quantiles(self, q: Array, alpha: float) -> Quantiles:
         """Estimates and intervals at level 1 - alpha."""
-        ends = [self._hull(float(one), alpha) for one in q]
+        ends = [self.hull(float(one), alpha) for one in q]
         low = np.array([self.bins.lows[first] for first, _ in ends])
         high = np.array([self.bins.highs[last] for _, last in ends])
         estimates = np.clip(np.array([self._point(float(one)) for one in q]), low, high)
         open_ = np.array([first == 0 and last == self.bins.size - 1 for first, last in ends])
         return Quantiles(np.asarray(q), estimates, low, high, open_)
-
-    def _hull(self, q: float, alpha: float) -> tuple[int, int]:
-        """The first and the last bin that the quantile may lie in."""
-        z = float(-special.ndtri(alpha / 2))
-        shift, upper, lower = self._reach(q, z)
-        inside = np.flatnonzero((shift[:-1] <= upper[:-1]) & (shift[1:] >= lower[1:]))
-        if self.below_noise or not len(inside):
-            return 0, self.bins.size - 1
-        return int(inside[0]), int(inside[-1])
-
-    def _reach(self, q: float, z: float) -> tuple[Array, Array, Array]:
-        """P - q N at each edge, and how far it may be above and below 0 there."""
-        binomial = self.part * max(self.size, 0.0) * q * (1 - q)
-        square = binomial + self.unit * self.strategy.centred(q)
-        half = z * np.sqrt(square)
-        with np.errstate(all="ignore"):
-            skewed = (z * z - 1) / 6 * binomial * (1 - 2 * q) / square
-        skewed = np.where(np.isfinite(skewed), skewed, 0.0)
-        upper, lower = half + skewed, -half + skewed
-        upper[0] = max(upper[0], 0.0)  # nothing lies below the first edge, whatever N is
-        return self.sums - q * self.size, upper, lower
 
     def _point(self, q: float) -> float:
         """Interpolated in the first bin whose cumulative count reaches q N."""

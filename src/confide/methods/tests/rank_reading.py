@@ -27,6 +27,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.cells.cumulative_counts import monotone
 from confide.aggregates.cells.cumulative_strategy import Strategy
 
 __all__ = ["Scored", "Shape", "mid", "monotone_cdf", "scores_of"]
@@ -42,11 +43,8 @@ _HEAVY = 0.1
 
 
 def monotone_cdf(counts: Array) -> Array:
-    """F at the upper edges, (..., m), from noisy counts: the mean of running maximum and running minimum from the right, over its last."""
-    sums = np.cumsum(counts, axis=-1)
-    up = np.maximum.accumulate(sums, axis=-1)
-    down = np.minimum.accumulate(sums[..., ::-1], axis=-1)[..., ::-1]
-    rising = np.maximum((up + down) / 2, 0.0)
+    """F at the upper edges, (..., m), from noisy counts: their monotone sums over the last of them."""
+    rising = monotone(np.cumsum(counts, axis=-1))
     return np.asarray(np.clip(rising / np.maximum(rising[..., -1:], 1.0), 0.0, 1.0))
 
 
