@@ -77,6 +77,7 @@ class Studio:
             ("/release/{name}", self.report),
             ("/release/{name}/file", self.file),
             ("/style.css", self.style),
+            ("/favicon.ico", lambda _: Response(status_code=204)),
         )
         done: tuple[tuple[str, Callable[[Web, Form], Response]], ...] = (
             ("/schema", self.write_schema),
@@ -118,6 +119,9 @@ class Studio:
             return work(*given)
         except ConfideError as error:
             return self._message("That cannot be done", str(error), 422)
+        except Exception:  # its words may be about records
+            words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
+            return self._message("That stopped", words, 500)
 
     # pages ------------------------------------------------------------------------------------------------------------
 
@@ -326,6 +330,7 @@ class Studio:
             data=self.folder.data(),
             ledgers=[(name, own) for name in self.folder.ledgers() if (own := self._accounts(name))],
             endings=list(STEPS),
+            error=[],
         )
         if state.name == "running":
             response.headers["Refresh"] = "1"

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from confide import gate
 from confide.errors import ConfideError, PlanError, ReleaseError
@@ -60,7 +59,6 @@ class Desk:
         self._folder = folder
         self._lock = threading.Lock()
         self._prepared: dict[str, Prepared] = {}
-        self._running: dict[str, float] = {}
         self._failed: dict[str, str] = {}
         self._held: dict[str, Release] = {}
 
@@ -109,27 +107,27 @@ class Desk:
             raise PlanError(
                 "the request's file changed after it was approved; nothing was done; open it and read it again"
             )
+        held = self._folder.hold(own.request)
+        if held is None:
+            return own.request
+        said = {"decision": "approved", "plan_sha256": own.sha256}
+        if not self._folder.decide(
+            own.request, {**said, "data": own.data, "ledger": own.ledger, "dataset": own.dataset}
+        ):
+            self._folder.let_go(own.request, held)
+            return own.request
         with self._lock:
-            said = {
-                "decision": "approved",
-                "plan_sha256": own.sha256,
-                "data": own.data,
-                "ledger": own.ledger,
-                "dataset": own.dataset,
-            }
-            if not self._folder.decide(own.request, said):
-                return own.request
             self._failed.pop(own.request, None)
-            self._running[own.request] = time.monotonic()
-        threading.Thread(target=self._release, args=(asked, own), daemon=False).start()
+        threading.Thread(target=self._release, args=(asked, own, held), daemon=False).start()
         return own.request
 
     def state(self, asked: Request) -> State:
         """Where a request stands, from the folder, the ledger and what runs here."""
+        seconds = self._folder.held(asked.name)
+        if seconds is not None:
+            return State("running", seconds=seconds)
         with self._lock:
-            begun, failed = self._running.get(asked.name), self._failed.get(asked.name)
-        if begun is not None:
-            return State("running", seconds=time.monotonic() - begun)
+            failed = self._failed.get(asked.name)
         said = self._folder.decision(asked.name)
         if self._folder.release(asked.name) is not None:
             return State("released")
@@ -167,7 +165,7 @@ class Desk:
         with_names = read(self._folder.path(data), schema)
         with_names.check(schema.names)
 
-    def _release(self, asked: Request, own: Prepared) -> None:
+    def _release(self, asked: Request, own: Prepared, held: IO[str]) -> None:
         failed, charged = "", True
         try:
             schema = Schema.from_dict(asked.plan.schema)
@@ -188,9 +186,9 @@ class Desk:
         except Exception:  # its words may be about records
             failed = "the release stopped; its words may be about records and are not shown; the ledger says whether it was charged"
         finally:
-            with self._lock:
-                self._running.pop(asked.name, None)
-                if failed:
+            if failed:
+                with self._lock:
                     self._failed[asked.name] = failed
-        if failed and not charged:
-            self._folder.reopen(asked.name)
+            if failed and not charged:
+                self._folder.reopen(asked.name)
+            self._folder.let_go(asked.name, held)

@@ -7,14 +7,16 @@ whole state: who has the folder has the work, and another program may write or r
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from confide._text import clean
 from confide.errors import PlanError
@@ -140,6 +142,39 @@ class Folder:
         while (aside := self.path(f"{name}.decision-{count}.json")).exists():
             count += 1
         place.rename(aside)
+
+    def hold(self, name: str) -> IO[str] | None:
+        """Take a request for releasing it: None where it is being released, here or by another process. Closing the file lets it go.
+
+        The lock is the system's, so that a process that dies holds nothing.
+        """
+        file = self._lock(name).open("a", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        return file
+
+    def let_go(self, name: str, held: IO[str]) -> None:
+        """Let a request go that `hold` took."""
+        self._lock(name).unlink(missing_ok=True)
+        held.close()
+
+    def held(self, name: str) -> float | None:
+        """For how many seconds a request has been held, None where it is not."""
+        place = self._lock(name)
+        try:
+            with place.open("r", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            return max(0.0, time.time() - place.stat().st_mtime) if place.exists() else 0.0
+
+    def _lock(self, name: str) -> Path:
+        return self.path(f"{name}.request.json").with_name(f".{name}.running")
 
     def keep(self, name: str, release: Release) -> None:
         """Write a release, whole or not at all, never over another."""

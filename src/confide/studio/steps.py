@@ -115,7 +115,9 @@ def _parameters(asked: Request) -> dict[str, Any]:
     kind = registry.get(asked.plan.method.name)
     given, usual = asked.plan.method.parameters, {one.name: one.default for one in fields(kind)}
     first = parameters_of(kind)[0]
-    return {first: given[first]} | {key: value for key, value in given.items() if key != first and value != usual.get(key)}
+    return {first: given[first]} | {
+        key: value for key, value in given.items() if key != first and value != usual.get(key)
+    }
 
 
 def _schema(asked: Request) -> str:
