@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from confide.faces import intervals, local, tables, tests
     from confide.faces.bounds import find_bounds
-    from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
+    from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
     from confide.gate import infer, plan, precision, release, verify
@@ -123,6 +123,7 @@ __all__ = [
     "testing",
     "tests",
     "verify",
+    "within_regression",
 ]
 
 _ROOMS = (
@@ -191,6 +192,7 @@ _HOMES = {
     "tables": "confide.faces.tables",
     "tests": "confide.faces.tests",
     "verify": "confide.gate",
+    "within_regression": "confide.faces.regression",
 }
 
 
