@@ -7,14 +7,13 @@ A map of records gives each person integers with |a| <= s; Z_i is their sum over
     centred     M = sum_h n_h/(n_h - 1) sum_i (Z_hi - Zbar_h)(Z_hi - Zbar_h)', over PUBLIC lists of the n_h sampled PSUs of each stratum h;
                 a listed PSU without a record has Z = 0, a record of another PSU is in none
 
-Guarantee. A cut to a ball moves no two points further apart, so that a person who comes or goes moves one Z_i by at most s + sqrt(p) + 1,
-p the width: what the cut lets through, the rounding of two vectors, and the floats' last bits (the cut is in whole numbers; the 1 is its
-floor). |Z| <= G + sqrt(p)/2. With |aa' - bb'|_F <= |a - b| (|a| + |b|):
+Guarantee. A cut to a ball moves no two points further apart, so that a person who comes or goes moves one Z_i by at most s + sqrt(p) + 2,
+p the width: what the cut lets through, the rounding of two vectors, 1 for the last bits of |a| and 1 for whole numbers in the cut. |Z| <= G + sqrt(p)/2. With |aa' - bb'|_F <= |a - b| (|a| + |b|):
 
-    persons     |a a'|_F = |a|^2 <= s^2
-    uncentred   (s + sqrt(p) + 1) (2 G + sqrt(p))
+    persons     |a a'|_F = |a|^2 <= (s + 1)^2
+    uncentred   (s + sqrt(p) + 2) (2 G + sqrt(p))
     centred     as a function of one Z_hi alone M is (Z_hi - Y)(Z_hi - Y)' + constant, Y the mean of the others in the stratum, and
-                |Z_hi - Y| <= 2 G + sqrt(p): (s + sqrt(p) + 1) (4 G + 2 sqrt(p)), and p for rounding the stratum's matrix to integers
+                |Z_hi - Y| <= 2 G + sqrt(p): (s + sqrt(p) + 2) (4 G + 2 sqrt(p)), and p for rounding the stratum's matrix to integers
 
 Replaced, a person may leave one PSU and enter another, of another stratum too: twice that. With counts n_h alone and PSUs that records
 name, the centred form would have no such bound: its lists are public. The product s G is fixed in advance and G/s is not: both may be
@@ -44,9 +43,10 @@ __all__ = ["Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]
 
 Codes = NDArray[np.float64]
 
-# Of a score: its squares are exact in doubles. Of what one person moves M by, and of the scale of noise.
-_LONGEST = 1 << 26
-_LEAST_BITS, _MOST_BITS, _NOISE_BITS = 30, 58, 54
+# Of a score: its square, up to 2^56, is exact in doubles to 2^-44 of itself, which is less than a step of its root. Of what one person
+# moves M by, so that s is never shorter than it may be; and of the scale of noise.
+_LONGEST = 1 << 28
+_LEAST_BITS, _MOST_BITS, _NOISE_BITS = 30, 56, 54
 _LIMB = 13
 
 
@@ -184,7 +184,7 @@ class PersonMeat(_Meat):
     @property
     def longest(self) -> int:
         """s, in steps."""
-        return min(isqrt(1 << self.bits), _LONGEST)
+        return min(isqrt(1 << self.bits), _LONGEST) - 1
 
     @property
     def map(self) -> SurveyScores:
@@ -243,8 +243,8 @@ class PsuMeat(_Meat):
     def _moved(self, longest: int) -> int:
         root, cut = self._root, self._cut(longest)
         if self.centred:
-            return (longest + root + 1) * (4 * cut + 2 * root) + self.scores.width
-        return (longest + root + 1) * (2 * cut + root)
+            return (longest + root + 2) * (4 * cut + 2 * root) + self.scores.width
+        return (longest + root + 2) * (2 * cut + root)
 
     # the sum ----------------------------------------------------------------------------------------------------------
 
@@ -256,7 +256,7 @@ class PsuMeat(_Meat):
         numbers, at = np.unique(of, return_inverse=True)
         sums = np.zeros((len(numbers), len(rows)), dtype=np.int64)
         for k, row in enumerate(rows):
-            # |row| <= 2^26 and blocks are short: sums of doubles are exact
+            # |row| <= 2^28 and blocks are short: sums of doubles are exact
             sums[:, k] = np.bincount(at, weights=row, minlength=len(numbers)).astype(np.int64)
         for number, total in zip(numbers.tolist(), sums, strict=True):
             if number >= 0:

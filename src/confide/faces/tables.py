@@ -116,8 +116,7 @@ def ratios(result: SurveyTable) -> SurveyTable:
     """Ratios of totals of two columns, sum over sum, with intervals: plan, release and infer `Ratios`. See `counts` and `means`.
 
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100, on_missing="midpoint"),
-    ...     "hours": cf.Numeric(1, 80, on_missing="midpoint")})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> cf.tables.ratios("income / hours ~ region", data, covers="population", privacy=cf.GDP(1.0), ledger=None).status
     'ok'

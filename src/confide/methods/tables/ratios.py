@@ -36,12 +36,11 @@ _CALL = 'write cf.tables.ratios("income / hours ~ region", ...)'
 class Ratios(MomentMethod):
     """Ratios of totals of two columns over a crossing.
 
-    formula: "income / hours ~ region", or "income / hours" for all records; numeric columns or derived terms, which need a public value for
-    missing ones. covers, term_bounds, weights: as for `Means`. Two passes, three with weights.
+    formula: "income / hours ~ region", or "income / hours" for all records; numeric columns or derived terms; a record
+    that misses one of the two is left out. covers, term_bounds, weights: as for `Means`. Two passes, three with weights.
 
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100, on_missing="midpoint"),
-    ...     "hours": cf.Numeric(1, 80, on_missing="midpoint")})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> table = cf.infer(cf.release(Ratios("income / hours ~ region", covers="population"), data, cf.GDP(1.0), ledger=None))
     >>> list(table.params.index), table.status

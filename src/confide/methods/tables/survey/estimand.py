@@ -110,7 +110,8 @@ class Sums:
         if self.rows is None:
             return ((1.0 / self.one, 0),)
         own: _Parts = ((1.0 / self.rows.count, 0),)
-        if column is not None and self.rows.counts_missing(column):
+        # those of ratios have both values, so that none is missing
+        if column is not None and self.rows.counts_missing(column) and self.of.kind != "ratios":
             own = (*own, (-1.0 / (1 << 20), self.rows.starts[column] + 4))
         return own
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.free_moments import MomentRows
+from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import SurveyScores
 from confide.aggregates.cells.weighted_cells import CappedWeight
@@ -78,6 +78,29 @@ class _Squares(MapOver):
 
 
 @dataclass(frozen=True)
+class Complete:
+    """Which records have a value of every measure: a condition as `protocol.where` takes them."""
+
+    measures: tuple[Measure, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for own in self.measures for name in own.columns))
+
+    def to_list(self) -> list[Any]:
+        """For digests."""
+        return [own.digest for own in self.measures]
+
+    def __call__(self, codes: Array) -> NDArray[np.bool_]:
+        at = {name: row for row, name in enumerate(self.columns)}
+        found = np.ones(codes.shape[1], dtype=np.bool_)
+        for own in self.measures:
+            keep = own.places(codes[[at[name] for name in own.columns]])[1]
+            found &= True if keep is None else keep
+        return found
+
+
+@dataclass(frozen=True)
 class SurveyPath:
     """A table's method on a schema with a design. Made by `SurveyPath.of`."""
 
@@ -118,13 +141,6 @@ class SurveyPath:
                     f"under a design at most {_MOST_CELLS} cells have intervals together, and {self.layout.crossing.title(axes)} has "
                     f"{self.layout.crossing.cells(axes):,}; ask for a coarser table"
                 )
-        if self.method.name == "ratios":
-            missing = [own.name for own in self.layout.measures if own.drops]
-            if missing:
-                raise PlanError(
-                    f"a ratio is of two totals of the same persons, and {missing[0]!r} may be missing; give it a public value in the "
-                    'schema, on_missing="midpoint" or a number'
-                )
         return self
 
     # plan -------------------------------------------------------------------------------------------------------------
@@ -137,6 +153,12 @@ class SurveyPath:
     def listed(self) -> Listed | None:
         """The public PSUs."""
         return Listed.of(self.schema) if self.schema.design is not None else None
+
+    @cached_property
+    def complete(self) -> Complete | None:
+        """Of ratios, whose totals are of the same persons: those with both values, where one may be missing."""
+        drops = self.kind == "ratios" and any(own.drops for own in self.layout.measures)
+        return Complete(self.layout.measures) if drops else None
 
     @property
     def _columns(self) -> tuple[int, ...]:
@@ -161,8 +183,10 @@ class SurveyPath:
         return CELLS if self.design.cap == "auto" else 1
 
     def _inside(self, statistic: Statistic) -> Statistic:
-        """Of the persons in listed PSUs alone."""
-        return statistic if self.listed is None else Subset(statistic, self.listed)  # type: ignore[arg-type]
+        """Of the persons in listed PSUs alone, for ratios of those with both values."""
+        for condition in (self.listed, self.complete):
+            statistic = statistic if condition is None else Subset(statistic, condition)  # type: ignore[arg-type]
+        return statistic
 
     def weights(self) -> Statistic | None:
         """The histogram of weights; None without."""
