@@ -55,7 +55,18 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.publication import Publication
     from confide.registry import list_methods, register
-    from confide.schema import Categorical, Clusters, Design, Integer, Numeric, Provenance, Schema, Typical, Unit
+    from confide.schema import (
+        Categorical,
+        Clusters,
+        Design,
+        Integer,
+        Numeric,
+        Provenance,
+        Schema,
+        SurveyDesign,
+        Typical,
+        Unit,
+    )
     from confide.sources import read, sql
 
 __all__ = [
@@ -86,6 +97,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SourceError",
+    "SurveyDesign",
     "TradeOff",
     "Typical",
     "Unit",
@@ -165,6 +177,7 @@ _HOMES = {
     "Schema": "confide.schema",
     "SchemaError": "confide.errors",
     "SourceError": "confide.errors",
+    "SurveyDesign": "confide.schema",
     "TradeOff": "confide.guarantees",
     "Typical": "confide.schema",
     "Unit": "confide.schema",
