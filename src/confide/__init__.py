@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.publication import Publication
     from confide.registry import list_methods, register
+    from confide.results.compare import compare
     from confide.schema import (
         Categorical,
         Clusters,
@@ -107,6 +108,7 @@ __all__ = [
     "audit",
     "classification",
     "combine",
+    "compare",
     "contributions",
     "curves",
     "find_bounds",
@@ -183,6 +185,7 @@ _HOMES = {
     "Unit": "confide.schema",
     "ZCDP": "confide.guarantees",
     "advise": "confide.advice",
+    "compare": "confide.results.compare",
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
     "find_bounds": "confide.faces.bounds",
