@@ -6,9 +6,10 @@ times, each from a release of its own plan (`tables_judge.streams`), judged agai
 against the sample; the first 100 samples are answered without privacy too (`tables_judge.plain`).
 
 Claims, each by the rule of `tables_judge.rule`: covered at least .94 wherever no flag says otherwise, for each kind of number as a whole
-and for each number by itself; at most .985 for a kind whose noise is below its sampling error; width at most 1.3 times the interval
-without privacy for shares and overall means with bounds up to 4 times too wide, elsewhere within 10 % of the formula's; at n = 10,000,
-mu = 1 at most 5 % of the cells of all crossings of two columns with 100 expected records flagged.
+and for each number by itself; at most .985 for a kind whose noise is below its sampling error, or at most what the interval without
+privacy may cover on the same samples, where ties and whole values are covered for certain; width at most 1.3 times the interval without
+privacy for shares and overall means with bounds up to 4 times too wide, elsewhere within 10 % of the formula's; at n = 10,000, mu = 1 at
+most 5 % of the cells of all crossings of two columns with 100 expected records flagged.
 
     confide lab bench tables_real [--replications 400] [--sets adult wine_quality] [--sizes 500 10000] [--mu 0.3 1] [--write PAGE]
 """
