@@ -63,7 +63,7 @@ class Fine:
 
     def at(self, codes: Array) -> Whole:
         """The fine bin of each code; codes and widths are whole and below 2^53, so that the quotient's floor is exact."""
-        return np.clip(np.floor_divide(codes.astype(np.int64), self.width), 0, self.size - 1)
+        return np.asarray(np.clip(np.floor_divide(codes.astype(np.int64), self.width), 0, self.size - 1))
 
 
 @dataclass(frozen=True)
