@@ -130,7 +130,7 @@ def _shared(shares: Array, room: Whole, bins: int) -> Whole:
         middle = (low + high) / 2
         many = int(np.minimum(room, 1 + np.floor(middle * shares)).sum()) > bins
         low, high = (low, middle) if many else (middle, high)
-    parts = np.minimum(room, 1 + np.floor(low * shares)).astype(np.int64)
+    parts: Whole = np.minimum(room, 1 + np.floor(low * shares)).astype(np.int64)
     # what rounding leaves, to the largest shares that have room
     while (rest := bins - int(parts.sum())) > 0:
         open_ = np.flatnonzero(parts < room)
