@@ -116,5 +116,9 @@ def cases() -> list[tuple[str, str]]:
     ]
 
 
+#: A few of them, for engines on which each takes seconds.
+FEW = [("line", name) for name in SCHEMAS] + [("log-odds", "weight"), ("means", "units"), ("classes", "both")]
+
+
 def groups(path: Path) -> int:
     return int(pq.ParquetFile(path).metadata.num_row_groups)

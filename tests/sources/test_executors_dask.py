@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from tests.sources.executors_toy import METHODS, OF_UNITS, SCHEMA, SCHEMAS, cases, digest, files
+from tests.sources.executors_toy import FEW, METHODS, OF_UNITS, SCHEMA, SCHEMAS, digest, files
 from tests.sources.records import Plain
 
 import confide as cf
@@ -39,7 +39,7 @@ def data(tmp_path: Path) -> list[Path]:
     return files(tmp_path)
 
 
-@pytest.mark.parametrize("method, schema", cases())
+@pytest.mark.parametrize("method, schema", FEW)
 def test_releases_are_those_of_one_thread(method: str, schema: str, data: list[Path], client: Any) -> None:
     own = SCHEMAS[schema]
     assert digest(method, cf.read(data, own, executor=client)) == digest(method, cf.read(data, own, threads=1))
@@ -130,7 +130,7 @@ def test_files_that_change_under_the_workers(schema: str, data: list[Path], clie
             whole = pq.read_table(one)
             pq.write_table(whole.set_column(0, "age", pc.subtract(91, whole["age"])), one, row_group_size=251)
         client.restart_workers(list(client.scheduler_info()["workers"]))
-        with pytest.raises(SourceError, match="changed|could not be read or coded on a worker|were lost"):
+        with pytest.raises(SourceError, match=r"changed|could not be read or coded on a worker|were lost"):
             source.aggregate(AGES)
 
 

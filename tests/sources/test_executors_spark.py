@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sources.executors_toy import BY_WEIGHT, METHODS, OF_UNITS, SCHEMA, SCHEMAS, cases, digest, files
+from tests.sources.executors_toy import BY_WEIGHT, FEW, METHODS, OF_UNITS, SCHEMA, SCHEMAS, digest, files
 from tests.sources.records import Plain
 
 import confide as cf
@@ -47,7 +47,7 @@ def data(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("form", ["files", "frame"])
-@pytest.mark.parametrize("method, schema", cases())
+@pytest.mark.parametrize("method, schema", FEW)
 def test_releases_are_those_of_one_thread(method: str, schema: str, form: str, data: list[Path], session: Any) -> None:
     own = SCHEMAS[schema]
     if form == "files":
