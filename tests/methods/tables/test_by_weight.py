@@ -88,6 +88,29 @@ def test_each_part_of_the_bound_is_needed() -> None:
     assert found[:6].sum() == 2**20 and (found**2).sum() < 2**40
 
 
+@pytest.mark.parametrize("fault", ["each row counts", "omega in the second half", "charged as add-remove"])
+def test_planted_faults_are_caught(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = UnitCells._pairs
+    if fault == "charged as add-remove":
+        alone = CellTotals.sensitivity_squared
+        monkeypatch.setattr(CellTotals, "sensitivity_squared", lambda self, _: alone(self, "add-remove"))
+
+    def wrong(self: UnitCells, codes: Any) -> Any:
+        unit, place, out = right(self, codes)
+        half = len(out) // 2
+        if fault == "omega in the second half":
+            out[half:] = out[:half]
+        if fault == "each row counts":
+            out *= np.bincount(np.cumsum(codes[-1] >= 0) - 1)[unit]
+        return unit, place, out
+
+    monkeypatch.setattr(UnitCells, "_pairs", wrong)
+    with pytest.raises(AssertionError):
+        test_no_unit_moves_it_by_more_than_its_charge(
+            "means", "substitute" if fault == "charged as add-remove" else "add-remove"
+        )
+
+
 @pytest.mark.parametrize("kind", ["counts", "means"])
 def test_rows_of_their_own_are_the_integers_of_records(kind: str) -> None:
     own = maps("add-remove")[kind]

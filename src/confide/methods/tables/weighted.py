@@ -8,7 +8,7 @@ effective number of records is Kish's, (sum omega)^2/sum omega^2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -158,7 +158,7 @@ class UnitSums(WeightedSums):
     """The same of units, omega the part of a unit's rows in the cell, u their mean. rough: the noise variance of what least squares does
     not put together, over that of N and S."""
 
-    rough: float
+    rough: float = field(kw_only=True)
 
     @cached_property
     def _squares_noise(self) -> Array:
