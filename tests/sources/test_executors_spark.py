@@ -102,9 +102,17 @@ def test_a_partition_that_is_made_again(named: str, data: list[Path], session: A
 
 def test_a_frame_that_changes_between_passes(data: list[Path], session: Any) -> None:
     """Random cells, drawn anew by each reading: found by the digest of the records, once what was kept of them is lost."""
-    from pyspark.sql import functions as f
+    whole = session.read.parquet(*map(str, data)).select("person", "age", "income", "region", "ill")
 
-    frame = session.read.parquet(*map(str, data)).withColumn("age", (f.rand() * 70 + 18).cast("int"))
+    def others(batches: Any) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        for batch in batches:
+            ages = pa.array(np.random.default_rng().integers(18, 90, batch.num_rows), batch.schema.field("age").type)
+            yield batch.set_column(1, "age", ages)
+
+    frame = whole.mapInArrow(others, whole.schema)
     with cf.read(frame, BY_WEIGHT).bounded(whole=True) as source:
         source.aggregate(AGES)
         source._records.frame.unpersist(True)
