@@ -12,7 +12,7 @@ import confide as cf
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
-from confide.aggregates.cells.unit_cells import UnitCells
+from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows
 from confide.methods.tables.margins import UnitMargins
 from confide.noise import SimulatedNoise

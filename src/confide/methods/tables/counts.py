@@ -22,7 +22,7 @@ from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.cells.unit_cells import UnitCells
+from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
@@ -388,6 +388,12 @@ class Shares(_CountMethod):
                 f"every share of {layout.formula!r} within {self.within!r} is 1; cross it with another column, as in "
                 '"region * smoker" within="region"'
             )
+
+    def survey_within(self, layout: Layout) -> Axes:
+        return self._within(layout)
+
+    def survey_shown(self, layout: Layout) -> tuple[Axes, ...]:
+        return shares_shown(layout, self._within(layout))
 
     def _within(self, layout: Layout) -> Axes:
         return () if self.within is None else layout.axes(self.within)

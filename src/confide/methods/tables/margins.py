@@ -162,7 +162,7 @@ class UnitMargins(Margins):
     """Margins of units that lie in several cells: only some numbers of a block add up from cell to margin, by which least squares goes.
 
     raw: the released marginals as they are, with the noise variance of each, for the other numbers; linear: which numbers add up. A block
-    is of two halves, sums of omega m and of omega (1 - omega) m (`aggregates.cells.unit_cells`).
+    is of two halves, sums of omega m and of omega (1 - omega) m (`aggregates.cells.unit_blocks`).
     """
 
     raw: Mapping[Axes, tuple[Array, float]] = field(default_factory=dict)

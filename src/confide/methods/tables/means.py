@@ -24,7 +24,7 @@ from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
-from confide.aggregates.cells.unit_cells import UnitCells
+from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import WeightedRows
 from confide.errors import PlanError
 from confide.methods.tables import mean_tests as own
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["MeanTable", "Means", "TotalTable", "Totals"]
+__all__ = ["MeanTable", "Means", "MomentMethod", "TotalTable", "Totals"]
 
 Array = NDArray[np.float64]
 
@@ -162,7 +162,7 @@ class TotalTable(MeasuredTable):
                     yield (middle * n + half * s) / self.points(axes, column)[1]
 
 
-class _MomentMethod(TableMethod):
+class MomentMethod(TableMethod):
     """What means and totals share: free moments in each cell."""
 
     term_bounds: Mapping[str, tuple[float, float]] | None
@@ -182,6 +182,9 @@ class _MomentMethod(TableMethod):
         if isinstance(layout.weight, Measure):
             return CellTotals(WeightedRows(layout.crossing, axes, rows, layout.weight))
         return CellTotals(UnitCells(layout.crossing, axes, rows) if layout.of_units else rows)
+
+    def survey_rows(self, layout: Layout, relation: str) -> MomentRows:
+        return self._rows(layout, (), relation)
 
     def with_total(self, own: Margins, release: Release, layout: Layout) -> Margins:
         known = self._known(release)
@@ -250,7 +253,7 @@ def _layout(
 
 
 @dataclass(frozen=True)
-class Means(_MomentMethod):
+class Means(MomentMethod):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
@@ -300,7 +303,7 @@ class Means(_MomentMethod):
 
 
 @dataclass(frozen=True)
-class Totals(_MomentMethod):
+class Totals(MomentMethod):
     """Totals of columns over a crossing. The parameters, and the release, are those of `Means`.
 
     >>> import confide as cf
