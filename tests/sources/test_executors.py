@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from confide.protocol.weighted import Weighted
 from confide.protocol.whose import UNIT_ROW
 from confide.schema import Design
 from confide.sources.executors import executor_of
-from confide.sources.executors.groups import Coding, group_of, whole_units
+from confide.sources.executors.groups import Coding, group_of, unit_blocks, whole_units
 from confide.sources.executors.states import state_from_plain, state_to_plain
 from confide.sources.executors.work import Digest, Work, machine, portions
 from confide.sources.groups import HashedGroups
@@ -57,6 +58,31 @@ def test_releases_are_those_of_one_thread(method: str, schema: str, data: list[P
     here, own = Here(), SCHEMAS[schema]
     assert digest(method, cf.read(data, own, executor=here)) == digest(method, cf.read(data, own, threads=1))
     assert here.open == 0  # forgotten when the release ended
+
+
+@pytest.mark.parametrize("method", ["line", "classes"])
+def test_units_of_more_rows_than_a_block(method: str, tmp_path: Path) -> None:
+    """By weight all rows of a unit are there, and a block of whole units is longer than others."""
+    frame = SCHEMA.sample(60_000, 3)
+    frame["person"] = np.repeat(np.arange(15_004), [*[1] * 15_000, 9_000, 12_000, 20_000, 4_000])
+    frame.sample(frac=1.0, random_state=1).to_parquet(tmp_path / "one.parquet", row_group_size=7_000)
+    own = SCHEMAS["weight"]
+    here = digest(method, cf.read(tmp_path / "one.parquet", own, executor=Here()))
+    assert here == digest(method, cf.read(tmp_path / "one.parquet", own, threads=1))
+
+
+def test_blocks_hold_whole_units() -> None:
+    """However an engine cuts what it kept: no block begins within a unit, or its rows would count once for each block."""
+    marks = np.array([0, 2, -1, -1, 0, 1, *[-1] * 20_000, 0, 1, -1], dtype=np.int8)
+    rows = np.arange(len(marks))
+    for size in (1, 3, 10_000, len(marks)):
+        cuts = [0, 1, 2, 3, 4, 5, *range(6, len(marks), max(size, 999)), len(marks)]
+        pieces = [[rows[a:b], marks[a:b]] for a, b in itertools.pairwise(cuts)]
+        blocks = list(unit_blocks(iter(pieces), 1))
+        assert np.array_equal(np.concatenate([block[0] for block in blocks]), rows)
+        assert all(block[1][0] >= 0 for block in blocks)
+    with pytest.raises(SourceError, match="did not come together"):
+        list(unit_blocks(iter([[rows[2:4], marks[2:4]]]), 1))
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])

@@ -44,7 +44,7 @@ from confide.sources.spill import Files, Rows, joined
 if TYPE_CHECKING:
     from confide.sources.passes import Passes as RecordSource
 
-__all__ = ["GATHERED", "MOST", "UnitSource", "of_kept_rows", "rule_of_rows", "words_of"]
+__all__ = ["GATHERED", "MOST", "UnitSource", "block_starts", "of_kept_rows", "rule_of_rows", "words_of"]
 
 #: Cells of coded records, ids among them, that are gathered in memory at once.
 GATHERED = 1 << 24
@@ -188,11 +188,18 @@ def _written(portions: Iterator[Bounded], out: Blocks, marks: int) -> int:
     for codes, sizes in portions:
         starts = np.flatnonzero(sizes >= 0)
         units += len(starts)
-        cuts = np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, BLOCK_ROWS))])
-        for start, stop in pairwise([*cuts.tolist(), len(sizes)]):
+        for start, stop in pairwise([*block_starts(starts).tolist(), len(sizes)]):
             own = [row[start:stop] for row in codes]
             out.add(np.array([*own, *[sizes[start:stop]] * marks], dtype=np.float64))
     return units
+
+
+def block_starts(starts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where blocks of about `BLOCK_ROWS` rows begin that hold every row of each unit. starts: of the units, from 0 on.
+
+    What weighs or counts all rows of a unit is bounded in blocks of whole units alone.
+    """
+    return np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, BLOCK_ROWS))])
 
 
 def packing(rows: tuple[str, ...], schema: Schema) -> Packing:

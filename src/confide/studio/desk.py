@@ -59,6 +59,7 @@ class Desk:
         self._folder = folder
         self._lock = threading.Lock()
         self._prepared: dict[str, Prepared] = {}
+        self._begun: set[str] = set()
         self._failed: dict[str, str] = {}
         self._held: dict[str, Release] = {}
 
@@ -107,6 +108,9 @@ class Desk:
             raise PlanError(
                 "the request's file changed after it was approved; nothing was done; open it and read it again"
             )
+        with self._lock:
+            if nonce in self._begun:
+                return own.request
         held = self._folder.hold(own.request)
         if held is None:
             return own.request
@@ -117,6 +121,8 @@ class Desk:
             self._folder.let_go(own.request, held)
             return own.request
         with self._lock:
+            # it is spent: where its release stopped and the steward thinks again, an old page must not begin another
+            self._begun.add(nonce)
             self._failed.pop(own.request, None)
         threading.Thread(target=self._release, args=(asked, own, held), daemon=False).start()
         return own.request

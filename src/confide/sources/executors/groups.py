@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,11 +25,12 @@ from confide.sources.executors.work import Portion
 from confide.sources.groups import HashedGroups
 from confide.sources.parts import Block
 from confide.sources.spill import Rows, joined
-from confide.sources.units import Keep, WithIds, identified, packing, words_of
+from confide.sources.units import Keep, WithIds, block_starts, identified, packing, words_of
 
-__all__ = ["Coding", "Group", "Ids", "bounded", "dealt", "group_of", "places", "whole_units"]
+__all__ = ["Coding", "Group", "Ids", "bounded", "dealt", "group_of", "places", "unit_blocks", "whole_units"]
 
 _ORDER = "the rows of one id did not come one after the other from the engine that brought them together"
+_CUT = "the rows of one unit did not come together from the engine that kept them"
 _APART = "the rows of one id did not meet on one worker; workers need equal versions of pandas and confide"
 
 
@@ -122,6 +124,27 @@ def places(own: tuple[str, ...], rows: tuple[str, ...]) -> list[int]:
     return [own.index(UNIT_ROW if name == WHOLE_ROW else name) for name in rows]
 
 
+def unit_blocks(pieces: Iterator[list[NDArray[Any]]], mark: int) -> Iterator[list[NDArray[Any]]]:
+    """Rows of codes, unit after unit and cut anywhere by an engine, in blocks that hold every row of each unit.
+
+    mark: which of them says where units begin. Raises `SourceError` where what comes first is no unit's beginning.
+    """
+    held: list[NDArray[Any]] = []
+    for piece in pieces:
+        if not len(piece[mark]):
+            continue
+        held = [np.concatenate(both) for both in zip(held, piece, strict=True)] if held else piece
+        starts = np.flatnonzero(held[mark] >= 0)
+        if not len(starts) or starts[0]:
+            raise SourceError(_CUT)
+        cuts = block_starts(starts).tolist()
+        for start, stop in pairwise(cuts):
+            yield [row[start:stop] for row in held]
+        held = [row[cuts[-1] :] for row in held]
+    if held:
+        yield held
+
+
 @dataclass(frozen=True)
 class Group:
     """Codes of whole, bounded units, with the row `UNIT_ROW`: what later passes of a draw read on a worker."""
@@ -131,8 +154,8 @@ class Group:
 
     def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
         picks = places(self.rows, rows)
-        for start in range(0, len(self.codes[0]) if self.codes else 0, BLOCK_ROWS):
-            yield np.array([self.codes[at][start : start + BLOCK_ROWS] for at in picks], dtype=np.float64)
+        for own in unit_blocks(iter([self.codes] if self.codes else []), self.rows.index(UNIT_ROW)):
+            yield np.array([own[at] for at in picks], dtype=np.float64)
 
 
 def bounded(label: int, groups: int, portions: Sequence[Rows | None], rows: tuple[str, ...], rule: Keep) -> Group:

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from confide.errors import SourceError
+from confide.protocol.whose import UNIT_ROW
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Coder, columns_behind
-from confide.sources.executors.groups import Coding, places, whole_units
+from confide.sources.executors.groups import Coding, places, unit_blocks, whole_units
 from confide.sources.executors.work import Work
 from confide.sources.parts import Block, Piece, cut, guarded
 from confide.sources.plain import kind_of
@@ -115,10 +116,11 @@ def of_portions(batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -
 
 
 def of_codes(own: tuple[str, ...], batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+    """Spark hands kept rows over in batches of its own, which cut units apart."""
     picks = places(own, rows)
-    for batch in batches:
-        for block in cut(Block(batch.num_rows, batch.columns), BLOCK_ROWS):
-            yield np.array([block.columns[at].to_numpy() for at in picks], dtype=np.float64)
+    pieces = ([column.to_numpy() for column in batch.columns] for batch in batches)
+    for block in unit_blocks(pieces, own.index(UNIT_ROW)):
+        yield np.array([block[at] for at in picks], dtype=np.float64)
 
 
 def coded(blocks: Callable[..., Iterator[Block]], coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
