@@ -87,6 +87,24 @@ def test_a_server_that_died_is_told_by_the_ledger(visitor, tmp_path, monkeypatch
     assert _charges(tmp_path) == 1
 
 
+def test_an_approval_is_good_for_one_release(visitor, tmp_path, monkeypatch):
+    """What stopped and is thought of again needs a new approval: the old page's form, sent once more, charges nothing."""
+    page = prepared(visitor)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(Folder, "keep", full)
+    old = approval(visitor, page)
+    visitor.post(old)
+    settled(visitor, page)
+    assert visitor.post(f"{page}/again").status == 303
+    assert visitor.post(old).headers["location"] == page
+    settled(visitor, page)
+    assert Folder.at(tmp_path).decision("means") is None
+    assert _charges(tmp_path) == 1
+
+
 def test_a_server_that_died_before_the_charge(visitor, tmp_path):
     page = prepared(visitor)
     own = {
