@@ -239,7 +239,14 @@ class PsuMeat(_Meat):
 
     def _cut(self, longest: int) -> int:
         """G, in steps."""
-        return int(self.spread * longest) + 1
+        return min(int(self.spread * longest) + 1, self._widest)
+
+    @property
+    def _widest(self) -> int:
+        """The longest G at which s of one step moves M by at most 2^bits, so that any G/s whatever leaves one."""
+        rest = (1 << self.bits) - (self.scores.width if self.centred else 0)
+        of_cut = rest // (self._root + 3)
+        return (of_cut - 2 * self._root) // 4 if self.centred else (of_cut - self._root) // 2
 
     def _moved(self, longest: int) -> int:
         root, cut = self._root, self._cut(longest)

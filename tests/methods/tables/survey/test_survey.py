@@ -190,6 +190,24 @@ def test_a_planted_fault_is_seen() -> None:
     assert wrong._moved(wrong.longest) <= 1 << 40 < right._moved(wrong.longest)
 
 
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("bits", [30, 40, 54])
+def test_no_length_of_a_psu_breaks_the_bound(centred: bool, bits: int) -> None:
+    """G/s follows from noisy numbers: whatever it is, one person moves the meat by at most 2^bits, with s as long as that allows."""
+    listed = Listed.of(LISTED)
+    for spread in (0.0, 1.0, 57.0, 1e6, 1e12, 1e300):
+        own = PsuMeat(_scores(LISTED, (0,)), listed, bits=bits).at(_scores(LISTED, (0,)), spread, centred)
+        assert own._moved(own.longest) <= 1 << bits
+        assert own.longest == 1 or own._moved(own.longest + 1) > 1 << bits or own.longest == 1 << 28
+
+
+def test_a_substitute_is_charged_as_one_who_leaves_and_one_who_comes() -> None:
+    """Replaced, a person may leave one full PSU and enter another."""
+    own = PsuMeat(_scores(LISTED, (0,)), Listed.of(LISTED), bits=40)
+    alone, other = (own.sensitivity_squared(relation) for relation in ("add-remove", "substitute"))
+    assert other == 4 * alone and own.sensitivity_l1("substitute") == 2 * own.sensitivity_l1("add-remove")
+
+
 def test_the_meat_of_persons_is_exact_and_bounded() -> None:
     g = np.random.default_rng(5)
     meat = PersonMeat(_scores(LISTED, (0,)), bits=52).at(_scores(LISTED, (0,)))
