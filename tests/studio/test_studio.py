@@ -14,10 +14,10 @@ import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
 
 from confide import gate
+from confide.faces.questions import QUESTIONS
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.studio.folder import Folder
-from confide.studio.questions import QUESTIONS
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from confide import gate
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
+from confide.faces.questions import QUESTIONS, method_of, number, privacy_of, question, reading_of
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
@@ -34,7 +35,6 @@ from confide.sources import read
 from confide.studio.desk import Desk
 from confide.studio.folder import Folder
 from confide.studio.guard import Guard, Keys, policy
-from confide.studio.questions import QUESTIONS, method_of, number, privacy_of, question, reading_of
 from confide.studio.steps import STEPS
 
 __all__ = ["Studio", "serve"]
@@ -268,6 +268,8 @@ class Studio:
             facts["chosen"] = question(form["kind"])
         if found is not None:
             facts["columns"] = list(_columns(found))
+            if form.get("kind"):
+                facts["example"] = facts["chosen"].asked_of(found) or facts["chosen"].example
         if form.get("formula") and found is not None:
             try:
                 facts["plan"] = self._plan(form)
