@@ -69,12 +69,13 @@ def test_a_sampler_of_any_kind_gives_intervals(sampler, parameters, truth, secon
     start = time.monotonic()
     found = cf.private_block_posterior(
         sampler,
-        _data(5_000),
+        _data(5_000, 4),
         parameters=parameters,
         blocks=25,
         seconds=seconds,
         jobs=5,
         n=5_000,
+        noise=SimulatedNoise(1),
         **{**ASKED, "privacy": cf.PureDP(8.0)},
     )
     assert time.monotonic() - start >= seconds
