@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals, local, tables, tests
+    from confide.faces import intervals, local, tables, tests, voting
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
@@ -123,6 +123,7 @@ __all__ = [
     "testing",
     "tests",
     "verify",
+    "voting",
 ]
 
 _ROOMS = (
@@ -191,6 +192,7 @@ _HOMES = {
     "tables": "confide.faces.tables",
     "tests": "confide.faces.tests",
     "verify": "confide.gate",
+    "voting": "confide.faces.voting",
 }
 
 

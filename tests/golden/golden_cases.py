@@ -151,6 +151,10 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "slope": (cf.intervals.Slope("y ~ x"), cf.GDP(1.0)),
     "slope laplace": (cf.intervals.Slope("y ~ x"), cf.PureDP(1.0)),
     "pure_quantiles": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
+    "majority": (cf.voting.Majority("z"), cf.ApproxDP(1.0, 1e-6)),
+    "majority generalized": (cf.voting.Majority("z", "generalized"), cf.ApproxDP(1.0, 1e-6)),
+    "plurality": (cf.voting.Plurality("g"), cf.PureDP(1.0)),
+    "plurality distance": (cf.voting.Plurality("g", "distance"), cf.ApproxDP(1.0, 1e-6)),
     "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
 }
 
