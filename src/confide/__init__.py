@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals, local, tables, tests, voting
+    from confide.faces import intervals, local, reduction, tables, tests, voting
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
     from confide.faces.selection import select
@@ -111,6 +111,7 @@ __all__ = [
     "precision",
     "ptr",
     "read",
+    "reduction",
     "refit",
     "register",
     "regression",
@@ -184,6 +185,7 @@ _HOMES = {
     "poisson_regression": "confide.faces.regression",
     "read": "confide.sources",
     "sql": "confide.sources",
+    "reduction": "confide.faces.reduction",
     "refit": "confide.faces.synthesis",
     "register": "confide.registry",
     "release": "confide.gate",

@@ -1,0 +1,145 @@
+"""A correlation matrix with its intervals, and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide import _special as special
+from confide._lazy import later
+from confide.aggregates.joint_moments import JointMoments
+from confide.protocol import Release
+from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.words import LITERAL, short
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
+
+__all__ = ["CorrelationMatrix", "pair_names"]
+
+Array = NDArray[np.float64]
+
+_WEAK = "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
+# A map of at most so many columns has its numbers in it.
+_WRITTEN = 15
+
+
+def pair_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """ "r(a, b)" of all pairs, as in the upper triangle."""
+    return tuple(f"r({a}, {b})" for a, b in combinations(columns, 2))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CorrelationMatrix(BaseResult):
+    """Correlations of all pairs. columns_of (p,); names of the pairs; estimates (pairs,); errors (pairs,): standard errors of atanh r, noise included;
+    noise_share (pairs,): the part of their squares that is noise."""
+
+    columns_of: tuple[str, ...]
+    names: tuple[str, ...]
+    estimates: Array
+    errors: Array
+    noise_share: Array
+
+    family: ClassVar[str] = "correlations"
+    rows_are: ClassVar[str] = "pair"
+    rows_called: ClassVar[str] = "correlations"
+
+    @classmethod
+    def read(cls, release: Release, own: JointMoments, columns: tuple[str, ...]) -> CorrelationMatrix:
+        """From noisy moments; "weak" where a column does not stand above the noise."""
+        pairs = list(combinations(range(own.p), 2))
+        r, errors, shares = (np.full(len(pairs), nan) for _ in range(3))
+        clear = own.clear
+        if clear:
+            for i, (k, l) in enumerate(pairs):  # noqa: E741
+                r[i], sampling, noise = own.pair(k, l).correlation()
+                errors[i] = sqrt(sampling + noise) / (1 - r[i] ** 2)
+                shares[i] = noise / (sampling + noise)
+        return cls.of(
+            release,
+            response=", ".join(columns),
+            target=f"correlations of {', '.join(columns)}",
+            columns_of=columns,
+            names=pair_names(columns),
+            estimates=r,
+            errors=errors,
+            noise_share=shares,
+            status="ok" if clear else "weak",
+            reason="" if clear else _WEAK,
+            facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
+        )
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The correlations, indexed by pair."""
+        return pd.Series(self.estimates, index=list(self.names), dtype="float64")
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals by Fisher's z: columns 0 and 1."""
+        half = -float(special.ndtri(check_alpha(alpha) / 2)) * self.errors
+        centre = np.arctanh(self.estimates)
+        return pd.DataFrame({0: np.tanh(centre - half), 1: np.tanh(centre + half)}, index=list(self.names))
+
+    def matrix(self) -> pd.DataFrame:
+        """The whole matrix, (p, p), 1 on the diagonal. Noise may leave it without being positive definite."""
+        p = len(self.columns_of)
+        whole = np.eye(p)
+        whole[np.triu_indices(p, 1)] = self.estimates
+        return pd.DataFrame(np.triu(whole) + np.triu(whole, 1).T, index=list(self.columns_of), columns=list(self.columns_of))
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """estimate, low, high, p, privacy_share."""
+        limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
+        with np.errstate(all="ignore"):
+            z = np.arctanh(self.estimates) / self.errors
+        return (
+            Column("name", self.names, "name"),
+            Column("estimate", self.estimates, head="r"),
+            Column("low", limits[0].to_numpy(), "interval", head=low),
+            Column("high", limits[1].to_numpy(), "interval", head=high),
+            Column("p", 2 * special.ndtr(-np.abs(z)), "p", head="P>|z|"),
+            Column("privacy_share", self.noise_share, "share", head="noise share"),
+        )
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        return {"columns": self.columns_of, "matrix": self.matrix().to_numpy()}
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    @property
+    def picture_size(self) -> tuple[float, float]:
+        side = min(4.0 + 0.3 * len(self.columns_of), 12.0)
+        return side + 1, side
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """A heat map; pairs whose interval holds 0 are pale in print: their number stands in brackets."""
+        values, limits = self.matrix().to_numpy(), self.conf_int(alpha)
+        picture = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1)
+        figure = ax.get_figure(root=True)
+        if figure is not None:
+            figure.colorbar(picture, ax=ax, label="correlation")
+        p = len(self.columns_of)
+        names = [short(name) for name in self.columns_of]
+        ax.set_xticks(range(p), names, rotation=45, ha="right", **LITERAL)
+        ax.set_yticks(range(p), names, **LITERAL)
+        if p > _WRITTEN:
+            return
+        for (k, l), low, high in zip(combinations(range(p), 2), limits[0], limits[1], strict=True):  # noqa: E741
+            text = f"{values[k, l]:.2f}" if low > 0 or high < 0 else f"({values[k, l]:.2f})"
+            for at in ((k, l), (l, k)):
+                ax.text(at[1], at[0], text, ha="center", va="center", fontsize=7, color="white" if abs(values[k, l]) > 0.6 else "black")
+
+    def picture(self, alpha: float) -> str:
+        return f"Correlations by colour; in brackets where the {1 - alpha:.0%} interval holds 0."
+
