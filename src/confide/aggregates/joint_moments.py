@@ -28,6 +28,8 @@ __all__ = ["InfluenceRows", "JointMomentRows", "JointMoments"]
 Array = NDArray[np.float64]
 
 _STEPS = steps(1.0, 4)
+# A variance of fewer noise sds is no divisor: its square root is then off by more than 1/16.
+_CLEAR = 8.0
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,10 @@ class JointMoments:
 
     @property
     def clear(self) -> bool:
-        """Whether the records and the spread of every column stand above their noise."""
-        return self.p < 2 or all(self.pair(0, l).clear for l in range(1, self.p))  # noqa: E741
+        """Whether the spread of every column stands so far above its noise that what is divided by it is nearly normal."""
+        n, m = self.size, self.means
+        sd = np.sqrt(self.variance / 2 * (1 + 4 * m * m)) / n
+        return bool(self.gram[0, 0] > _CLEAR * sqrt(self.variance) and (np.diag(self.covariance) > _CLEAR * sd).all())
 
     def noise_of(self, weights: Array) -> float:
         """The noise variance of sum_kl weights_kl covariance_kl, weights symmetric (p, p), to first order."""

@@ -47,6 +47,7 @@ NAMES = (
     "forecasts_curves",
     "rivals_logistic",
     "rivals_tables",
+    "reduction",
     "tables_page",
     "advice",
     "units",

@@ -111,10 +111,16 @@ class Basis(BaseResult):
         return self.params / self.total
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals of the explained variances, on the scale of their logarithm: columns 0 and 1."""
+        """All l with (l - estimate)^2 <= z^2 (sampling variance (l/estimate)^2 + noise variance): columns 0 and 1."""
+        z = -float(special.ndtri(check_alpha(alpha) / 2))
         with np.errstate(all="ignore"):
-            half = -float(special.ndtri(check_alpha(alpha) / 2)) * self.errors / self.estimates
-            return pd.DataFrame({0: self.estimates * np.exp(-half), 1: self.estimates * np.exp(half)}, index=list(self.names))
+            noise = self.noise_share * self.errors**2
+            lead = 1 - z * z * (self.errors**2 - noise) / self.estimates**2
+            root = np.sqrt(np.maximum(self.estimates**2 - lead * (self.estimates**2 - z * z * noise), 0.0))
+            low, high = np.maximum((self.estimates - root) / lead, 0.0), (self.estimates + root) / lead
+            high = np.where(lead > 0, high, np.inf)
+        known = np.isfinite(self.errors)
+        return pd.DataFrame({0: np.where(known, low, nan), 1: np.where(known, high, nan)}, index=list(self.names))
 
     def loadings(self) -> pd.DataFrame:
         """The components, (columns, k), of length 1 each; the largest entry of each is positive."""

@@ -9,8 +9,8 @@ Components are eigenvectors of the noisy correlation matrix (scale="correlation"
 Explained variances are its eigenvalues less what noise adds to them at second order, sum over j of v_ij/(l_i - l_j), v_ij the noise variance of
 a_i'E a_j.
 
-Interval of an eigenvalue l, on the scale of log l: sampling variance sum I^2/N^2, I its influence by record, plus one standard deviation of the
-noise of that sum, and noise by the delta method. It covers the eigenvalue of the population's matrix where components are apart; where two
+Interval of an eigenvalue: all l within the normal quantile times the standard error that they would have; sampling variance in proportion to
+l^2, sum I^2/N^2 at the estimate, I its influence by record, plus one standard deviation of the noise of that sum; noise by the delta method. It covers the eigenvalue of the population's matrix where components are apart; where two
 are closer than noise and sampling can tell, the flag "close" says that their directions are not determined.
 Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022; influence of an eigenvalue: Critchley 1985.
 """

@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 _WEAK = "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
 # A map of at most so many columns has its numbers in it.
 _WRITTEN = 15
+# Times the variance of a normal distribution: where r is near 1, fourth moments less squares of second ones are noise.
+_MOST = 20.0
 
 
 def pair_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -40,14 +42,14 @@ def pair_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrelationMatrix(BaseResult):
-    """Correlations of all pairs. columns_of (p,); names of the pairs; estimates (pairs,); errors (pairs,): standard errors of atanh r, noise included;
-    noise_share (pairs,): the part of their squares that is noise."""
+    """Correlations of all pairs. columns_of (p,); names of the pairs; estimates (pairs,); sampling (pairs,): k, where (1 - r^2)^2 k is the
+    sampling variance; noise (pairs,): the variance by noise, which does not depend on r."""
 
     columns_of: tuple[str, ...]
     names: tuple[str, ...]
     estimates: Array
-    errors: Array
-    noise_share: Array
+    sampling: Array
+    noise: Array
 
     family: ClassVar[str] = "correlations"
     rows_are: ClassVar[str] = "pair"
@@ -57,13 +59,12 @@ class CorrelationMatrix(BaseResult):
     def read(cls, release: Release, own: JointMoments, columns: tuple[str, ...]) -> CorrelationMatrix:
         """From noisy moments; "weak" where a column does not stand above the noise."""
         pairs = list(combinations(range(own.p), 2))
-        r, errors, shares = (np.full(len(pairs), nan) for _ in range(3))
+        r, kappa, noise = (np.full(len(pairs), nan) for _ in range(3))
         clear = own.clear
         if clear:
             for i, (k, l) in enumerate(pairs):  # noqa: E741
-                r[i], sampling, noise = own.pair(k, l).correlation()
-                errors[i] = sqrt(sampling + noise) / (1 - r[i] ** 2)
-                shares[i] = noise / (sampling + noise)
+                r[i], own_sampling, noise[i] = own.pair(k, l).correlation()
+                kappa[i] = own_sampling / (1 - r[i] ** 2) ** 2
         return cls.of(
             release,
             response=", ".join(columns),
@@ -71,8 +72,8 @@ class CorrelationMatrix(BaseResult):
             columns_of=columns,
             names=pair_names(columns),
             estimates=r,
-            errors=errors,
-            noise_share=shares,
+            sampling=np.minimum(kappa, _MOST / own.size),
+            noise=noise,
             status="ok" if clear else "weak",
             reason="" if clear else _WEAK,
             facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
@@ -83,11 +84,26 @@ class CorrelationMatrix(BaseResult):
         """The correlations, indexed by pair."""
         return pd.Series(self.estimates, index=list(self.names), dtype="float64")
 
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors at the estimates."""
+        return pd.Series(np.sqrt(self._variance(self.estimates)), index=list(self.names), dtype="float64")
+
+    def _variance(self, r: Array) -> Array:
+        return np.asarray((1 - r * r) ** 2 * self.sampling + self.noise)
+
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals by Fisher's z: columns 0 and 1."""
-        half = -float(special.ndtri(check_alpha(alpha) / 2)) * self.errors
-        centre = np.arctanh(self.estimates)
-        return pd.DataFrame({0: np.tanh(centre - half), 1: np.tanh(centre + half)}, index=list(self.names))
+        """All r that lie within z standard errors of the estimate, the standard error as it is at r: columns 0 and 1."""
+        z = -float(special.ndtri(check_alpha(alpha) / 2))
+        ends = []
+        for far in (-1.0, 1.0):
+            inner, outer = self.estimates.copy(), np.full(len(self.estimates), far)
+            for _ in range(50):
+                middle = (inner + outer) / 2
+                within = np.abs(middle - self.estimates) <= z * np.sqrt(self._variance(middle))
+                inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
+            ends.append(np.where(np.isnan(self.estimates), nan, outer))
+        return pd.DataFrame({0: ends[0], 1: ends[1]}, index=list(self.names))
 
     def matrix(self) -> pd.DataFrame:
         """The whole matrix, (p, p), 1 on the diagonal. Noise may leave it without being positive definite."""
@@ -100,14 +116,15 @@ class CorrelationMatrix(BaseResult):
         """estimate, low, high, p, privacy_share."""
         limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
         with np.errstate(all="ignore"):
-            z = np.arctanh(self.estimates) / self.errors
+            z = self.estimates / np.sqrt(self.sampling + self.noise)
+            share = self.noise / self._variance(self.estimates)
         return (
             Column("name", self.names, "name"),
             Column("estimate", self.estimates, head="r"),
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
             Column("p", 2 * special.ndtr(-np.abs(z)), "p", head="P>|z|"),
-            Column("privacy_share", self.noise_share, "share", head="noise share"),
+            Column("privacy_share", share, "share", head="noise share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:
