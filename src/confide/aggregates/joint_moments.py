@@ -28,8 +28,8 @@ __all__ = ["InfluenceRows", "JointMomentRows", "JointMoments"]
 Array = NDArray[np.float64]
 
 _STEPS = steps(1.0, 4)
-# A variance of fewer noise sds is no divisor: its square root is then off by more than 1/16.
-_CLEAR = 8.0
+# A variance of fewer noise sds is no divisor: its square root is then off by more than 1/20.
+_CLEAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,24 @@ class JointMoments:
         np.fill_diagonal(found, 1 - self.gram[0, 2::4] / self.size - self.means**2)
         return np.asarray((found + found.T) / 2)
 
+    @cached_property
+    def _variance_sd(self) -> Array:
+        """The noise sd of each variance, (p,)."""
+        return np.asarray(np.sqrt(self.variance / 2 * (1 + 4 * self.means**2)) / self.size)
+
     @property
     def clear(self) -> bool:
         """Whether the spread of every column stands so far above its noise that what is divided by it is nearly normal."""
-        n, m = self.size, self.means
-        sd = np.sqrt(self.variance / 2 * (1 + 4 * m * m)) / n
-        return bool(self.gram[0, 0] > _CLEAR * sqrt(self.variance) and (np.diag(self.covariance) > _CLEAR * sd).all())
+        enough = (np.diag(self.covariance) > _CLEAR * self._variance_sd).all()
+        return bool(self.gram[0, 0] > _CLEAR * sqrt(self.variance) and enough)
+
+    @cached_property
+    def chosen(self) -> Array:
+        """What a variance may be too large by because it was asked to be clear, as a part of it, (p,): two noise sds at the threshold, where
+        only those pass that are too large, and nothing from four above it on."""
+        variances = np.maximum(np.diag(self.covariance), 1e-12)
+        part = np.clip(2 - (variances / self._variance_sd - _CLEAR) / 2, 0.0, 2.0)
+        return np.asarray(part * self._variance_sd / variances)
 
     def noise_of(self, weights: Array) -> float:
         """The noise variance of sum_kl weights_kl covariance_kl, weights symmetric (p, p), to first order."""
@@ -214,6 +226,8 @@ class InfluenceRows(_OfMeasures):
                 score -= self.levels[j]
                 score *= score
                 score *= self.steps / self.caps[j]
-                out[j] = np.rint(np.clip(np.nan_to_num(score, nan=0.0, posinf=float(self.steps)), 0.0, float(self.steps)))
+                out[j] = np.rint(
+                    np.clip(np.nan_to_num(score, nan=0.0, posinf=float(self.steps)), 0.0, float(self.steps))
+                )
         out[:, ~keep] = 0.0
         return out

@@ -34,18 +34,25 @@ CLOSE = Flag(
     "close",
     "two eigenvalues are nearer to each other than noise and sampling can tell: the directions of these components are not determined",
 )
-_WEAK = (
-    "the records, or the spread of a column, do not stand above their noise; ask for a larger budget, narrower bounds or fewer columns"
-)
+_WEAK = "the records, or the spread of a column, do not stand above their noise; ask for a larger budget, narrower bounds or fewer columns"
 _UNSURE = "some eigenvalues do not stand above their noise; their intervals are left out"
 # An eigenvalue of which the standard error is a larger part is not shown with an interval.
-_LARGEST = 0.5
+_LARGEST = 0.25
+
+
+def _chosen(own: Spectrum, values: Array, errors: Array) -> Array:
+    """What eigenvalues may be off by since they, and their columns, were asked to be clear: one standard error at the threshold, none from
+    twice that on."""
+    with np.errstate(all="ignore"):
+        itself = errors * np.clip(2 - values / errors * _LARGEST, 0.0, 1.0)
+    columns = own.own.chosen @ own.vectors[:, : own.k] ** 2
+    return np.asarray(np.nan_to_num(itself) + (np.abs(values - 1) * columns if own.correlation else 0.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Basis(BaseResult):
     """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none;
-    noise_share (k,); vectors (p, k), of length 1; centre, spread (p,): in the units of the data, what scores subtract and divide by;
+    noise_share (k,); bias (k,): what it may be off by since columns were asked to be clear; vectors (p, k), of length 1; centre, spread (p,): in the units of the data, what scores subtract and divide by;
     total: of all variances; correlations: of all pairs, from the same release.
     """
 
@@ -53,6 +60,7 @@ class Basis(BaseResult):
     estimates: Array
     errors: Array
     noise_share: Array
+    bias: Array
     vectors: Array
     centre: Array
     spread: Array
@@ -88,6 +96,9 @@ class Basis(BaseResult):
             estimates=np.where(sure, values, nan) if status == "partial" else values,
             errors=shown,
             noise_share=own.noise / np.maximum(errors**2, 1e-300),
+            bias=np.abs(values - 1) * (own.own.chosen @ own.vectors[:, : own.k] ** 2)
+            if own.correlation
+            else np.zeros(own.k),
             vectors=own.vectors[:, : own.k],
             centre=middle + half * own.own.means,
             spread=by,
@@ -97,7 +108,10 @@ class Basis(BaseResult):
             flags=flags,
             status=status,
             reason={"ok": "", "partial": _UNSURE, "weak": _WEAK}[status],
-            facts=(("Records", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"), ("Matrix", scale)),
+            facts=(
+                ("Records", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"),
+                ("Matrix", scale),
+            ),
         )
 
     @property
@@ -117,7 +131,10 @@ class Basis(BaseResult):
             noise = self.noise_share * self.errors**2
             lead = 1 - z * z * (self.errors**2 - noise) / self.estimates**2
             root = np.sqrt(np.maximum(self.estimates**2 - lead * (self.estimates**2 - z * z * noise), 0.0))
-            low, high = np.maximum((self.estimates - root) / lead, 0.0), (self.estimates + root) / lead
+            low, high = (
+                np.maximum((self.estimates - root) / lead - self.bias, 0.0),
+                (self.estimates + root) / lead + self.bias,
+            )
             high = np.where(lead > 0, high, np.inf)
         known = np.isfinite(self.errors)
         return pd.DataFrame({0: np.where(known, low, nan), 1: np.where(known, high, nan)}, index=list(self.names))
@@ -140,7 +157,9 @@ class Basis(BaseResult):
         if hasattr(data, "columns") or hasattr(data, "keys"):
             missing = [name for name in self.columns_of if name not in data]
             if missing:
-                raise PlanError(f"the records have no column {', '.join(missing)}; components are of {', '.join(self.columns_of)}")
+                raise PlanError(
+                    f"the records have no column {', '.join(missing)}; components are of {', '.join(self.columns_of)}"
+                )
             return np.column_stack([np.asarray(data[name], dtype=np.float64) for name in self.columns_of])
         rows = np.asarray(data, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.columns_of):

@@ -25,7 +25,9 @@ def listed(columns: Any) -> tuple[str, ...]:
     if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
         raise PlanError(f"columns must be names, got {columns!r}; write ('age', 'income') or 'age + income'")
     if not 2 <= len(found) <= _MOST or len(set(found)) < len(found):
-        raise PlanError(f"columns must name from 2 to {_MOST} columns, each once, got {columns!r}; write 'age + income'")
+        raise PlanError(
+            f"columns must name from 2 to {_MOST} columns, each once, got {columns!r}; write 'age + income'"
+        )
     return tuple(found)
 
 

@@ -28,7 +28,9 @@ __all__ = ["CorrelationMatrix", "pair_names"]
 
 Array = NDArray[np.float64]
 
-_WEAK = "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
+_WEAK = (
+    "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
+)
 # A map of at most so many columns has its numbers in it.
 _WRITTEN = 15
 # Times the variance of a normal distribution: where r is near 1, fourth moments less squares of second ones are noise.
@@ -43,13 +45,15 @@ def pair_names(columns: Sequence[str]) -> tuple[str, ...]:
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrelationMatrix(BaseResult):
     """Correlations of all pairs. columns_of (p,); names of the pairs; estimates (pairs,); sampling (pairs,): k, where (1 - r^2)^2 k is the
-    sampling variance; noise (pairs,): the variance by noise, which does not depend on r."""
+    sampling variance; noise (pairs,): the variance by noise, which does not depend on r; bias (pairs,): what r may be off
+    by since its columns were asked to be clear."""
 
     columns_of: tuple[str, ...]
     names: tuple[str, ...]
     estimates: Array
     sampling: Array
     noise: Array
+    bias: Array
 
     family: ClassVar[str] = "correlations"
     rows_are: ClassVar[str] = "pair"
@@ -74,6 +78,7 @@ class CorrelationMatrix(BaseResult):
             estimates=r,
             sampling=np.minimum(kappa, _MOST / own.size),
             noise=noise,
+            bias=np.array([abs(x) * (own.chosen[k] + own.chosen[l]) / 2 for x, (k, l) in zip(r, pairs, strict=True)]),
             status="ok" if clear else "weak",
             reason="" if clear else _WEAK,
             facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
@@ -100,7 +105,7 @@ class CorrelationMatrix(BaseResult):
             inner, outer = self.estimates.copy(), np.full(len(self.estimates), far)
             for _ in range(50):
                 middle = (inner + outer) / 2
-                within = np.abs(middle - self.estimates) <= z * np.sqrt(self._variance(middle))
+                within = np.abs(middle - self.estimates) - self.bias <= z * np.sqrt(self._variance(middle))
                 inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
             ends.append(np.where(np.isnan(self.estimates), nan, outer))
         return pd.DataFrame({0: ends[0], 1: ends[1]}, index=list(self.names))
@@ -110,7 +115,9 @@ class CorrelationMatrix(BaseResult):
         p = len(self.columns_of)
         whole = np.eye(p)
         whole[np.triu_indices(p, 1)] = self.estimates
-        return pd.DataFrame(np.triu(whole) + np.triu(whole, 1).T, index=list(self.columns_of), columns=list(self.columns_of))
+        return pd.DataFrame(
+            np.triu(whole) + np.triu(whole, 1).T, index=list(self.columns_of), columns=list(self.columns_of)
+        )
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, low, high, p, privacy_share."""
@@ -155,8 +162,15 @@ class CorrelationMatrix(BaseResult):
         for (k, l), low, high in zip(combinations(range(p), 2), limits[0], limits[1], strict=True):  # noqa: E741
             text = f"{values[k, l]:.2f}" if low > 0 or high < 0 else f"({values[k, l]:.2f})"
             for at in ((k, l), (l, k)):
-                ax.text(at[1], at[0], text, ha="center", va="center", fontsize=7, color="white" if abs(values[k, l]) > 0.6 else "black")
+                ax.text(
+                    at[1],
+                    at[0],
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if abs(values[k, l]) > 0.6 else "black",
+                )
 
     def picture(self, alpha: float) -> str:
         return f"Correlations by colour; in brackets where the {1 - alpha:.0%} interval holds 0."
-

@@ -49,7 +49,9 @@ class Spectrum:
             matrix = np.clip(matrix, -1.0, 1.0)
             np.fill_diagonal(matrix, 1.0)
         values, vectors = np.linalg.eigh(matrix)
-        vectors = vectors[:, ::-1] * np.where(vectors[np.abs(vectors).argmax(axis=0), range(own.p)] < 0, -1.0, 1.0)[::-1]
+        vectors = (
+            vectors[:, ::-1] * np.where(vectors[np.abs(vectors).argmax(axis=0), range(own.p)] < 0, -1.0, 1.0)[::-1]
+        )
         return cls(own, k, correlation, values[::-1], vectors, spread)
 
     @cached_property

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, floor, inf, log, log1p, log2, sqrt
 from typing import Any
 
@@ -54,7 +54,9 @@ def checked_votes(votes: ArrayLike, teachers: int) -> Whole:
     """
     found = np.asarray(votes)
     if found.ndim != 2 or found.shape[1] < 2 or found.dtype.kind not in "iu" or found.min(initial=0) < 0:
-        raise PlanError("votes must be integers of at least 0 of the shape (queries, classes), with at least two classes")
+        raise PlanError(
+            "votes must be integers of at least 0 of the shape (queries, classes), with at least two classes"
+        )
     if (found.sum(axis=1) != teachers).any():
         raise PlanError("row sums differ from the number of teachers; every teacher has one vote for each query")
     return found.astype(np.int64)
@@ -79,8 +81,16 @@ class BallotDistance:
 
     def __post_init__(self) -> None:
         if not is_whole(self.teachers, 2) or not is_whole(self.most, 1):
-            raise PlanError(f"teachers must be a whole number of at least 2, and most of at least 1, got {self.teachers!r}, {self.most!r}")
-        if not (is_finite(self.sigma) and self.sigma > 0 and is_finite(self.epsilon) and self.epsilon > 0 and 0 < self.delta < 1):
+            raise PlanError(
+                f"teachers must be a whole number of at least 2, and most of at least 1, got {self.teachers!r}, {self.most!r}"
+            )
+        if not (
+            is_finite(self.sigma)
+            and self.sigma > 0
+            and is_finite(self.epsilon)
+            and self.epsilon > 0
+            and 0 < self.delta < 1
+        ):
             raise PlanError(
                 f"sigma and epsilon must be above 0 and delta in (0, 1), got {self.sigma!r}, {self.epsilon!r}, {self.delta!r}"
             )
@@ -119,6 +129,42 @@ class BallotDistance:
         # falling thresholds, searched as rising negatives
         return max(bisect_right(self._negated, -q) - 1, 0)
 
+    @property
+    def tails(self) -> NDArray[Any]:
+        """P(g) for g = 0..K, Python integers."""
+        return _Tables.of(self.teachers, self.sigma).tails
+
+    @property
+    def costs(self) -> Whole:
+        """(levels, orders): the Renyi bound of one query, in 2^-32, falling with the level."""
+        return _Tables.of(self.teachers, self.sigma).costs
+
+    @property
+    def _negated(self) -> list[int]:
+        return _Tables.of(self.teachers, self.sigma).negated
+
+    @cached_property
+    def limits(self) -> Whole:
+        """By order: the largest sum that converts to the proposal."""
+        found = []
+        for a in GNMAX_ORDERS:
+            most = self.epsilon - log1p(-1 / a) + (log(self.delta) + log(a)) / (a - 1)
+            found.append(floor(most * (1 - _ROOM) * _UNIT) - 1 if most > 0 else -1)
+        return np.array(found, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What depends on the number of teachers and the noise alone."""
+
+    teachers: int
+    sigma: float
+
+    @staticmethod
+    @lru_cache(maxsize=32)
+    def of(teachers: int, sigma: float) -> _Tables:
+        return _Tables(teachers, sigma)
+
     @cached_property
     def tails(self) -> NDArray[Any]:
         """P(g) for g = 0..K, Python integers."""
@@ -137,7 +183,7 @@ class BallotDistance:
         return ceil(-far / log(2)) + 64
 
     @cached_property
-    def _negated(self) -> list[int]:
+    def negated(self) -> list[int]:
         """-Phi(-z) at the levels z, in units of the tails, rounded so that no level is reached too early."""
         count = floor((self.teachers + 1) / (sqrt(2) * self.sigma) / _LEVELS) + 2
         logs = special.log_ndtr(-_LEVELS * np.arange(count))
@@ -146,19 +192,10 @@ class BallotDistance:
     @cached_property
     def costs(self) -> Whole:
         """(levels, orders): the Renyi bound of one query, in 2^-32, falling with the level."""
-        z = _LEVELS * np.arange(len(self._negated))
+        z = _LEVELS * np.arange(len(self.negated))
         own = collapsed_rdp(special.log_ndtr(-z)[:, None], np.array(GNMAX_ORDERS)[None, :], self.sigma)
         whole = np.ceil(own * (1 + _ROOM) * _UNIT + 1)
         return np.asarray(np.maximum.accumulate(whole[::-1], axis=0)[::-1], dtype=np.int64)
-
-    @cached_property
-    def limits(self) -> Whole:
-        """By order: the largest sum that converts to the proposal."""
-        found = []
-        for a in GNMAX_ORDERS:
-            most = self.epsilon - log1p(-1 / a) + (log(self.delta) + log(a)) / (a - 1)
-            found.append(floor(most * (1 - _ROOM) * _UNIT) - 1 if most > 0 else -1)
-        return np.array(found, dtype=np.int64)
 
 
 def _up(logarithm: float, bits: int) -> int:
