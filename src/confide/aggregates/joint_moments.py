@@ -138,11 +138,11 @@ class JointMoments:
         """The noise sd of each variance, (p,)."""
         return np.asarray(np.sqrt(self.variance / 2 * (1 + 4 * self.means**2)) / self.size)
 
-    @property
-    def clear(self) -> bool:
-        """Whether the spread of every column stands so far above its noise that what is divided by it is nearly normal."""
-        enough = (np.diag(self.covariance) > _CLEAR * self._variance_sd).all()
-        return bool(self.gram[0, 0] > _CLEAR * sqrt(self.variance) and enough)
+    @cached_property
+    def clear(self) -> NDArray[np.bool_]:
+        """Of which columns the spread stands so far above its noise that what is divided by it is nearly normal, (p,)."""
+        enough = np.diag(self.covariance) > _CLEAR * self._variance_sd
+        return np.asarray(enough & (self.gram[0, 0] > _CLEAR * sqrt(self.variance)))
 
     @cached_property
     def chosen(self) -> Array:

@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from confide.faces.vote_calls import errors, majority, plot_errors, plurality
     from confide.methods.voting.majority import Majority
     from confide.methods.voting.plurality import Plurality
+    from confide.methods.voting.teacher_labels import TeacherLabels
 else:
     _METHODS: Mapping[str, Any] = {
         "Majority": "confide.methods.voting.majority",
         "Plurality": "confide.methods.voting.plurality",
+        "TeacherLabels": "confide.methods.voting.teacher_labels",
+        "Pate": "confide.sklearn.pate",
     }
     __getattr__, __dir__ = names(
         __name__,
         {**dict.fromkeys(("errors", "majority", "plot_errors", "plurality"), "confide.faces.vote_calls"), **_METHODS},
     )
 
-__all__ = ["Majority", "Plurality", "errors", "majority", "plot_errors", "plurality"]
+__all__ = ["Majority", "Pate", "Plurality", "TeacherLabels", "errors", "majority", "plot_errors", "plurality"]

@@ -93,9 +93,9 @@ def _row(name: str, method: str, n: int, mu: float, cell: pd.DataFrame) -> dict[
     judged = hits >= 0
     rate, least, most = float("nan"), 0.0, 1.0
     if judged.any():
-        # replications as clusters: what is not answered counts as the cell's own rate
-        filled = np.where(judged, hits, hits[judged].mean())
-        rate, least, most = interval(filled)
+        # replications as clusters; what is not answered in one counts as the cell's own rate
+        filled = np.where(judged, hits, hits[judged].mean())[judged.any(axis=1)]
+        _, least, most = interval(filled)
         rate = float(hits[judged].mean())
     widths = cell[[f"width {one}" for one in names]].to_numpy()
     return {

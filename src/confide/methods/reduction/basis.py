@@ -82,7 +82,7 @@ class Basis(BaseResult):
         values, size = own.corrected, own.own.size
         sampling = np.maximum(sums + sd, 0.0) / size**2
         errors = np.sqrt(sampling + own.noise)
-        clear = own.own.clear
+        clear = bool(own.own.clear.all())
         sure = (errors < _LARGEST * values) & clear
         shown = np.where(sure, errors, nan)
         flags = (CLOSE,) if clear and own.close(errors).any() else ()

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 _WEAK = (
     "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
 )
+_SOME = "the spread of some columns does not stand above its noise; their correlations are left out"
 # A map of at most so many columns has its numbers in it.
 _WRITTEN = 15
 # Times the variance of a normal distribution: where r is near 1, fourth moments less squares of second ones are noise.
@@ -61,14 +62,15 @@ class CorrelationMatrix(BaseResult):
 
     @classmethod
     def read(cls, release: Release, own: JointMoments, columns: tuple[str, ...]) -> CorrelationMatrix:
-        """From noisy moments; "weak" where a column does not stand above the noise."""
+        """From noisy moments; pairs of a column that does not stand above the noise are left out."""
         pairs = list(combinations(range(own.p), 2))
         r, kappa, noise = (np.full(len(pairs), nan) for _ in range(3))
-        clear = own.clear
-        if clear:
-            for i, (k, l) in enumerate(pairs):  # noqa: E741
+        for i, (k, l) in enumerate(pairs):  # noqa: E741
+            if own.clear[k] and own.clear[l]:
                 r[i], own_sampling, noise[i] = own.pair(k, l).correlation()
                 kappa[i] = own_sampling / (1 - r[i] ** 2) ** 2
+        known = np.isfinite(r)
+        status = "ok" if known.all() else "partial" if known.any() else "weak"
         return cls.of(
             release,
             response=", ".join(columns),
@@ -79,8 +81,8 @@ class CorrelationMatrix(BaseResult):
             sampling=np.minimum(kappa, _MOST / own.size),
             noise=noise,
             bias=np.array([abs(x) * (own.chosen[k] + own.chosen[l]) / 2 for x, (k, l) in zip(r, pairs, strict=True)]),
-            status="ok" if clear else "weak",
-            reason="" if clear else _WEAK,
+            status=status,
+            reason={"ok": "", "partial": _SOME, "weak": _WEAK}[status],
             facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
         )
 
