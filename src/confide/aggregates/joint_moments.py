@@ -1,12 +1,13 @@
 """All products of the first four moments of several columns, at the price of their first two; squared influences on eigenvalues.
 
-A record is m = (T, S phi(u_1), ..., S phi(u_p)), phi(u) = (u, 1 - u^2, u (1 - u^2), u^2 (1 - u^2)) of length at most 1 (`cells.free_moments`),
-so that |m|^2 <= T^2 + p S^2 whether it gives u alone or all four. Its Gram matrix holds every product of moments of every pair: sensitivity
-T^2 + p S^2 in the Frobenius norm, sqrt(2) times that under substitute. T = S: sums are weighed like squares. A record with a missing value
-under "drop" is zeros.
+A record is m = (T, S phi(u_1), ..., S phi(u_p)), phi(u) = (u, 1 - u^2, u (1 - u^2), u^2 (1 - u^2)) of length at most 1
+(`cells.free_moments`), so that |m|^2 <= T^2 + p S^2 whether it gives u alone or all four. Its Gram matrix holds every product of moments
+of every pair: sensitivity T^2 + p S^2 in the Frobenius norm, sqrt(2) times that under substitute. T = S: sums are weighed like squares. A
+record with a missing value under "drop" is zeros.
 
 `InfluenceRows`: one record as min(I_j^2, c_j)/c_j for several components j, each in [0, 1], coded so that the row is no longer than 2^20:
-I_j = (a_j'(u - m))^2 - sum_k b_jk (u_k - m_k)^2 - r_j is what a record adds to an eigenvalue, from noisy m, a, b, r, c that are public by then.
+I_j = (a_j'(u - m))^2 - sum_k b_jk (u_k - m_k)^2 - r_j is what a record adds to an eigenvalue, from noisy m, a, b, r, c that are public by
+then.
 """
 
 from __future__ import annotations
@@ -146,8 +147,8 @@ class JointMoments:
 
     @cached_property
     def chosen(self) -> Array:
-        """What a variance may be too large by because it was asked to be clear, as a part of it, (p,): two noise sds at the threshold, where
-        only those pass that are too large, and nothing from four above it on."""
+        """What a variance may be too large by because it was asked to be clear, as a part of it, (p,): two noise sds at the threshold,
+        where only those pass that are too large, and nothing from four above it on."""
         variances = np.maximum(np.diag(self.covariance), 1e-12)
         part = np.clip(2 - (variances / self._variance_sd - _CLEAR) / 2, 0.0, 2.0)
         return np.asarray(part * self._variance_sd / variances)
@@ -170,8 +171,8 @@ class JointMoments:
 class InfluenceRows(_OfMeasures):
     """Squared influences on eigenvalues, (components, rows), each a part of its cap.
 
-    means (p,), directions (k, p), squares (k, p), levels (k,), caps (k,): m, a, b, r, c of the head of this file, in u; zeros in a plan, which
-    does not know them yet; the bound holds for any.
+    means (p,), directions (k, p), squares (k, p), levels (k,), caps (k,): m, a, b, r, c of the head of this file, in u; zeros in a plan,
+    which does not know them yet; the bound holds for any.
     """
 
     components: int

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from confide.methods.voting.majority import Majority
     from confide.methods.voting.plurality import Plurality
     from confide.methods.voting.teacher_labels import TeacherLabels
+
+    Pate: Any
 else:
     _METHODS: Mapping[str, Any] = {
         "Majority": "confide.methods.voting.majority",

@@ -4,9 +4,9 @@ One ballot moves one vote of each query, so that counts move by at most sqrt(2) 
 sqrt(2)/sigma. Where the winner comes out but for a probability of at most q < 1/2 it costs far less. Both bounds are of one direction,
 D(M(X) || M(X')), which is what tests of a data-dependent loss need; none may be used reversed.
 
-Collapsed Gaussian. For any event S of outputs, P(S) - gamma Q(S) is at most what Gaussian tails allow: with E = "another one wins", P(E) <= q,
-the supremum over S in E and over S with S^c in E are tails of N(0, 1) against N(mu, 1) by Neyman and Pearson, and the largest of both,
-convex in gamma, is exactly the profile of the pair in which the central region of P-mass 1 - 2q is one point, whose loss is
+Collapsed Gaussian. For any event S of outputs, P(S) - gamma Q(S) is at most what Gaussian tails allow: with E = "another one wins", P(E)
+<= q, the supremum over S in E and over S with S^c in E are tails of N(0, 1) against N(mu, 1) by Neyman and Pearson, and the largest of
+both, convex in gamma, is exactly the profile of the pair in which the central region of P-mass 1 - 2q is one point, whose loss is
 
     log gamma_q = log (1 - 2q)/(Phi(z - mu) - Phi(-z - mu)),      Phi(-z) = q.
 
@@ -27,7 +27,7 @@ Source: the collapsed pair is derived in confide; dominating pairs: Zhu, Dong, W
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil, exp, inf, log, log1p, sqrt
+from math import ceil, inf, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -138,7 +138,9 @@ def _log_gamma(lq: Floats, z: Floats, mu: float) -> Floats:
     return np.asarray(np.log1p(-2 * np.exp(lq)) - np.log1p(-outside))
 
 
-def collapsed_loss(quantile: float, sigma: float, *, step: float | None = None, high: float | None = None) -> PrivacyLoss:
+def collapsed_loss(
+    quantile: float, sigma: float, *, step: float | None = None, high: float | None = None
+) -> PrivacyLoss:
     """The privacy loss of the collapsed pair at z, Phi(-z) = q; z = 0 is the Gaussian mechanism.
 
     step, high: of the grid from -high to high; by default for one query.

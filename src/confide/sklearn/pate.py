@@ -44,11 +44,12 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be published;
-    status_ : "ok", or "no_reply" where the certificate did not hold: then there is no student, and `predict` raises `NoResult`;
+    labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
+    published; status_ : "ok", or "no_reply" where the certificate did not hold: then there is no student, and `predict` raises `NoResult`;
     classes_, n_features_in_.
 
-    Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels come.
+    Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels
+    come.
 
     >>> import confide as cf
     >>> from sklearn.linear_model import LogisticRegression
@@ -102,14 +103,17 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return gate.plan(method, self._schema(width), self.privacy)
 
     def fit(self, X: Any, y: Any, public: Any = None) -> Pate:
-        """Fit teachers on X (n, features), y (n,), label the rows of `public` (queries, features) and fit the student; spends `privacy` once.
+        """Fit teachers on X (n, features), y (n,), label the rows of `public` (queries, features) and fit the student; spends `privacy`
+        once.
 
         Raises `PlanError` for what public facts forbid: public records left out or with other columns, more teachers than records where
         their number is public. Values never raise: what is missing becomes the middle of the bounds, a label that is not among `classes`
         counts as the first one.
         """
         if public is None:
-            raise PlanError("fit needs public records without labels, which teachers vote on; write fit(X, y, public=P)")
+            raise PlanError(
+                "fit needs public records without labels, which teachers vote on; write fit(X, y, public=P)"
+            )
         records, labels, rows = np.asarray(X), np.asarray(y), np.asarray(public)
         if records.ndim != 2 or rows.ndim != 2 or records.shape[1] != rows.shape[1] or len(labels) != len(records):
             raise PlanError(
@@ -133,7 +137,9 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         places = {str(label): j for j, label in enumerate(self.classes)}
         known = np.array([one is not None for one in result.labels])
         own = np.array([places[str(one)] for one in result.labels[known]], dtype=np.int64)
-        self.labels_ = np.array([None if one is None else self.classes[places[str(one)]] for one in result.labels], dtype=object)
+        self.labels_ = np.array(
+            [None if one is None else self.classes[places[str(one)]] for one in result.labels], dtype=object
+        )
         self.student_ = None
         if result.status != "ok":
             warnings.warn(f"no labels were released: {result.reason}", StatusWarning, stacklevel=3)
@@ -173,7 +179,9 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = [str(label) for label in self.classes]
         pairs = np.asarray(self.bounds, dtype=np.float64)
         if pairs.shape not in ((2,), (width, 2)):
-            raise PlanError(f"bounds must be one pair (low, high) or {width} of them, one for each feature, got the shape {pairs.shape}")
+            raise PlanError(
+                f"bounds must be one pair (low, high) or {width} of them, one for each feature, got the shape {pairs.shape}"
+            )
         own = np.broadcast_to(pairs, (width, 2))
         columns: Mapping[str, Any] = {
             f"x{j}": Numeric(float(low), float(high), on_missing="midpoint") for j, (low, high) in enumerate(own)

@@ -1,8 +1,8 @@
 """Coverage of correlations and explained variances on six real sets, resampled, against the whole table's own values.
 
-Each replication draws n records with replacement from a table with its public bounds, and asks for correlations and principal components of its
-first numeric columns at most. Judged are intervals of results with status "ok", and those of "partial" that are there. A cell fails where the
-99.9 % interval of its coverage, clustered by replication, lies below .95. The sets need CONFIDE_DATA.
+Each replication draws n records with replacement from a table with its public bounds, and asks for correlations and principal components
+of its first numeric columns at most. Judged are intervals of results with status "ok", and those of "partial" that are there. A cell
+fails where the 99.9 % interval of its coverage, clustered by replication, lies below .95. The sets need CONFIDE_DATA.
 
 confide lab bench reduction
 """
@@ -36,9 +36,7 @@ def whole(name: str) -> tuple[pd.DataFrame, Schema, tuple[str, ...]]:
     """Records, schema and columns of a set: the first numeric columns that vary."""
     found = table_of(name)
     columns = [
-        one
-        for one in found.schema.names
-        if found.schema[one].kind != "categorical" and found.frame[one].nunique() > 2
+        one for one in found.schema.names if found.schema[one].kind != "categorical" and found.frame[one].nunique() > 2
     ][:MOST_COLUMNS]
     schema = Schema({one: found.schema[one] for one in columns})
     return found.frame[columns].reset_index(drop=True), schema, tuple(columns)
@@ -103,7 +101,9 @@ def _row(name: str, method: str, n: int, mu: float, cell: pd.DataFrame) -> dict[
         "coverage": rate,
         "interval": [least, most],
         "answered": float(judged.mean()),
-        "least by name": float(min((hits[judged[:, j], j].mean() for j in range(len(names)) if judged[:, j].any()), default=np.nan)),
+        "least by name": float(
+            min((hits[judged[:, j], j].mean() for j in range(len(names)) if judged[:, j].any()), default=np.nan)
+        ),
         "median width": float(np.median(widths[judged])) if judged.any() else None,
         "passed": most >= 0.95,
     }

@@ -123,12 +123,12 @@ def test_votes_come_out_as_often_as_their_chances_say(rule: str) -> None:
 @pytest.mark.parametrize(
     ("method", "privacy"),
     [
-        (cf.voting.Majority("v"), cf.PureDP(1.0)),
         (cf.voting.Majority("v"), cf.ApproxDP(1.0, 1e-6)),
-        (cf.voting.Majority("v", "generalized"), cf.ApproxDP(1.0, 1e-6)),
-        (cf.voting.Majority("v", "distance"), cf.ApproxDP(1.0, 1e-6)),
-        (cf.voting.Plurality("g"), cf.GDP(1.0)),
-        (cf.voting.Plurality("g"), cf.PureDP(1.0)),
+        pytest.param(cf.voting.Majority("v"), cf.PureDP(1.0), marks=pytest.mark.long),
+        pytest.param(cf.voting.Majority("v", "generalized"), cf.ApproxDP(1.0, 1e-6), marks=pytest.mark.long),
+        pytest.param(cf.voting.Majority("v", "distance"), cf.ApproxDP(1.0, 1e-6), marks=pytest.mark.long),
+        pytest.param(cf.voting.Plurality("g"), cf.GDP(1.0), marks=pytest.mark.long),
+        pytest.param(cf.voting.Plurality("g"), cf.PureDP(1.0), marks=pytest.mark.long),
         (cf.voting.Plurality("g", "distance"), cf.ApproxDP(1.0, 1e-6)),
     ],
     ids=str,
@@ -176,8 +176,9 @@ def test_votes_from_the_command_line(tmp_path: object) -> None:
     folder = Path(str(tmp_path))
     SCHEMA.sample(500, seed=1).to_csv(folder / "votes.csv", index=False)
     (folder / "schema.toml").write_text(SCHEMA.to_toml())
-    line = f"release v {folder}/votes.csv --method majority --schema {folder}/schema.toml --epsilon 1 --no-ledger -o {folder}/r.json"
-    done = CliRunner().invoke(app, line.split())
-    assert done.exit_code == 0, done.output
+    plan = f"plan v --method majority --schema {folder}/schema.toml --epsilon 1 -o {folder}/plan.json"
+    for line in (plan, f"release {folder}/plan.json {folder}/votes.csv --no-ledger -o {folder}/r.json"):
+        done = CliRunner().invoke(app, line.split())
+        assert done.exit_code == 0, done.output
     done = CliRunner().invoke(app, ["infer", str(folder / "r.json")])
     assert done.exit_code == 0 and "Winner" in done.output

@@ -52,8 +52,9 @@ def _chosen(own: Spectrum, values: Array, errors: Array) -> Array:
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Basis(BaseResult):
     """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none;
-    noise_share (k,); bias (k,): what it may be off by since columns were asked to be clear; vectors (p, k), of length 1; centre, spread (p,): in the units of the data, what scores subtract and divide by;
-    total: of all variances; correlations: of all pairs, from the same release.
+    noise_share (k,); bias (k,): what it may be off by since columns were asked to be clear; vectors (p, k), of length 1; centre, spread
+    (p,): in the units of the data, what scores subtract and divide by; total: of all variances; correlations: of all pairs, from the same
+    release.
     """
 
     names: tuple[str, ...]

@@ -1,18 +1,19 @@
 """Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
 
-Guarantee: mu-GDP, add-remove or substitute, two statistics. Nine tenths of mu^2: the noisy Gram matrix of joint moments, sensitivity 1 + p in the
-Frobenius norm (`aggregates.joint_moments`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2 log(1.25/delta)), and
-half the variance off the diagonal). One tenth: at the noisy components, sums of squared influences on each eigenvalue, each cut at a public cap
-(`InfluenceRows`, k numbers in [0, 1] for a record).
+Guarantee: mu-GDP, add-remove or substitute, two statistics. Nine tenths of mu^2: the noisy Gram matrix of joint moments, sensitivity 1 +
+p in the Frobenius norm (`aggregates.joint_moments`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
+log(1.25/delta)), and half the variance off the diagonal). One tenth: at the noisy components, sums of squared influences on each
+eigenvalue, each cut at a public cap (`InfluenceRows`, k numbers in [0, 1] for a record).
 
 Components are eigenvectors of the noisy correlation matrix (scale="correlation") or of the covariance matrix in the units of the data.
-Explained variances are its eigenvalues less what noise adds to them at second order, sum over j of v_ij/(l_i - l_j), v_ij the noise variance of
-a_i'E a_j.
+Explained variances are its eigenvalues less what noise adds to them at second order, sum over j of v_ij/(l_i - l_j), v_ij the noise
+variance of a_i'E a_j.
 
-Interval of an eigenvalue: all l within the normal quantile times the standard error that they would have; sampling variance in proportion to
-l^2, sum I^2/N^2 at the estimate, I its influence by record, plus one standard deviation of the noise of that sum; noise by the delta method. It covers the eigenvalue of the population's matrix where components are apart; where two
-are closer than noise and sampling can tell, the flag "close" says that their directions are not determined.
-Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022; influence of an eigenvalue: Critchley 1985.
+Interval of an eigenvalue: all l within the normal quantile times the standard error that they would have; sampling variance in proportion
+to l^2, sum I^2/N^2 at the estimate, I its influence by record, plus one standard deviation of the noise of that sum; noise by the delta
+method. It covers the eigenvalue of the population's matrix where components are apart; where two are closer than noise and sampling can
+tell, the flag "close" says that their directions are not determined. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022;
+influence of an eigenvalue: Critchley 1985.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The correlation matrix of several bounded columns, with intervals, from one release.
 
-Guarantee: mu-GDP, add-remove or substitute. A record gives (1, phi(u_1), ..., phi(u_p)), |phi| <= 1, and the release is the noisy Gram matrix of
-that, in exact integers (`aggregates.joint_moments`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under substitute), variance
-half as large off the diagonal; rounded Gaussian noise. Fourth moments, which intervals need, ride for free.
+Guarantee: mu-GDP, add-remove or substitute. A record gives (1, phi(u_1), ..., phi(u_p)), |phi| <= 1, and the release is the noisy Gram
+matrix of that, in exact integers (`aggregates.joint_moments`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
+substitute), variance half as large off the diagonal; rounded Gaussian noise. Fourth moments, which intervals need, ride for free.
 
-Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which does
-not fall near 1; k >= 1 the influence variance from fourth moments over (1 - r^2)^2. It covers the correlation of the columns moved into
-their bounds. "weak" where a column's spread is below eight noise standard deviations. Sources: Dwork, Talwar, Thakurta, Zhang 2014 with exact noise (Dong, Roth, Su 2022); influence
-variance: Devlin, Gnanadesikan, Kettenring 1975.
+Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
+does not fall near 1; k >= 1 the influence variance from fourth moments over (1 - r^2)^2. It covers the correlation of the columns moved
+into their bounds. "weak" where a column's spread is below eight noise standard deviations. Sources: Dwork, Talwar, Thakurta, Zhang 2014
+with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan, Kettenring 1975.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class CorrelationMatrix(BaseResult):
             estimates=r,
             sampling=np.minimum(kappa, _MOST / own.size),
             noise=noise,
-            bias=np.array([abs(x) * (own.chosen[k] + own.chosen[l]) / 2 for x, (k, l) in zip(r, pairs, strict=True)]),
+            bias=np.array([abs(x) * float(own.chosen[list(pair)].mean()) for x, pair in zip(r, pairs, strict=True)]),
             status=status,
             reason={"ok": "", "partial": _SOME, "weak": _WEAK}[status],
             facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),

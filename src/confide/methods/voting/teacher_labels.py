@@ -1,15 +1,15 @@
 """Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
 
 Guarantee. Records fall into K blocks, by position after a fresh permutation (substitute) or by a fresh keyed hash (add-remove), so that one
-record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and votes on T public records; one record
-moves one ballot of each. What leaves is labels y_i = argmax_j (n_ij + noise).
+record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and votes on T public records; one
+record moves one ballot of each. What leaves is labels y_i = argmax_j (n_ij + noise).
 
-certificate="distance": (epsilon, delta), by generalized propose-test-release. D, the number of ballots whose change may bring the loss of all
-labels above epsilon - e_test, is an integer that one ballot moves by at most 1 (`voting.teachers_distance`). It passes the distance test, which
-is (e_test, 0), or nothing is released; where D = 0 it passes with probability at most delta, elsewhere the labels are (epsilon - e_test,
-delta): together (epsilon, delta), as the two deltas belong to different data. The labels' noise is drawn apart from the test's.
-certificate="gaussian": mu-GDP, mu^2 = 2 T/sigma^2: Gaussian noise of sd sigma on counts that move by sqrt(2) for each query. With
-confident=(threshold, sd), the query is answered only where the largest count plus noise of that sd reaches the threshold: mu^2 =
+certificate="distance": (epsilon, delta), by generalized propose-test-release. D, the number of ballots whose change may bring the loss of
+all labels above epsilon - e_test, is an integer that one ballot moves by at most 1 (`voting.teachers_distance`). It passes the distance
+test, which is (e_test, 0), or nothing is released; where D = 0 it passes with probability at most delta, elsewhere the labels are
+(epsilon - e_test, delta): together (epsilon, delta), as the two deltas belong to different data. The labels' noise is drawn apart from
+the test's. certificate="gaussian": mu-GDP, mu^2 = 2 T/sigma^2: Gaussian noise of sd sigma on counts that move by sqrt(2) for each query.
+With confident=(threshold, sd), the query is answered only where the largest count plus noise of that sd reaches the threshold: mu^2 =
 T (2/sigma^2 + 1/sd^2).
 certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on counts, of which two move by 1 (Papernot et al. 2017).
 Which one, with which sigma and e_test, follows from public facts alone (`voting.vote_budgets`).
@@ -41,6 +41,7 @@ from confide.methods.voting.teachers_distance import NOISE_GRID
 from confide.methods.voting.teaching import PublicRows, Teaching, checked_teacher, pack_teacher, tallied
 from confide.methods.voting.vote_budgets import VoteBudget, budget_of, checked_agreement
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.protocol.allowance import EITHER
 from confide.protocol.exact import round_up
 from confide.schema import Categorical, Schema
 
@@ -60,9 +61,9 @@ _REFUSED = (
 class TeacherLabels(Method):
     """Labels of public records by private votes.
 
-    label: the categorical column that teachers learn; teacher: a classifier with fit and predict; public: rows (queries, features) in the order
-    of `features`; features: columns, all others of the schema when left out, categorical ones by the number of the level; teachers: K;
-    certificate: "auto" (what gets most labels right in public simulations), "distance", "gaussian" or "laplace"; sigma: noise on counts,
+    label: the categorical column that teachers learn; teacher: a classifier with fit and predict; public: rows (queries, features) in the
+    order of `features`; features: columns, all others of the schema when left out, categorical ones by the number of the level; teachers:
+    K; certificate: "auto" (what gets most labels right in public simulations), "distance", "gaussian" or "laplace"; sigma: noise on counts,
     chosen when left out; agreement: what is expected of the votes, for choosing ("even", or (a, b) of a Beta law of the winner's share);
     confident: (threshold, sd), with "gaussian"; seconds: for all teachers together, taken in full; jobs, memory: side by side, MB each.
 
@@ -91,11 +92,16 @@ class TeacherLabels(Method):
     seconds: float = 60.0
     jobs: int = 1
     memory: int = 1_024
-    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False, metadata={"late": True})
+    progress: Callable[[int, int], None] | None = field(
+        default=None, compare=False, repr=False, metadata={"late": True}
+    )
 
     name: ClassVar[str] = "teacher_labels"
     family: ClassVar[str] = "voting"
-    source: ClassVar[str] = "PATE (Papernot et al. 2017, 2018) with a certified budget (Redberg, Zhu, Wang 2023, corrected)"
+    source: ClassVar[str] = (
+        "PATE (Papernot et al. 2017, 2018) with a certified budget (Redberg, Zhu, Wang 2023, corrected)"
+    )
+    native: ClassVar[str] = EITHER
     intervals: ClassVar[str] = "no interval"
 
     def __post_init__(self) -> None:
@@ -106,7 +112,9 @@ class TeacherLabels(Method):
         if self.features is not None:
             put(self, "features", (self.features,) if isinstance(self.features, str) else tuple(self.features))
         if not is_whole(self.teachers, 2):
-            raise PlanError(f"teachers must be a whole number of at least 2, got {self.teachers!r}; a few hundred are usual")
+            raise PlanError(
+                f"teachers must be a whole number of at least 2, got {self.teachers!r}; a few hundred are usual"
+            )
         if self.certificate not in CERTIFICATES:
             raise PlanError(f"certificate must be one of {', '.join(CERTIFICATES)}, got {self.certificate!r}")
         if self.sigma is not None and not (is_finite(self.sigma) and self.sigma > 0):
@@ -152,11 +160,11 @@ class TeacherLabels(Method):
         room = Room(self.seconds, self.memory, self.jobs)
         if n is not None and n < _FEWEST * self.teachers:
             raise PlanError(
-                f"{self.teachers} teachers need at least {_FEWEST * self.teachers} records, {_FEWEST} each, and the number given is {n}; take "
-                "fewer teachers"
+                f"{self.teachers} teachers need at least {_FEWEST * self.teachers} records, {_FEWEST} each, and the number given is {n}; "
+                "take fewer teachers"
             )
         made, event, budget, notes = self._budget(schema, privacy, classes)
-        mode = "distance" if budget.test else "laplace" if self.certificate == "laplace" else "gaussian"
+        mode = "distance" if budget.test else "laplace" if isinstance(event.guarantee, PureDP) else "gaussian"
         facts: dict[str, Any] = {
             "constants": {
                 "certificate": mode,
@@ -181,26 +189,43 @@ class TeacherLabels(Method):
         self, schema: Any, privacy: Guarantee, classes: int
     ) -> tuple[Allowance | Proved, Opaque, VoteBudget, tuple[str, ...]]:
         queries = self.public.queries
-        if self.certificate == "laplace":
-            pure = Proved.of(privacy, self, schema, kinds=(PureDP,), who="Laplace voting", instead="take certificate='gaussian'")
+        if self.certificate == "laplace" or (self.certificate == "auto" and isinstance(privacy, PureDP)):
+            pure = Proved.of(
+                privacy, self, schema, kinds=(PureDP,), who="Laplace voting", instead="take certificate='gaussian'"
+            )
             b = 2 * queries / pure.level.epsilon * (1 + 1e-12)
+            if self.sigma is not None and self.sigma < b:
+                raise PlanError(
+                    f"Laplace noise for {queries} labels at {privacy} needs a scale of at least {b:.4g}, got {self.sigma:g}"
+                )
             return pure, Opaque("labels", pure.level, _PROOF), VoteBudget(self.sigma or b, 0.0, 0.0), ()
         if self.certificate != "gaussian" and isinstance(privacy, ApproxDP):
             proved = Proved.of(privacy, self, schema, who="a certified vote", instead="take certificate='gaussian'")
             level = proved.approx
             budget = budget_of(
-                level.epsilon, level.delta, self.teachers, classes, queries, self.agreement, self.sigma, self.certificate
+                level.epsilon,
+                level.delta,
+                self.teachers,
+                classes,
+                queries,
+                self.agreement,
+                self.sigma,
+                self.certificate,
             )
             if budget.test:
                 said = (
                     f"in a Gaussian ledger the certified ({level.epsilon:g}, {level.delta:g}) is charged as mu = "
-                    f"{PureDP(level.epsilon).to_gdp().mu:.3g}; the plain Gaussian mechanism at this guarantee costs mu = {calibrate_gaussian(level):.3g}"
+                    f"{PureDP(level.epsilon).to_gdp().mu:.3g}; the plain Gaussian mechanism at this guarantee costs mu = "
+                    f"{calibrate_gaussian(level):.3g}"
                 )
                 return proved, Opaque("labels", level, _PROOF), budget, (said,)
         elif self.certificate == "distance":
-            raise PrivacyError(f"a certificate is proved in epsilon and delta, got {privacy}; write cf.ApproxDP(1.5, 1e-5)")
+            raise PrivacyError(
+                f"a certificate is proved in epsilon and delta, got {privacy}; write cf.ApproxDP(1.5, 1e-5)"
+            )
         allowance = Allowance.of(privacy, self, schema)
-        assert isinstance(allowance.level, GDP)
+        if not isinstance(allowance.level, GDP):
+            raise PrivacyError(f"Gaussian noise has no pure guarantee, got {privacy}; write certificate='laplace'")
         least = self._least_sigma(float(allowance.level.mu) * sqrt(float(allowance.part)))
         if self.sigma is not None and self.sigma < least:
             raise PlanError(
@@ -208,8 +233,12 @@ class TeacherLabels(Method):
                 "public records"
             )
         if allowance.rows_per_unit != 1:
-            raise PrivacyError(f"teachers protect single records, got rows_per_unit={allowance.rows_per_unit}; enforce one row: unit=cf.Unit(...)")
-        event = Opaque("labels", replace(allowance.level, mu=float(allowance.level.mu) * sqrt(float(allowance.part))), _PROOF)
+            raise PrivacyError(
+                f"teachers protect single records, got rows_per_unit={allowance.rows_per_unit}; enforce one row: unit=cf.Unit(...)"
+            )
+        event = Opaque(
+            "labels", replace(allowance.level, mu=float(allowance.level.mu) * sqrt(float(allowance.part))), _PROOF
+        )
         return allowance, event, VoteBudget(self.sigma or least, 0.0, 0.0), ()
 
     def _least_sigma(self, mu: float) -> float:
@@ -218,7 +247,9 @@ class TeacherLabels(Method):
         if self.confident is not None:
             each -= 1 / self.confident[1] ** 2
             if each <= 0:
-                raise PlanError(f"the sd of the threshold, {self.confident[1]:g}, spends the whole budget; take a larger one")
+                raise PlanError(
+                    f"the sd of the threshold, {self.confident[1]:g}, spends the whole budget; take a larger one"
+                )
         return sqrt(2 / each)
 
     # release --------------------------------------------------------------------------------------------------------
@@ -227,7 +258,9 @@ class TeacherLabels(Method):
         """Teachers, votes, the test, labels: numbers of classes from 1 on, 0 for none."""
         rows = self.public.rows
         if rows is None:
-            raise PlanError("the plan holds a digest of the public records alone; hand them over again: cf.voting.Pate(...)")
+            raise PlanError(
+                "the plan holds a digest of the public records alone; hand them over again: cf.voting.Pate(...)"
+            )
         noise, facts, classes = meter.noise("labels"), plan.constants, len(plan.constants["classes"])
         statistic = plan.statistic("labels")
         answers = blocks(
@@ -263,7 +296,7 @@ class TeacherLabels(Method):
         size = votes.size
         exact = np.array([int(v) for v in votes.ravel()], dtype=object) * NOISE_GRID
         if mode == "laplace":
-            drawn = noise.grid_laplace(round_up(sigma * NOISE_GRID), size)
+            drawn = noise.grid_laplace(round_up(Fraction(sigma) * NOISE_GRID), size)
         else:
             drawn = noise.grid_gaussian(round_up((Fraction(sigma) * NOISE_GRID) ** 2), size)
         noisy = exact + np.array([int(v) for v in drawn], dtype=object)
@@ -281,7 +314,11 @@ class TeacherLabels(Method):
         facts = release.plan.constants
         replied = release.status == "released"
         own = [int(v) for v in release["labels"].values]
-        shown = [("Certificate", str(facts["certificate"])), ("Teachers", f"{facts['teachers']:,}"), ("Noise sd", f"{facts['sigma']:g}")]
+        shown = [
+            ("Certificate", str(facts["certificate"])),
+            ("Teachers", f"{facts['teachers']:,}"),
+            ("Noise sd", f"{facts['sigma']:g}"),
+        ]
         if facts["test"]:
             shown.append(("Test epsilon", f"{facts['test']:.4g}"))
         return VotedLabels.of(

@@ -100,9 +100,11 @@ class PublicRows:
 
 @dataclass(frozen=True, eq=False)
 class Teaching:
-    """What is run on a block: fit the teacher to its records, vote on the public ones. Columns of a table: the features, then the label's code.
+    """What is run on a block: fit the teacher to its records, vote on the public ones. Columns of a table: the features, then the label's
+    code.
 
-    A block without records or with one class alone votes for its class, the first one where it is empty; what raises is the runner's matter.
+    A block without records or with one class alone votes for its class, the first one where it is empty; what raises is the runner's
+    matter.
     """
 
     teacher: Any

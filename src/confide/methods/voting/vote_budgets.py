@@ -1,7 +1,7 @@
 """Noise and test of teachers' votes, chosen from public facts alone: the budget, the sizes, and how much teachers are expected to agree.
 
-Votes are simulated under that expectation; no private vote is looked at. Where less noise with a certificate gets more labels right than the
-plain Gaussian mechanism of the same (epsilon, delta), and its test would pass, it is taken.
+Votes are simulated under that expectation; no private vote is looked at. Where less noise with a certificate gets more labels right than
+the plain Gaussian mechanism of the same (epsilon, delta), and its test would pass, it is taken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _SHARES = (0.3, 0.25, 0.4, 0.2, 0.5, 0.15, 0.6, 0.1)
 
 @dataclass(frozen=True)
 class VoteBudget:
-    """sigma: of the noise on counts; test: epsilon of the certificate, 0 for the plain Gaussian mechanism; right: of labels, in simulations."""
+    """sigma: of the noise on counts; test: epsilon of the certificate, 0 for the plain Gaussian mechanism; right: of labels, in
+    simulations."""
 
     sigma: float
     test: float
@@ -60,7 +61,9 @@ def checked_agreement(agreement: object) -> Agreement:
     ):
         return float(agreement[0]), float(agreement[1])
     raise PlanError(
-        f'agreement must be "even" or two numbers above 0 of a Beta law of the most frequent label\'s share, got {agreement!r}; write (12, 1.5)'
+        "agreement must be 'even' or two numbers above 0 of a Beta law of the most frequent label's share, "
+        f"got {agreement!r}; "
+        "write (12, 1.5)"
     )
 
 
@@ -68,8 +71,8 @@ def checked_agreement(agreement: object) -> Agreement:
 def simulated_votes(agreement: Agreement, teachers: int, classes: int, queries: int, seed: int) -> NDArray[np.int64]:
     """Votes (queries, classes) under an expectation: the most frequent label has a share of the teachers, the others split the rest.
 
-    "even": a share evenly distributed from 38 % to 100 %. (a, b): Beta(a, b), of what lies above 38 %. The rest is multinomial with shares of
-    a Dirichlet law of parameter 1/2; draws in which another label leads are drawn again.
+    "even": a share evenly distributed from 38 % to 100 %. (a, b): Beta(a, b), of what lies above 38 %. The rest is multinomial with
+    shares of a Dirichlet law of parameter 1/2; draws in which another label leads are drawn again.
 
     >>> simulated_votes("even", 400, 10, 3, 0).sum(axis=1).tolist()
     [400, 400, 400]
@@ -116,8 +119,8 @@ def budget_of(
     plain = sqrt(2 * queries) / gaussian_mu(epsilon, delta)
     if sigma is not None and sigma < plain and certificate == "gaussian":
         raise PlanError(
-            f"the plain Gaussian mechanism needs sigma of at least {plain:.4g} for {queries} queries at ({epsilon:g}, {delta:g}), got {sigma:g}; "
-            "leave sigma out, or take certificate='distance'"
+            f"the plain Gaussian mechanism needs sigma of at least {plain:.4g} for {queries} queries at ({epsilon:g}, {delta:g}), "
+            f"got {sigma:g}; leave sigma out, or take certificate='distance'"
         )
     simulated = [simulated_votes(agreement, teachers, classes, queries, seed) for seed in range(_SEEDS)]
     gaussian = VoteBudget(
@@ -134,8 +137,8 @@ def budget_of(
         return best
     if certificate == "distance" or sigma is not None:
         raise PlanError(
-            f"no test passes with probability {_PASS} at ({epsilon:g}, {delta:g}) with {teachers} teachers, {queries} queries and the expected "
-            "agreement; take more teachers, fewer queries, a larger budget, another sigma or certificate='gaussian'"
+            f"no test passes with probability {_PASS} at ({epsilon:g}, {delta:g}) with {teachers} teachers, {queries} queries and the "
+            "expected agreement; take more teachers, fewer queries, a larger budget, another sigma or certificate='gaussian'"
         )
     return gaussian
 
