@@ -48,6 +48,7 @@ NAMES = (
     "rivals_logistic",
     "rivals_tables",
     "reduction",
+    "pate_errata",
     "tables_page",
     "advice",
     "units",

@@ -150,6 +150,24 @@ def test_pictures_and_the_command_line(tmp_path: object) -> None:
     assert len(result.correlations.plot().images) == 1
 
 
+def test_the_transformer_is_the_same_release() -> None:
+    from sklearn.base import clone
+
+    from confide.sklearn import PrivatePCA
+
+    frame = _records(3_000)
+    model = PrivatePCA(2, privacy=cf.GDP(1.0), bounds=(-4, 4), ledger=None, noise=SimulatedNoise(3))
+    scores = clone(model).fit_transform(frame)
+    own = cf.reduction.pca(
+        NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(1.0), ledger=None, components=2, noise=SimulatedNoise(3)
+    )
+    assert scores == pytest.approx(own.transform(frame).to_numpy())
+    with pytest.raises(cf.PlanError, match="schema or bounds"):
+        PrivatePCA(privacy=cf.GDP(1.0), ledger=None).fit(frame)
+    with pytest.raises(cf.PlanError, match="4 columns"):
+        model.fit(frame).transform(frame[["a", "b"]])
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(cf.PlanError, match="from 2 to 200 columns"):
         cf.reduction.PCA(("a",))

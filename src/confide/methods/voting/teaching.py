@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -56,7 +56,7 @@ def live_teacher(teacher: Any) -> Any:
             f"the plan was made with the teacher {teacher['teacher']}, which no file can hold; import it, or hand it over again: "
             "cf.voting.Pate(teacher=...)"
         )
-    made = reduce(getattr, name.split("."), sys.modules[module])
+    made: Any = reduce(getattr, name.split("."), sys.modules[module])
     return made(**teacher["settings"])
 
 
@@ -128,7 +128,7 @@ class Teaching:
 def tallied(answers: Array, classes: int) -> NDArray[np.int64]:
     """Votes (queries, classes) from each teacher's labels (teachers, queries)."""
     votes = np.zeros((answers.shape[1], classes), dtype=np.int64)
-    places: Sequence[Any] = np.arange(answers.shape[1])
+    places = np.arange(answers.shape[1])
     for own in np.clip(np.rint(answers), 0, classes - 1).astype(np.int64):
         votes[places, own] += 1
     return votes
