@@ -51,6 +51,7 @@ def test_all_commands_are_here():
         "schema check",
         "schema sample",
         "schema bounds",
+        "explore",
         "advise",
         "plan",
         "release",
@@ -79,6 +80,7 @@ def test_all_commands_are_here():
         "methods",
         "audit",
         "curve",
+        "studio",
     }
 
 
@@ -124,6 +126,7 @@ def test_every_example_works(survey):
         "ledger init",
         "schema check",
         "schema sample",
+        "explore",
         "advise",
         "plan",
         "release",
@@ -148,6 +151,7 @@ def test_every_example_works(survey):
         "ledger convert",
         "audit",
         "curve",
+        "studio",
         "publish",
         "protect",
         "fit",

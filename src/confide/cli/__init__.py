@@ -22,12 +22,14 @@ from confide.cli import (
     audit,
     curve,
     describe,
+    explore,
     interval,
     ledger,
     local,
     methods,
     publish,
     schema,
+    studio,
     synthesize,
     table,
 )
@@ -141,6 +143,7 @@ def _root(
 
 
 app.add_typer(schema.app, name="schema")
+app.command()(explore.explore)
 app.command()(advise.advise)
 app.command()(analysis.plan)
 app.command()(analysis.release)
@@ -160,6 +163,7 @@ app.command("verify")(ledger.verify_release)
 app.command()(methods.methods)
 app.command()(curve.curve)
 app.command()(audit.audit)
+app.command()(studio.studio)
 
 
 def main() -> None:
