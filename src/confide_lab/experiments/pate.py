@@ -29,7 +29,7 @@ _TITLES = {
     "gaussian": "plain Gaussian mechanism, exact",
     "published": "data-dependent, published bound: NOT PRIVATE",
     "pairs": "data-dependent, collapsed pairs: NOT PRIVATE",
-    "algorithm_4": "Algorithm 4 to the letter, sigma_s = 15, best of 8 orders",
+    "algorithm_4": "Algorithm 4 to the letter, sigma_s = 15, best of 6 orders",
     "distance": "certified by the distance test, chance of passing .99",
 }
 
@@ -54,7 +54,7 @@ def _epsilon(votes: NDArray[np.int64], sigma: float, method: str, generator: np.
             return gnmax_epsilon(votes, sigma, _DELTA, bound=method)
         case "distance":
             return planned_distance(votes, sigma)
-    orders = (3.0, 6.0, 10.0, 15.0, 22.0, 30.0, 43.0, 60.0)
+    orders = (3.0, 6.0, 10.0, 15.0, 22.0, 43.0)
     totals = []
     for order in orders:
         # the test's own cost by the printed RDP, (3 alpha + 2)/(2 sigma_s^2), at delta/2
@@ -63,7 +63,7 @@ def _epsilon(votes: NDArray[np.int64], sigma: float, method: str, generator: np.
             algorithm_4(votes, generator, sigma=sigma, test_epsilon=test, delta=_DELTA, order=order, sigma_s=15.0)[
                 "total"
             ]
-            for _ in range(3)
+            for _ in range(2)
         ]
         totals.append(float(np.mean(runs)))
     return min(totals)
@@ -124,6 +124,7 @@ FIGURE2 = Experiment(
                 "lines", "sigma", "epsilon", panels="votes", log="y", y_label="total epsilon", x_label="noise sd"
             ),
             titles=_TITLES,
+            fewer={"algorithm_4": 2},
             checks=_orderings,
         ),
         Block(

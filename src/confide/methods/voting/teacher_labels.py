@@ -226,7 +226,9 @@ class TeacherLabels(Method):
         allowance = Allowance.of(privacy, self, schema)
         if not isinstance(allowance.level, GDP):
             raise PrivacyError(f"Gaussian noise has no pure guarantee, got {privacy}; write certificate='laplace'")
-        least = self._least_sigma(float(allowance.level.mu) * sqrt(float(allowance.part)))
+        # what the count of a unit's rows leaves, never above its exact share
+        mu = allowance.level.mu if allowance.part == 1 else allowance.level.mu * sqrt(allowance.part) * (1 - 1e-12)
+        least = self._least_sigma(mu)
         if self.sigma is not None and self.sigma < least:
             raise PlanError(
                 f"sigma must be at least {least:.4g} for {queries} labels at {privacy}, got {self.sigma:g}; leave it out, or take fewer "
@@ -236,9 +238,7 @@ class TeacherLabels(Method):
             raise PrivacyError(
                 f"teachers protect single records, got rows_per_unit={allowance.rows_per_unit}; enforce one row: unit=cf.Unit(...)"
             )
-        event = Opaque(
-            "labels", replace(allowance.level, mu=float(allowance.level.mu) * sqrt(float(allowance.part))), _PROOF
-        )
+        event = Opaque("labels", replace(allowance.level, mu=mu), _PROOF)
         return allowance, event, VoteBudget(self.sigma or least, 0.0, 0.0), ()
 
     def _least_sigma(self, mu: float) -> float:
