@@ -155,7 +155,9 @@ def collapsed_loss(
     size = step or reach / _POINTS
     points = ceil(reach / size)
     edges = size * np.arange(-points, points + 1)
-    x = (mu * mu / 2 - edges) / mu  # the loss exceeds an edge where the observation is below this
+    x: Floats = np.asarray(
+        (mu * mu / 2 - edges) / mu, dtype=np.float64
+    )  # the loss exceeds an edge where the observation is below this
     p = _outside(x, z, 0.0)
     q = _outside(x, z, mu)
     atoms = []
@@ -213,7 +215,7 @@ def gnmax_epsilon(
     if bound not in known:
         raise PrivacyError(f"bound must be one of pairs, collapsed, published, gaussian, got {bound!r}")
     own = tuple(orders)
-    sums = [float(np.sum(known[bound](lq, a, sigma))) for a in own]  # type: ignore[operator]
+    sums = [float(np.sum(known[bound](lq, a, sigma))) for a in own]
     return max(rdp_epsilon(log(delta), own, sums), 0.0)
 
 

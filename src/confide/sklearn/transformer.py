@@ -82,7 +82,7 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         method = PCA(names, self.n_components, self.scale)
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
         release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
-        result = shown(method.infer(release), release)
+        result: Any = shown(method.infer(release), release)
         self.release_, self.result_, self.status_ = release, result, result.status
         self.n_features_in_ = len(names)
         if labels is not None:

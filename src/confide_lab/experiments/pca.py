@@ -31,7 +31,7 @@ def comparison(at: Mapping[str, Any], generator: np.random.Generator) -> dict[st
     n, p = (int(part) for part in at["rows"].split(" x "))
     x = generator.standard_normal((n, p)) * np.sqrt(np.where(np.arange(p) < _K, 10.0, 1.0))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    calls = {
+    calls: dict[str, Any] = {
         "gauss": components.corrected_gauss,
         "gauss_printed": components.printed_gauss,
         "projector": components.corrected_projector,

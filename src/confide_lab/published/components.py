@@ -6,6 +6,7 @@ noise that is isotropic in the Frobenius norm, and the projector's own sensitivi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log, sqrt
 from typing import Any
 
@@ -71,17 +72,24 @@ def printed_gauss(x: Array, k: int, rng: np.random.Generator, *, epsilon: float,
 
 
 def corrected_projector(
-    x: Array, k: int, rng: np.random.Generator, *, epsilon: float, delta: float, share: float = 0.2
+    x: Array, k: int | Sequence[int], rng: np.random.Generator, *, epsilon: float, delta: float, share: float = 0.2
 ) -> Array | None:
-    """A private lower bound of the gap, then the projector with noise for it; None where the bound is too low."""
-    values = np.linalg.eigvalsh(x.T @ x)[::-1]
+    """A private lower bound of the gap, then the projector with noise for it; None where the bound is too low.
+
+    k: the number of components, or several to choose from by the exponential mechanism on the gaps, for half of the test's share.
+    """
+    values, test = np.linalg.eigvalsh(x.T @ x)[::-1], share * epsilon
+    if not isinstance(k, int):
+        gaps = np.array([values[j - 1] - values[j] for j in k])
+        k = int(k[int(np.argmax(gaps + rng.gumbel(0, 2 / (test / 2), len(gaps))))])
+        test /= 2
+    spent = share * epsilon
     gap = values[k - 1] - values[k]
-    test = share * epsilon
     noisy = gap + rng.laplace(0, 1 / test) - log(1 / delta) / test
     if noisy <= 1.5:
         return None
     projector = _leading(x.T @ x, k)
-    sd = projector_move(noisy) / gaussian_mu(epsilon - test, delta / 2)
+    sd = projector_move(noisy) / gaussian_mu(epsilon - spent, delta / 2)
     return _leading(projector @ projector.T + _isotropic(x.shape[1], sd, rng), k)
 
 

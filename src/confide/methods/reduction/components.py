@@ -113,6 +113,7 @@ class PCA(Method):
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Moments; then influences at what was drawn."""
         moments, influence = plan.statistic("moments"), plan.statistic("influences")
+        assert isinstance(moments, Gram) and isinstance(moments.map, JointMomentRows)
         assert isinstance(influence, Total) and isinstance(influence.map, InfluenceRows)
         noisy = meter.draw("moments", source.aggregate(moments)[0])
         own = self._spectrum(moments.map, joint_moments(moments.map, noisy))

@@ -72,7 +72,7 @@ class Correlations(Method):
         """The correlations of practice records."""
         practice = Practice.checked(frame)
         measures = measures_of(self.columns, practice.schema, self.term_bounds)
-        found = np.corrcoef(practice_places(measures, practice).T)
+        found = np.atleast_2d(np.corrcoef(practice_places(measures, practice).T))
         names = pair_names([measure.name for measure in measures])
         return dict(zip(names, found[np.triu_indices(len(measures), 1)].tolist(), strict=True))
 

@@ -202,15 +202,15 @@ class _Tables:
 
 def _up(logarithm: float, bits: int) -> int:
     """exp(logarithm) 2^bits, rounded up."""
-    whole, rest = divmod(logarithm / log(2) + bits, 1)
-    mantissa = ceil(2.0**rest * (1 + _ROOM) * (1 << 40)) + 1
+    whole, rest = divmod(logarithm / log(2) + bits, 1.0)
+    mantissa: int = ceil(2.0**rest * (1 + _ROOM) * (1 << 40)) + 1
     shift = int(whole) - 40
     return mantissa << shift if shift >= 0 else -(-mantissa >> -shift)
 
 
 def _down(logarithm: float, bits: int) -> int:
     """exp(logarithm) 2^bits, rounded down."""
-    whole, rest = divmod(logarithm / log(2) + bits, 1)
-    mantissa = floor(2.0**rest * (1 - _ROOM) * (1 << 40)) - 1
+    whole, rest = divmod(logarithm / log(2) + bits, 1.0)
+    mantissa: int = floor(2.0**rest * (1 - _ROOM) * (1 << 40)) - 1
     shift = int(whole) - 40
     return mantissa << shift if shift >= 0 else mantissa >> -shift

@@ -77,7 +77,8 @@ def simulated_votes(agreement: Agreement, teachers: int, classes: int, queries: 
     >>> simulated_votes("even", 400, 10, 3, 0).sum(axis=1).tolist()
     [400, 400, 400]
     """
-    generator, rows = np.random.default_rng([seed, teachers, classes]), []
+    generator = np.random.default_rng([seed, teachers, classes])
+    rows: list[list[int]] = []
     while len(rows) < queries:
         if agreement == "even":
             top = int(generator.integers(ceil(0.3775 * teachers), teachers + 1))
