@@ -96,6 +96,11 @@ _MIXED = "y ~ x + w + g"
 _PLAIN = "y ~ x + w"
 
 
+def drawn_rows(table: Any, generator: Any) -> Any:
+    """The rows themselves, as a sampler's draws."""
+    return table
+
+
 #: name -> (method, guarantee)
 CASES: Mapping[str, tuple[Any, Any]] = {
     "adaops": (AdaOPS(_PLAIN), cf.GDP(1.0, 1e-6)),
@@ -203,10 +208,23 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "plurality": (cf.voting.Plurality("g"), cf.PureDP(1.0)),
     "plurality distance": (cf.voting.Plurality("g", "distance"), cf.ApproxDP(1.0, 1e-6)),
     "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
+    "block_posterior": (
+        cf.intervals.BlockPosterior(drawn_rows, {"x": (0, 4)}, blocks=10, columns=("x",), seconds=2.5, jobs=10),
+        cf.PureDP(10.0),
+    ),
 }
 
 #: Cases on a schema of their own.
-_OWN = {"teacher_labels", "proportion", "categorical", "rate", "mean_and_variance", "slope", "difference"}
+_OWN = {
+    "teacher_labels",
+    "block_posterior",
+    "proportion",
+    "categorical",
+    "rate",
+    "mean_and_variance",
+    "slope",
+    "difference",
+}
 
 
 def schema_of(method: Any) -> cf.Schema:

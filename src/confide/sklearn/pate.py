@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from confide import gate
 from confide.errors import NoResult, PlanError
+from confide.faces.progress import progress_bar
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.voting.teacher_labels import TeacherLabels
@@ -40,7 +43,7 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     student : any classifier; a copy of the teacher when left out.
     certificate, sigma, agreement, confident, seconds, jobs, memory : as in `TeacherLabels`.
     relation : taken from `privacy`, else add-remove.
-    progress : a function (waves done, waves); noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`.
+    progress : whether a bar is shown; noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seconds: float = 60.0,
         jobs: int = 1,
         memory: int = 1_024,
-        progress: Any = None,
+        progress: bool = True,
         noise: Noise | None = None,
     ) -> None:
         self.teacher = teacher
@@ -126,7 +129,10 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         source = read({**columns, "y": np.array([str(v) for v in labels.tolist()], dtype=object)}, schema)
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
         n = len(records) if self.privacy.relation == "substitute" else None
-        release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise, n=n)
+        with progress_bar("teachers") if self.progress else nullcontext(None) as told:
+            tell = None if told is None else lambda done, of: told(done, of, "fitted and asked")
+            live = replace(method, progress=tell)
+            release = gate.release(live, source, self.privacy, ledger=self.ledger, noise=noise, n=n)
         self._learn(rows, release, shown(method.infer(release), release))
         return self
 
@@ -172,7 +178,6 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seconds=self.seconds,
             jobs=self.jobs,
             memory=self.memory,
-            progress=self.progress,
         )
 
     def _schema(self, width: int) -> Schema:

@@ -19,7 +19,6 @@ Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Al
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -29,13 +28,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.column_codes import ColumnCodes, chosen_columns
 from confide.aggregates.isolated import Answers, Room
-from confide.aggregates.shards import BY, blocks
+from confide.aggregates.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.guarantees.validation import is_finite, is_whole
 from confide.methods.ptr.classic_ptr import StableRelease
-from confide.methods.ptr.records import ColumnCodes, chosen_columns
 from confide.methods.voting.labels import VotedLabels
 from confide.methods.voting.teachers_distance import NOISE_GRID
 from confide.methods.voting.teaching import PublicRows, Teaching, checked_teacher, pack_teacher, tallied
@@ -267,7 +266,7 @@ class TeacherLabels(Method):
             source,
             statistic.map,  # type: ignore[arg-type]
             self.teachers,
-            _fresh_key(noise),
+            fresh_key(noise),
             BY[plan.relation],
             Teaching(self.teacher, rows, classes),
             answers=Answers((len(rows),), 0, classes - 1, _fallback(len(rows), classes)),
@@ -331,12 +330,6 @@ class TeacherLabels(Method):
             status="ok" if replied else "no_reply",
             reason="" if replied else _REFUSED,
         )
-
-
-def _fresh_key(noise: Any) -> bytes:
-    """32 bytes from noise that knows no records; they never leave the release."""
-    drawn = ",".join(str(int(v)) for v in noise.grid_gaussian(Fraction(1 << 80), 8))
-    return hashlib.sha256(f"confide/teachers/{drawn}".encode()).digest()
 
 
 def _fallback(queries: int, classes: int) -> NDArray[np.float64]:
