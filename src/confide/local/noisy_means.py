@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.special import erfc, erfcx, expit, ndtr
 
 __all__ = ["Tail", "absolute", "density", "log_odds_smoothed", "sign", "signed_square"]
@@ -24,6 +25,8 @@ _ROOT_2PI = sqrt(2 * np.pi)
 _NEXT_TO_NOTHING = 1e-4
 # Laplace scales of a log-odds index beyond which Gauss-Laguerre loses digits, where log(1 + e^-|t|) ends, weights that add nothing.
 _WIDEST, _REACH, _TINY = 5.0, 40.0, 1e-14
+# Knots of a spline through the mean of a log-odds loss: its fourth derivative is at most 1/8, so that the spline is off by 2e-9 at most.
+_KNOT = 1 / 32
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,17 @@ def log_odds_smoothed(t: Array, y: Array, v: float) -> tuple[Array, Array, Array
 
     20 nodes up to scale 1 (error 1e-7), 64 up to 5 (2e-5). Beyond that log(1 + e^t) = max(t, 0) + log(1 + e^-|t|): the first part in
     closed form, the second, which is small and short, by Gauss-Legendre on pieces between its kink and that of the Laplace density.
+    Many rows share a spline through the values at knots: the index is one number, and the response enters by a product alone.
     """
+    low, high = (float(t.min()), float(t.max())) if t.size else (0.0, 0.0)
+    if not 4 * (high - low) / _KNOT < t.size - 32:
+        return _log_odds_at(t, y, v)
+    knots = low + _KNOT * np.arange(-2, (high - low) / _KNOT + 3)
+    mean, slope, grown = CubicSpline(knots, np.stack(_log_odds_at(knots, np.zeros(1), v), axis=1))(t).T
+    return mean - y * t, slope - y, grown
+
+
+def _log_odds_at(t: Array, y: Array, v: float) -> tuple[Array, Array, Array]:
     scale = max(sqrt(v), _NEXT_TO_NOTHING)
     if scale > _WIDEST:
         return _wide(t, y, scale)
