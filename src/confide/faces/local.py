@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from confide.ledger import Ledger
+    from confide.local.forecast import Outlook, Way
+    from confide.local.losses import Loss
     from confide.local.release import Planned
     from confide.local.stream import Stream
     from confide.schema import Schema
@@ -23,23 +26,94 @@ if TYPE_CHECKING:
 __all__ = ["Noised", "ProtectedEstimates", "Protection", "Releaser", "fit", "plan", "protect", "read"]
 
 
-def plan(schema: Schema, columns: Sequence[str], **asked: Any) -> Planned:
+def plan(
+    schema: Schema,
+    columns: Sequence[str],
+    *,
+    formula: str | None = None,
+    n: int | None = None,
+    loss: str | Loss = "squared",
+    tau: float | None = None,
+    k: float | None = None,
+    practice: pd.DataFrame | None = None,
+    **asked: Any,
+) -> Planned:
     """What a protected table will carry and promise, from public facts; nothing is read and nothing is charged.
 
-    columns: to protect. asked: public, level, privacy or noise, zeta, stream (`confide.local.release.planned`).
+    columns: to protect. asked: public, level, privacy or noise, zeta, stream (`confide.local.release.planned`). formula and n: what will
+    be fitted, on how many records; the plan then has an `outlook`, with the standard errors to expect of every method under `loss`, of a
+    raw sample that promises as much, and of a keeper who sees the records (`confide.local.forecast`). practice: records for planning.
 
     >>> import confide as cf
-    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0)}, dataset="survey")
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0), "spent": cf.Numeric(0, 100)}, dataset="survey")
     >>> for line in cf.local.plan(schema, ["income"], noise=0.5).lines():
     ...     print(line)
     income: noise sd 5e+04, 0.5 of its width
     one attribute replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
     one record replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
     no column is published as it is
+    >>> made = cf.local.plan(
+    ...     schema, ["income"], public=["spent"], privacy=cf.ApproxDP(1.0, 0.01), formula="spent ~ income", n=5_000)
+    >>> list(made.outlook.frame.index)[:2]
+    ['without protection', 'SL']
     """
     from confide.local.release import planned
 
-    return planned(schema, columns, **asked)
+    made = planned(schema, columns, **asked)
+    if formula is None:
+        if n is not None or practice is not None:
+            raise PlanError("n= and practice= are for the standard errors of a formula; write formula='y ~ x'")
+        return made
+    if n is None:
+        raise PlanError("standard errors need a number of records; write n=10_000")
+    from confide.local.forecast import outlook
+
+    about = {key: asked[key] for key in ("privacy", "noise", "zeta") if key in asked}
+    found = outlook(
+        schema,
+        columns,
+        formula,
+        n,
+        public=made.protection.public,
+        level=made.level,
+        loss=loss,
+        tau=tau,
+        k=k,
+        practice=practice,
+        **about,
+    )
+    central = _central(schema, made, found, formula, loss, practice)
+    return replace(made, outlook=replace(found, ways=(*found.ways, *central)))
+
+
+# What a keeper would run for a loss; a quantile line and a separating line have no central method here.
+_CENTRAL = {"squared": "linear_regression", "logistic": "logistic_regression", "poisson": "poisson_regression"}
+# Beyond this many records simulating a keeper's release takes longer than a plan may.
+_MOST = 200_000
+
+
+def _central(
+    schema: Schema, made: Planned, found: Outlook, formula: str, loss: str | Loss, practice: pd.DataFrame | None
+) -> tuple[Way, ...]:
+    """The standard errors of the central method at the same guarantee for a record, by one simulated release of planning records."""
+    from confide.local.forecast import Way, planning_records
+    from confide.local.losses import loss_named
+
+    if found.loss not in _CENTRAL or found.privacy is None or made.level != "record" or found.n > _MOST:
+        return ()
+    import confide as cf
+    from confide.noise import SimulatedNoise
+
+    chosen = loss_named(loss)
+    records = planning_records(schema, formula, chosen, made.protection, practice, found.n)
+    if practice is not None:
+        records = records.sample(found.n, replace=True, random_state=1).reset_index(drop=True)
+    call = getattr(cf, _CENTRAL[found.loss])
+    privacy = replace(found.privacy, relation="substitute", trust="central")
+    used = cf.Schema({name: schema[name] for name in records.columns})
+    result = call(formula, cf.read(records, used), privacy=privacy, ledger=None, noise=SimulatedNoise(1))
+    errors = {str(name): float(error) for name, error in result.bse.items()}
+    return (Way("a keeper who sees the records", errors, firm=result.status == "ok", local=False),)
 
 
 def protect(

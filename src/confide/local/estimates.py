@@ -20,7 +20,7 @@ from confide.local.terms import Model
 from confide.results.base import Column
 from confide.results.estimates import Estimates
 
-__all__ = ["ProtectedEstimates", "fit"]
+__all__ = ["ProtectedEstimates", "fit", "scaled"]
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def _method(method: str, told: Protection) -> str:
     return method
 
 
-def _scaled(loss: Loss, model: Model) -> Loss:
+def scaled(loss: Loss, model: Model) -> Loss:
     """A loss whose corner is in units of the response, in those of the fit."""
     if isinstance(loss, Huber):
         return Huber(loss.k / model.width)
@@ -94,8 +94,8 @@ def _scaled(loss: Loss, model: Model) -> Loss:
 
 def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
     """The fit; where no row is without noise, a kinked loss at the least smoothing whose curvature is firm."""
-    scaled = _scaled(loss, model)
-    first = fitted(scaled, method, model.rows, seed=seed)
+    own = scaled(loss, model)
+    first = fitted(own, method, model.rows, seed=seed)
     if not loss.kinked or model.rows.zeta > 0 or method == "naive":
         return first
     unit = first.h / SMOOTHING
@@ -103,7 +103,7 @@ def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
     for wider in _WIDER:
         if done.identified and done.firm >= FIRM:
             break
-        done = fitted(scaled, method, model.rows, seed=seed, h=wider * SMOOTHING * unit)
+        done = fitted(own, method, model.rows, seed=seed, h=wider * SMOOTHING * unit)
     return done
 
 

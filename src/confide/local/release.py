@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +24,7 @@ from confide.schema import Categorical, Schema, Unit
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
+    from confide.local.forecast import Outlook
 
 __all__ = [
     "METHOD",
@@ -72,6 +73,7 @@ class Planned:
     protection: Protection
     level: str
     statement: TradeOff
+    outlook: Outlook | None = field(default=None, compare=False)
 
     @property
     def sha256(self) -> str:
@@ -92,7 +94,7 @@ class Planned:
         ]
         for level, curve in told.curves.items():
             said.append(f"one {level} replaced: {curve}; detection at 5 % false alarms {1 - float(curve.f(0.05)):.0%}")
-        return (*said, *self._floor(), bare)
+        return (*said, *self._floor(), bare, *(() if self.outlook is None else self.outlook.lines()))
 
     def _floor(self) -> tuple[str, ...]:
         """What a trivial release would do: each row as it is with probability zeta, else nothing.
