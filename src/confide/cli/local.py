@@ -63,7 +63,17 @@ def protect(
         Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.", show_default=False)
     ],
     schema: SchemaFile,
-    columns: Columns,
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            "--levels",
+            metavar="A=EPS,B=EPS",
+            help="Columns of levels to protect by randomised response, with the epsilon of each.",
+        ),
+    ] = None,
     public: Public = None,
     level: Level = "record",
     noise: NoiseShare = None,
@@ -100,6 +110,7 @@ def protect(
         "level": level,
         "privacy": privacy.guarantee() if privacy.given else None,
         "noise": noise,
+        "levels": _epsilons(levels),
         "zeta": zeta,
         "accept_verbatim_rows": accept,
     }
@@ -248,10 +259,22 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return found
 
 
+def _epsilons(text: str | None) -> dict[str, float] | None:
+    found = {}
+    for part in _names(text) or ():
+        name, _, epsilon = part.rpartition("=")
+        try:
+            found[name.strip()] = float(epsilon)
+        except ValueError:
+            raise Refused(f"--levels takes a column and its epsilon, got {part!r}; write --levels region=1.0") from None
+    return found or None
+
+
 def _facts(made: Any) -> dict[str, Any]:
     told = made.protection
     return {
         "columns": {name: {"noise_sd": one.sd, "low": one.low, "high": one.high} for name, one in told.columns.items()},
+        "randomised": {name: {"epsilon": one.epsilon, "keep": float(one.keep)} for name, one in told.levels.items()},
         "public": list(told.public),
         "zeta": told.zeta,
         "level": made.level,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.local.estimates import ProtectedEstimates, fit
-from confide.local.protection import KEY, Noised, Protection
+from confide.local.functionals import mean
+from confide.local.levels import ProtectedShares, shares
+from confide.local.own_loss import OwnLoss
+from confide.local.protection import KEY, Noised, Protection, Told
 from confide.local.table import read
 
 if TYPE_CHECKING:
@@ -23,7 +26,21 @@ if TYPE_CHECKING:
     from confide.local.stream import Stream
     from confide.schema import Schema
 
-__all__ = ["Noised", "ProtectedEstimates", "Protection", "Releaser", "fit", "plan", "protect", "read"]
+__all__ = [
+    "Noised",
+    "OwnLoss",
+    "ProtectedEstimates",
+    "ProtectedShares",
+    "Protection",
+    "Releaser",
+    "Told",
+    "fit",
+    "mean",
+    "plan",
+    "protect",
+    "read",
+    "shares",
+]
 
 
 def plan(
@@ -121,12 +138,13 @@ def protect(
     schema: Schema | str | Path,
     path: str | Path,
     *,
-    columns: Sequence[str],
+    columns: Sequence[str] = (),
     ledger: Ledger | None,
     public: Sequence[str] | None = None,
     level: str = "record",
     privacy: Guarantee | None = None,
     noise: float | None = None,
+    levels: Mapping[str, float] | None = None,
     zeta: float = 0.0,
     accept_verbatim_rows: bool = False,
     charge_delta: float | None = None,
@@ -136,11 +154,12 @@ def protect(
 ) -> Planned:
     """Write a table in which each row carries noise of its own: the protected columns with it, the public ones as they are.
 
-    data: whatever `cf.read` takes; path: a .parquet or .csv file. columns: to protect; public: to publish without any protection; columns
-    in neither are left out. privacy: ApproxDP (PureDP for one column) at `level`, "record" or "attribute"; or noise: standard deviation
-    over width. ledger: one of its own, under trust local and relation substitute, with `unit` = level; None charges nobody.
-    charge_delta: where a Gaussian ledger charges the curve. zeta: the probability that a row goes without noise. seed: simulation only,
-    marks the file; progress: called with the rows written.
+    data: whatever `cf.read` takes; path: a .parquet or .csv file. columns: numbers to protect; levels: columns of levels to protect, each
+    with the epsilon of its randomised response; public: to publish without any protection; columns in none of them are left out. privacy:
+    ApproxDP (PureDP for one column) at `level`, "record" or "attribute"; or noise: standard deviation over width. ledger: one of its own,
+    under trust local and relation substitute, with `unit` = level; None charges nobody. charge_delta: where a Gaussian ledger charges
+    the curve. zeta: the probability that a row's numbers go without noise. seed: simulation only, marks the file; progress: called with
+    the rows written.
 
     The ledger is charged before anything is drawn. Whatever fails afterwards leaves the charge, and no file.
     Raises `PlanError`, `PrivacyError`, `SchemaError`, `SourceError`, `BudgetExceeded`, `LedgerBusy`; `ReleaseError` after the charge.
@@ -165,6 +184,7 @@ def protect(
         level=level,
         privacy=privacy,
         noise=noise,
+        levels=levels,
         zeta=zeta,
         accept_verbatim_rows=accept_verbatim_rows,
         charge_delta=charge_delta,
@@ -200,7 +220,7 @@ def protect_source(
     check_place(place, force)
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
     rows = RowSource(source)
-    rows.check((*made.protection.columns, *made.protection.public))
+    rows.check((*made.protection.protected, *made.protection.public))
     _check_trust(ledger, made)
     charge = None if ledger is None else charged(made, ledger, source.dataset, charge_delta)
     sampler = SecureNoise() if seed is None else SimulatedNoise(seed)

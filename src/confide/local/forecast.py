@@ -26,6 +26,7 @@ from confide.local.estimates import scaled
 from confide.local.fitting import FIRM, SMOOTHING, fitted, residual_sd
 from confide.local.losses import Check, Loss, Squared, loss_named
 from confide.local.protection import Protection
+from confide.local.quantile import RECORDS
 from confide.local.terms import Model
 from confide.schema import Categorical, Schema
 
@@ -42,6 +43,7 @@ Array = NDArray[np.float64]
 _ROWS = 50_000
 _SEED = 20261123
 _STEP = 1e-4
+_WEAK = "* no interval is likely: the curvature is expected within four of its standard errors of zero, or a quantile line has too few records"
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,7 @@ class Outlook:
 
     def _notes(self) -> tuple[str, ...]:
         own = [way for way in self.ways if way.local and way.noise is not None and way.firm and way.size == way.size]
-        weak = any(not way.firm for way in self.ways)
-        said = ["* no interval is likely: the curvature is expected within four of its standard errors of zero"] * weak
+        said = [_WEAK] * any(not way.firm for way in self.ways)
         raw = next((way for way in self.ways if way.local and way.noise is None), None)
         if raw is None:
             return tuple(said)
@@ -281,6 +282,8 @@ class _Truth:
         return Corrected(self.loss, method, rows, rows.noised_again(generator))
 
     def _firm(self, parts: Sequence[tuple[float, Corrected]]) -> bool:
+        if isinstance(self.loss, Check) and self.n < RECORDS:
+            return False
         values, vectors = np.linalg.eigh(self.curvature)
         step = _STEP * vectors[:, 0]
         bends = [
@@ -338,7 +341,7 @@ def _within(schema: Schema, name: str, values: pd.Series[Any]) -> pd.Series[Any]
 
 
 def _even(rows: int) -> Array:
-    return np.arange(rows) % 2.0
+    return np.asarray(np.arange(rows) % 2.0, dtype=np.float64)
 
 
 def _response(schema: Schema, name: str, loss: Loss, index: Array) -> Array:
