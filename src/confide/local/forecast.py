@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 _ROWS = 50_000
 _SEED = 20261123
 _STEP = 1e-4
-_WEAK = "* no interval is likely: the curvature is expected within four of its standard errors of zero, or a quantile line has too few records"
+_WEAK = "* no interval is likely: the curvature is expected within four of its standard errors of zero, or a quantile line has few records"
 
 
 @dataclass(frozen=True)
