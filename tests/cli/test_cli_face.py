@@ -80,6 +80,7 @@ def test_all_commands_are_here():
         "methods",
         "audit",
         "curve",
+        "studio",
     }
 
 
@@ -150,6 +151,7 @@ def test_every_example_works(survey):
         "ledger convert",
         "audit",
         "curve",
+        "studio",
         "publish",
         "protect",
         "fit",

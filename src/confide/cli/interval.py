@@ -12,7 +12,7 @@ from confide.cli.gate import Once, at_once, open_ledger
 from confide.cli.options import Data, SchemaFile
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
-from confide.faces.intervals import VERBS
+from confide.faces.interval_verbs import VERBS
 
 __all__ = ["interval"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["needs_covers", "table", "test"]
 
-_KINDS = ("counts", "shares", "means", "totals", "distribution")
+_KINDS = ("counts", "shares", "means", "totals", "distribution", "person_counts", "person_shares")
 
 
 def needs_covers(settings: dict[str, Any]) -> None:
@@ -48,7 +48,8 @@ def table(
         typer.Option(
             "--kind",
             metavar="|".join(_KINDS),
-            help="Left out: counts, or means where the formula has a left side. distribution: medians and other quantiles by group.",
+            help="Left out: counts, or means where the formula has a left side. distribution: medians and other quantiles by group. "
+            "person_counts, person_shares: persons by all their rows.",
         ),
     ] = None,
     within: Within = None,

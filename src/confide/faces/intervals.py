@@ -8,22 +8,10 @@ answer from the releases of `cf.tables`, and `rate` from a mean; the others say 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from confide._lazy import names
-
-#: What each call takes besides data, column (a formula for slope and difference), privacy, ledger, noise, n and kind.
-VERBS: Mapping[str, tuple[str, ...]] = {
-    "proportion": ("level", "prior"),
-    "mean": ("of", "prior"),
-    "variance": ("of", "prior"),
-    "rate": ("prior",),
-    "categorical": ("prior",),
-    "slope": (),
-    "quantile": ("q", "bins"),
-    "difference": ("level", "prior"),
-}
+from confide.faces.interval_verbs import VERBS
 
 if TYPE_CHECKING:
     from confide.faces.interval_calls import (

@@ -13,7 +13,10 @@ from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.distribution_result import DistributionResult
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
+from confide.methods.tables.persons import PersonCounts, PersonCountTable, PersonShares, PersonShareTable
+from confide.methods.tables.ratios import Ratios
 from confide.methods.tables.result import checked_reading
+from confide.methods.tables.survey.result import SurveyTable
 from confide.methods.tables.table_one import TableOne
 from confide.methods.tables.table_one_result import TableOneResult
 
@@ -21,12 +24,18 @@ __all__ = [
     "Counts",
     "Distribution",
     "Means",
+    "PersonCounts",
+    "PersonShares",
+    "Ratios",
     "Shares",
     "TableOne",
     "Totals",
     "counts",
     "distribution",
     "means",
+    "person_counts",
+    "person_shares",
+    "ratios",
     "shares",
     "table_one",
     "totals",
@@ -80,6 +89,35 @@ def shares(result: ShareTable) -> ShareTable:
     return result
 
 
+@_table(PersonCounts, "person_counts")
+def person_counts(result: PersonCountTable) -> PersonCountTable:
+    """Numbers of persons by what all their rows say: plan, release and infer `PersonCounts`, whose parameters `settings` are. See `counts`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("pid"))
+    >>> frame = schema.sample(3_000, seed=1)
+    >>> frame["pid"] //= 3
+    >>> table = cf.tables.person_counts(
+    ...     "number(ill == 'yes', 1, 2)", cf.read(frame, schema), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    >>> table.crosstab().index.tolist()
+    ['0', '1', '2 or more', 'All']
+    """
+    return result
+
+
+@_table(PersonShares, "person_shares")
+def person_shares(result: PersonShareTable) -> PersonShareTable:
+    """Shares of persons by what all their rows say: plan, release and infer `PersonShares`. See `person_counts`, `shares`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("pid"))
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> cf.tables.person_shares("any(ill == 'yes')", data, covers="population", privacy=cf.GDP(1.0), ledger=None).status
+    'ok'
+    """
+    return result
+
+
 @_table(Means, "means")
 def means(result: MeanTable) -> MeanTable:
     """Means with intervals; standard deviation, skewness and kurtosis at no further cost: plan, release and infer `Means`. See `counts`.
@@ -102,6 +140,19 @@ def totals(result: TotalTable) -> TotalTable:
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> cf.tables.totals("income ~ region", data, covers="dataset", privacy=cf.GDP(1.0), ledger=None).status
+    'ok'
+    """
+    return result
+
+
+@_table(Ratios, "ratios", '"income / hours ~ region", data, covers="population", privacy=cf.GDP(1.0), ledger=None')
+def ratios(result: SurveyTable) -> SurveyTable:
+    """Ratios of totals of two columns, sum over sum, with intervals: plan, release and infer `Ratios`. See `counts` and `means`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> cf.tables.ratios("income / hours ~ region", data, covers="population", privacy=cf.GDP(1.0), ledger=None).status
     'ok'
     """
     return result

@@ -1,12 +1,10 @@
 """What private selection does with records: a split into two parts, runs of other methods on one, clipped losses on the other.
 
-Split. Records are taken by content: the codes of the columns in use. With h a keyed hash, the c-th copy of a record r goes to validation
-where h(r, c) is small. For any fixed h, whatever it is, one record more in the data is one record more in exactly one part: if r is there c
-times, only the (c+1)-th copy is new, and all others stay where they were. So what protects against one record of either part protects
-against one record, for each h; h is drawn without the records, and hockey-stick divergences are jointly convex, so that it protects over h.
-No order of the records enters. As h is drawn anew for each release, copies of one record fall independently, up to the hash. (Without the
-copy's number all copies would fall together, which is as private but makes a poor test for records of few kinds; coins by the place in the
-file would make the release depend on the order.)
+Split. Records are taken by content: the codes of the columns in use. The c-th copy of a record r goes to validation where its keyed hash
+h(r, c) is small (`aggregates.shards.keyed_hashes`): for any fixed h one record more in the data is one record more in exactly one part. So
+what protects against one record of either part protects against one record, for each h; h is drawn without the records, and hockey-stick
+divergences are jointly convex, so that it protects over h. No order of the records enters; coins by the place in the file would make the
+release depend on it.
 
 Scores. The score of a run is minus the sum, over the validation records, of the loss cut to [0, clip] in 2^20 integer steps, plus rounded
 Gaussian noise; one record moves the sum by at most 2^20 steps. It is never divided by the number of records, which is private under
@@ -26,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.collected import Collected
+from confide.aggregates.shards import keyed_hashes
 from confide.errors import PlanError
 from confide.protocol import Noise, Statistic, Total
 from confide.protocol.exact import digest, pack, round_up
@@ -110,27 +109,10 @@ class CodedRecords:
 
 def split(rows: Array, share: float, secret: bytes) -> tuple[Array, Array]:
     """(training, validation): rows (columns, n) in canonical order, as `Collected` gives them; each copy by its own keyed hash."""
-    n = rows.shape[1]
-    if n == 0:
+    if not rows.shape[1]:
         return rows, rows
-    first = np.ones(n, dtype=bool)
-    first[1:] = (rows[:, 1:] != rows[:, :-1]).any(axis=0)
-    starts = np.maximum.accumulate(np.where(first, np.arange(n), 0))
-    copy = (np.arange(n) - starts).astype(np.uint64)
-    keys = np.frombuffer(secret, dtype=np.uint64)
-    mixed = np.full(n, keys[0])
-    for row in (*rows.astype(np.int64).view(np.uint64), copy):
-        mixed = _stir(mixed ^ row) + keys[1]
-    mixed = _stir(_stir(mixed ^ keys[2]) ^ keys[3])
-    held = mixed < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    held = keyed_hashes(rows, secret) < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
     return np.ascontiguousarray(rows[:, ~held]), np.ascontiguousarray(rows[:, held])
-
-
-def _stir(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64, elementwise."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 class Part:

@@ -1,0 +1,296 @@
+"""Other people's code on blocks of records: one process for each block, of which nothing comes back but an array of public shape.
+
+One record is in one block. For a private choice among what the blocks give (medians, votes) it must move one block's answer and no
+other's, whatever the code does, and neither an exception nor the time taken may tell of it. So
+
+- a block is worked on in a process of its own, forked from a small server that was forked after all imports and before the records were
+  read: it holds the code, its own block and no other. Standard input, output and error are nowhere, every other file is closed;
+- blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
+  with all that it started, and the next wave does not begin before its time: a block that hangs takes no time from another one, and
+  the run takes `seconds` in every case, to the processor's pace;
+- a block may map `memory` MB beyond what the server had;
+- a block that raises, is killed, or leaves anything but finite numbers of the shape asked for counts as the public `fallback`; numbers
+  are cut to [low, high].
+
+It holds code with faults, not code that attacks: what writes files or opens connections can still carry records away, and who runs it as
+the administrator can do anything. Code that nobody has read belongs into a container without a network.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import os
+import random
+import signal
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import ceil, prod
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from confide.errors import PlanError, ReleaseError
+from confide.guarantees.validation import is_finite, is_whole
+
+__all__ = ["Answers", "Isolated", "Room", "Work"]
+
+Array = NDArray[np.float64]
+
+#: What is run on a block: (table of the block, its own generator) -> numbers.
+Work = Callable[[Array, np.random.Generator], Any]
+
+# Of the server's answer to a start, an end; of what a block finds before its numbers, and leaves before its answer.
+_START, _END = b"s", b"e"
+_HEAD = struct.Struct("<QQQ16s")
+_DONE = b"\x01"
+# The part of a wave's time in which its blocks run; in the rest they are ended.
+_RUNNING = 0.9
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux
+_PATIENCE = 10.0  # seconds for the server to end what it started
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a block may say: finite numbers of `shape`, cut to [low, high]; `fallback` in place of anything else. All public.
+
+    low, high, fallback: a number, or an array that fits the shape.
+    """
+
+    shape: tuple[int, ...]
+    low: Any
+    high: Any
+    fallback: Any
+
+    def read(self, left: bytes) -> Array:
+        """The answer in what a block left: a mark, then doubles."""
+        size = prod(self.shape)
+        found = np.broadcast_to(np.asarray(self.fallback, dtype=np.float64), self.shape)
+        if left[:1] == _DONE and len(left) == 1 + 8 * size:
+            own = np.frombuffer(left, dtype=np.float64, offset=1).reshape(self.shape)
+            found = own if bool(np.isfinite(own).all()) else found
+        return np.asarray(np.clip(found, self.low, self.high), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What all blocks together may take: public, and taken in full.
+
+    seconds: wall-clock time of all blocks together; memory: MB of each, beyond what is loaded already; jobs: blocks that run side by side.
+
+    >>> room = Room(60, jobs=2)
+    >>> room.waves(25), round(room.each(25), 2)
+    (13, 4.62)
+    """
+
+    seconds: float
+    memory: int = 1_024
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if not is_finite(self.seconds) or not 0 < self.seconds <= 1e7:
+            raise PlanError(
+                f"seconds must be a number above 0, the time for all blocks together, got {self.seconds!r}; it is taken in full: seconds=60"
+            )
+        for name, value in (("memory", self.memory), ("jobs", self.jobs)):
+            if not is_whole(value, 1):
+                raise PlanError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if not hasattr(os, "fork"):
+            raise PlanError(
+                "blocks are worked on in forked processes, which this system does not have; run it on Linux or macOS"
+            )
+
+    def waves(self, blocks: int) -> int:
+        """How many times `jobs` blocks run."""
+        return max(ceil(blocks / self.jobs), 1)
+
+    def each(self, blocks: int) -> float:
+        """Seconds that a block may take."""
+        return self.seconds / self.waves(blocks)
+
+
+class Isolated:
+    """A server of processes for one piece of work: `with Isolated(work, answers, room) as workers:`, then `workers.run(tables, key)`.
+
+    Enter it before the records are read. Raises `ReleaseError` where the server itself does not run on.
+    """
+
+    def __init__(
+        self, work: Work, answers: Answers, room: Room, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._work, self._answers, self._room, self._progress = work, answers, room, progress
+
+    def __enter__(self) -> Isolated:
+        self._line, other = socket.socketpair()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._server = os.fork()
+        if self._server == 0:
+            self._line.close()
+            _serve(other, self._work, self._answers, self._room)
+        other.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.close()  # at which the server ends all blocks, and itself
+        latest = monotonic() + _PATIENCE
+        while os.waitpid(self._server, os.WNOHANG)[0] == 0:
+            if monotonic() > latest:
+                os.kill(self._server, signal.SIGKILL)
+            sleep(0.001)
+
+    def run(self, tables: Sequence[Array], key: bytes) -> Array:
+        """One answer for each table, (blocks, *shape); it takes the room's seconds. key: what the blocks' generators hang on."""
+        waves, each = self._room.waves(len(tables)), self._room.each(len(tables))
+        start, found = monotonic(), []
+        for wave in range(waves):
+            first = wave * self._room.jobs
+            mine = tables[first : first + self._room.jobs]
+            files = [self._begin(table, key, first + i) for i, table in enumerate(mine)]
+            _until(start + (wave + _RUNNING) * each)
+            self._ask(_END)
+            found += [self._answer(file) for file in files]
+            _until(start + (wave + 1) * each)
+            if self._progress is not None:
+                self._progress(wave + 1, waves)
+        return np.array(found).reshape(len(tables), *self._answers.shape)
+
+    def _begin(self, table: Array, key: bytes, place: int) -> int:
+        """Start one block; the file in which it leaves its answer."""
+        own = hashlib.sha256(key + place.to_bytes(8, "little")).digest()[:16]
+        rows = np.ascontiguousarray(table, dtype=np.float64)
+        given, left = _nameless(), _nameless()
+        with os.fdopen(os.dup(given), "wb") as file:
+            file.write(_HEAD.pack(place, *rows.shape, own))
+            file.write(rows.tobytes())
+        os.lseek(given, 0, os.SEEK_SET)
+        self._ask(_START, given, left)
+        os.close(given)
+        return left
+
+    def _answer(self, file: int) -> Array:
+        """What a block left; whoever could write to it is dead."""
+        size = 1 + 8 * prod(self._answers.shape)
+        os.lseek(file, 0, os.SEEK_SET)
+        with os.fdopen(file, "rb") as left:
+            return self._answers.read(left.read(size))
+
+    def _ask(self, what: bytes, *files: int) -> None:
+        """Tell the server, and wait for its word."""
+        try:
+            socket.send_fds(self._line, [what], list(files))
+            heard = self._line.recv(1)
+        except OSError:
+            heard = b""
+        if heard != what:
+            raise ReleaseError("the server of the blocks' processes stopped")
+
+
+def _until(moment: float) -> None:
+    while (left := moment - monotonic()) > 0:
+        sleep(left)
+
+
+def _nameless() -> int:
+    """A file without a name, in memory where the system has that."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("confide")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+# the server, and a block's process ------------------------------------------------------------------------------------
+
+
+def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoReturn:
+    """Start and end blocks at the caller's word, until it goes away. Never returns."""
+    started: list[int] = []
+    try:
+        os.setsid()  # an interrupt from the keyboard is the caller's alone
+        with suppress(Exception):
+            ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        gc.freeze()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(nowhere, standard)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(at, mode) for at, mode in enumerate("rww"))
+        os.closerange(3, line.fileno())
+        os.closerange(line.fileno() + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
+        with threadpool_limits(1):  # side by side, blocks would only compete
+            while True:
+                what, files, _, _ = socket.recv_fds(line, 1, 2)
+                if what == _START:
+                    started.append(os.fork())
+                    if not started[-1]:
+                        line.close()
+                        _block(work, files[0], files[1], answers, room)
+                    for file in files:
+                        os.close(file)
+                elif what == _END:
+                    _end_all(started)
+                else:
+                    break
+                line.send(what)
+    finally:
+        _end_all(started)
+        os._exit(0)
+
+
+def _end_all(started: list[int]) -> None:
+    """Kill all that was started, however deep, until there is nothing left to wait for."""
+    with suppress(ChildProcessError):
+        while True:
+            for child in _children(started):
+                for kill in (os.killpg, os.kill):
+                    with suppress(ProcessLookupError, PermissionError):
+                        kill(child, signal.SIGKILL)
+            # the children of one that was killed are ours from here on
+            os.waitpid(-1, 0)
+    started.clear()
+
+
+def _children(started: list[int]) -> list[int]:
+    """This process's own and inherited children; where the system does not list them, those that were started."""
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    return started
+
+
+def _block(work: Work, given: int, left: int, answers: Answers, room: Room) -> NoReturn:
+    """Work on one block and leave its answer. Never returns."""
+    try:
+        os.setpgid(0, 0)
+        with os.fdopen(given, "rb") as file:
+            _, rows, columns, own = _HEAD.unpack(file.read(_HEAD.size))
+            table = np.frombuffer(bytearray(file.read()), dtype=np.float64).reshape(rows, columns)
+        _limit_memory(room.memory << 20)
+        generator = np.random.default_rng(int.from_bytes(own, "little"))
+        # code that asks for no generator has its own sequence too
+        np.random.seed(int(generator.integers(1 << 32)))  # noqa: NPY002
+        random.seed(int(generator.integers(1 << 62)))
+        found = np.ascontiguousarray(work(table, generator), dtype=np.float64)
+        if found.shape == answers.shape:
+            os.pwrite(left, found.tobytes(), 1)
+            os.pwrite(left, _DONE, 0)
+    finally:
+        os._exit(0)
+
+
+def _limit_memory(more: int) -> None:
+    """At most so many bytes of address space beyond those in use."""
+    import resource
+
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        most = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + more
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -1,0 +1,217 @@
+"""Threats to the isolated runner: whatever a block's code does, its answer is a public one, the others' stand, and the time is the same."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from confide.aggregates.isolated import Answers, Isolated, Room
+from confide.errors import PlanError
+
+_ANSWERS = Answers((2,), -1.0, 1.0, 0.5)
+_KEY = bytes(range(32))
+_ODD = 3.0  # the first value of the block that misbehaves
+_BLOCKS = [np.full((5, 1), value) for value in (0.1, 0.2, _ODD, 0.3, 0.4)]
+
+
+def _honest(table, generator):
+    return [table[0, 0], 2.0]
+
+
+def _raises(table, generator):
+    raise ValueError(f"the record {table[0]}")
+
+
+def _exits(table, generator):
+    os._exit(3)
+
+
+def _leaves(table, generator):
+    sys.exit("no")
+
+
+def _dies(table, generator):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _hangs(table, generator):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(1)
+
+
+def _spins(table, generator):
+    while True:
+        pass
+
+
+def _allocates(table, generator):
+    return np.ones(1 << 30)[:2]
+
+
+def _hoards(table, generator):
+    held = []
+    while True:
+        held.append(np.ones(1 << 20))
+
+
+def _forks(table, generator):
+    for _ in range(20):
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(60)
+    time.sleep(60)
+
+
+def _answers_later(table, generator):
+    """Its child would answer after its own end."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    time.sleep(60)
+
+
+def _wrong_shape(table, generator):
+    return table
+
+
+def _not_a_number(table, generator):
+    return [0.0, np.nan]
+
+
+def _infinite(table, generator):
+    return [np.inf, 0.0]
+
+
+def _text(table, generator):
+    return ["a", "b"]
+
+
+def _nothing(table, generator):
+    return None
+
+
+def _complex(table, generator):
+    return [{}, 1]
+
+
+_FAULTS = (
+    _raises,
+    _exits,
+    _leaves,
+    _dies,
+    _hangs,
+    _spins,
+    _allocates,
+    _hoards,
+    _forks,
+    _answers_later,
+    _wrong_shape,
+    _not_a_number,
+    _infinite,
+    _text,
+    _nothing,
+    _complex,
+)
+
+
+def _run(work, tables=_BLOCKS, room=None, **others):
+    with Isolated(work, _ANSWERS, room or Room(0.6, memory=256, jobs=5), **others) as workers:
+        return workers.run(tables, _KEY)
+
+
+@pytest.mark.parametrize("fault", _FAULTS, ids=lambda fault: fault.__name__.strip("_"))
+def test_a_fault_is_a_public_answer_and_touches_no_other_block(fault):
+    def work(table, generator):
+        return (fault if table[0, 0] == _ODD else _honest)(table, generator)
+
+    found = _run(work)
+    assert found[2].tolist() == [0.5, 0.5]
+    assert found[[0, 1, 3, 4]].tolist() == [[value, 1.0] for value in (0.1, 0.2, 0.3, 0.4)]
+
+
+def test_nothing_that_was_started_outlives_its_wave():
+    mark = f"confide-{os.getpid()}"
+
+    def work(table, generator):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execv(sys.executable, [sys.executable, "-c", f"import time; time.sleep(60)  # {mark}"])
+        time.sleep(60)
+
+    _run(work, room=Room(1.5))
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert mark not in listed
+
+
+@pytest.mark.parametrize(
+    "fault", [_honest, _raises, _exits, _spins, _forks], ids=lambda fault: fault.__name__.strip("_")
+)
+def test_the_time_is_the_rooms(fault):
+    with Isolated(fault, _ANSWERS, Room(0.6, jobs=2)) as workers:
+        start = time.monotonic()
+        workers.run(_BLOCKS, _KEY)
+        assert 0.6 <= time.monotonic() - start < 0.75
+
+
+def test_a_block_sees_itself_alone_and_its_own_generator():
+    seen = _run(lambda table, generator: [table.sum() / 100, generator.random()])
+    again = _run(lambda table, generator: [table.sum() / 100, generator.random()])
+    assert (seen == again).all() and len(set(seen[:, 1])) == 5
+    legacy = _run(lambda table, generator: [0.0, np.random.random()])  # noqa: NPY002
+    assert len(set(legacy[:, 1])) == 5
+
+
+def test_what_a_block_writes_goes_nowhere(capfd):
+    def work(table, generator):
+        sys.stdout.write(f"a record: {table[0, 0]}")
+        sys.stdout.flush()
+        os.write(1, b"a record")
+        os.write(2, b"a record")
+        # the file of its answer, and the listing itself
+        alone = sum(int(file.name) > 2 for file in Path("/proc/self/fd").iterdir()) <= 2
+        return [alone, sys.stdin.read() == ""]
+
+    with socket.socket():  # a file that the caller holds open
+        found = _run(work)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+    assert (found == 1.0).all()
+
+
+def test_large_answers_and_empty_blocks_come_back():
+    answers = Answers((50_000,), 0, 9, 0)
+    with Isolated(lambda table, generator: np.full(50_000, len(table)), answers, Room(0.5)) as workers:
+        found = workers.run([np.zeros((0, 3)), np.zeros((7, 3))], _KEY)
+    assert found.shape == (2, 50_000) and (found[0] == 0).all() and (found[1] == 7).all()
+
+
+def test_progress_is_told_by_waves():
+    told = []
+    _run(_honest, room=Room(0.3, jobs=2), progress=lambda done, of: told.append((done, of)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_interrupt_ends_all():
+    def tick(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _run(_forks, room=Room(1.0, jobs=2), progress=tick)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize(
+    "given", [{"seconds": 0}, {"seconds": float("nan")}, {"seconds": 1, "memory": 0}, {"seconds": 1, "jobs": 1.5}]
+)
+def test_a_room_is_public_and_positive(given):
+    with pytest.raises(PlanError, match="must be a"):
+        Room(**given)

@@ -1,0 +1,80 @@
+"""Blocks of records: each record in one, and one record moves one."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.aggregates.collected import Collected
+from confide.aggregates.isolated import Answers, Room
+from confide.aggregates.shards import blocks, divided
+from confide.methods.ptr.records import ColumnCodes
+
+_SCHEMA = cf.Schema(
+    {"x": cf.Numeric(0, 9, steps=10, on_missing="midpoint"), "y": cf.Numeric(0, 3, steps=4, on_missing="midpoint")}
+)
+_RECORD = ColumnCodes(_SCHEMA, ("x", "y"))
+
+
+def _rows(rng, n):
+    return np.array([rng.integers(0, 10, n), rng.integers(0, 4, n)], dtype=np.float64)
+
+
+def _ordered(rows):
+    return Collected(_RECORD).value([rows])
+
+
+def _contents(part):
+    return Counter(map(tuple, part.T.tolist()))
+
+
+@pytest.mark.parametrize("by", ["position", "identity"])
+def test_blocks_hold_each_record_once(by):
+    rng = np.random.default_rng(1)
+    rows = _ordered(_rows(rng, 503))
+    parts = divided(rows, 7, rng.bytes(32), by)
+    assert len(parts) == 7
+    assert sum(map(_contents, parts), Counter()) == _contents(rows)
+    sizes = [part.shape[1] for part in parts]
+    assert max(sizes) - min(sizes) <= (1 if by == "position" else 60)
+
+
+def test_by_identity_one_record_more_is_one_record_more_in_one_block():
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        rows, key = _rows(rng, int(rng.integers(0, 60))), rng.bytes(32)
+        more = np.concatenate([rows, _rows(rng, 1)], axis=1)
+        before, after = (
+            [_contents(part) for part in divided(_ordered(one), 5, key, "identity")] for one in (rows, more)
+        )
+        moved = [(b, a) for b, a in zip(before, after, strict=True) if b != a]
+        assert len(moved) == 1
+        assert sum((moved[0][1] - moved[0][0]).values()) == 1 and not moved[0][0] - moved[0][1]
+
+
+def test_by_position_all_divisions_of_a_multiset_are_equally_likely():
+    """Whatever the order it began with: which of four records are together in the first block is even over keys."""
+    rng = np.random.default_rng(3)
+    rows = np.arange(4.0)[None]
+    found = Counter(frozenset(divided(rows, 2, rng.bytes(32), "position")[0][0].tolist()) for _ in range(6_000))
+    assert len(found) == 6
+    # chi-square with 5 degrees of freedom is above 20.5 once in 1,000 times
+    assert sum((count - 1_000) ** 2 / 1_000 for count in found.values()) < 20.5
+
+
+def test_blocks_of_a_source_are_read_in_the_columns_units():
+    source = cf.read(_SCHEMA.sample(200, seed=1), _SCHEMA)
+    found = blocks(
+        source,
+        _RECORD,
+        4,
+        bytes(32),
+        "position",
+        lambda table, generator: [len(table), table[:, 0].mean()],
+        answers=Answers((2,), 0, 100, 0),
+        room=Room(0.4),
+    )
+    (rows,) = source.aggregate(Collected(_RECORD))
+    assert found[:, 0].tolist() == [50] * 4
+    assert found[:, 1].mean() == pytest.approx(_RECORD.table(rows)[:, 0].mean())
