@@ -94,7 +94,7 @@ class Outputs:
     def _store_all(self, connection: Connection, made: Mapping[bytes, bytes]) -> None:
         """Insert the outputs by the driver itself: what is put between for types costs more than the rows."""
         statement = insert(_outputs).compile(dialect=connection.dialect)
-        names = statement.positiontup  # type: ignore[attr-defined]
+        names = statement.positiontup
         whole = [
             {"dataset": self._dataset, "plan_sha256": self._plan, "id": one, "output": output}
             for one, output in made.items()
