@@ -48,6 +48,8 @@ NAMES = (
     "forecasts_curves",
     "rivals_logistic",
     "rivals_tables",
+    "reduction",
+    "pate_errata",
     "tables_page",
     "advice",
     "units",
