@@ -241,6 +241,17 @@ class Plan:
         body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
         return "\n".join([*body, *map(clean, said)])
 
+    def expects(self) -> str:
+        """The predicted standard errors and the chance of intervals, as `summary` has them; "" where nothing is predicted."""
+        if not self.forecast:
+            return ""
+        lines = [
+            line
+            for text in _forecast_lines(self.forecast, shares=self.where is not None)
+            for line in _wrapped(clean(text))
+        ]
+        return "\n".join(lines).strip()
+
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
         children = {name: one.published() for name, one in self.children.items()}
