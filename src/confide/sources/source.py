@@ -29,6 +29,10 @@ _NOT_REMOTE = (
     "an executor brings the kept rows of units together, and neither all rows by weight nor clusters; write "
     'unit=cf.Unit("person_id", rule="keep") and no cluster, or read without executor='
 )
+_NOT_PER_LEVEL = (
+    "an executor does not bound units in each level of a column, and the schema says unit=Unit({0!r}, per={1!r}); read without executor=, "
+    "or write unit=Unit({0!r})"
+)
 # names that an error lists; a file may have thousands of columns
 _LISTED = 30
 
@@ -167,6 +171,8 @@ class RecordSource:
         if not self._brought_together:
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
         key = bytes.fromhex(self._schema.digest) if key is None else key
+        if self._executor is not None and unit is not None and unit.per is not None:
+            raise SourceError(_NOT_PER_LEVEL.format(unit.column, unit.per))
         if self._executor is not None:
             if whole or unit is None or self._schema.cluster is not None:
                 raise SourceError(_NOT_REMOTE)

@@ -16,9 +16,11 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
+from confide.methods.tables.per_level import LevelStrategy, level_axis
 from confide.methods.tables.result import CellTable, checked_reading
 from confide.methods.tables.strategy import Strategy
 from confide.protocol import Allowance, Method, Plan, Question, Release, Statistic, Together
+from confide.protocol.orthogonal import per_of
 from confide.schema import Practice
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]
@@ -99,8 +101,11 @@ class TableMethod(Method):
 
     # plan -------------------------------------------------------------------------------------------------------------
 
-    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy:
+    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy | LevelStrategy:
         """The shares of the marginals. known: the number of records is public."""
+        axis = level_axis(layout) if self.per_level else None
+        if axis is not None:
+            return LevelStrategy.of(layout, axis)
         return Strategy.of(layout.crossing.sizes, layout.closure, layout.shown, known=known)
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
@@ -119,6 +124,7 @@ class TableMethod(Method):
             relation == "substitute"
             and n is not None
             and self.where is None
+            and per_of(layout.crossing.schema) is None
             and layout.weight is None
             and not layout.drops
             and len(layout.closure) > 1
