@@ -55,7 +55,19 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.publication import Publication
     from confide.registry import list_methods, register
-    from confide.schema import Categorical, Clusters, Design, Integer, Numeric, Provenance, Schema, Typical, Unit
+    from confide.results.compare import compare
+    from confide.schema import (
+        Categorical,
+        Clusters,
+        Design,
+        Integer,
+        Numeric,
+        Provenance,
+        Schema,
+        SurveyDesign,
+        Typical,
+        Unit,
+    )
     from confide.sources import read, sql
 
 __all__ = [
@@ -86,6 +98,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SourceError",
+    "SurveyDesign",
     "TradeOff",
     "Typical",
     "Unit",
@@ -95,6 +108,7 @@ __all__ = [
     "audit",
     "classification",
     "combine",
+    "compare",
     "contributions",
     "curves",
     "find_bounds",
@@ -165,11 +179,13 @@ _HOMES = {
     "Schema": "confide.schema",
     "SchemaError": "confide.errors",
     "SourceError": "confide.errors",
+    "SurveyDesign": "confide.schema",
     "TradeOff": "confide.guarantees",
     "Typical": "confide.schema",
     "Unit": "confide.schema",
     "ZCDP": "confide.guarantees",
     "advise": "confide.advice",
+    "compare": "confide.results.compare",
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
     "find_bounds": "confide.faces.bounds",

@@ -14,7 +14,9 @@ from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.distribution_result import DistributionResult
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
 from confide.methods.tables.persons import PersonCounts, PersonCountTable, PersonShares, PersonShareTable
+from confide.methods.tables.ratios import Ratios
 from confide.methods.tables.result import checked_reading
+from confide.methods.tables.survey.result import SurveyTable
 from confide.methods.tables.table_one import TableOne
 from confide.methods.tables.table_one_result import TableOneResult
 
@@ -24,6 +26,7 @@ __all__ = [
     "Means",
     "PersonCounts",
     "PersonShares",
+    "Ratios",
     "Shares",
     "TableOne",
     "Totals",
@@ -32,6 +35,7 @@ __all__ = [
     "means",
     "person_counts",
     "person_shares",
+    "ratios",
     "shares",
     "table_one",
     "totals",
@@ -136,6 +140,19 @@ def totals(result: TotalTable) -> TotalTable:
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> cf.tables.totals("income ~ region", data, covers="dataset", privacy=cf.GDP(1.0), ledger=None).status
+    'ok'
+    """
+    return result
+
+
+@_table(Ratios, "ratios", '"income / hours ~ region", data, covers="population", privacy=cf.GDP(1.0), ledger=None')
+def ratios(result: SurveyTable) -> SurveyTable:
+    """Ratios of totals of two columns, sum over sum, with intervals: plan, release and infer `Ratios`. See `counts` and `means`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> cf.tables.ratios("income / hours ~ region", data, covers="population", privacy=cf.GDP(1.0), ledger=None).status
     'ok'
     """
     return result

@@ -161,8 +161,8 @@ class Counted:
         whatever rows they have; per: they count once in each level of this column, in at most k."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
         if per is not None:
-            return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have rows in more than "
-                f"{k} levels of {per}"
+            more = f"{self.above:.0%} ± {self.above_sd:.0%} have rows in more than {k} levels of {per}"
+            return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {more}"
         if whole:
             return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}"
         low, high = self.lost_range

@@ -34,7 +34,8 @@ class Method:
     on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
     that its table answers; units: the rules by which rows of an enforced unit can be bounded for it; unit_meat: whether its intervals
     hold where a unit counts several rows, which are not independent (without it the plan refuses more than one); per_level: whether they
-    do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows.
+    do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows; designs: whether they
+    hold under the weights, strata and PSUs of a survey, and in clusters.
 
     where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
     and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
@@ -55,6 +56,7 @@ class Method:
     units: ClassVar[tuple[str, ...]] = ("keep",)
     unit_meat: ClassVar[bool] = False
     per_level: ClassVar[bool] = False
+    designs: ClassVar[bool] = False
 
     where: str | None = field(default=None, kw_only=True, repr=False)
 

@@ -8,6 +8,7 @@ from math import prod
 from textwrap import wrap
 from typing import Any, get_args
 
+from confide._text import as_html
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
@@ -240,6 +241,9 @@ class Plan:
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
         return "\n".join([*body, *map(clean, said)])
+
+    def _repr_html_(self) -> str:
+        return as_html(self.summary())
 
     def expects(self) -> str:
         """The predicted standard errors and the chance of intervals, as `summary` has them; "" where nothing is predicted."""

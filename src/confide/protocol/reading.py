@@ -347,6 +347,33 @@ _CLUSTER = record(
 )
 
 
+def _listed(value: Any, where: str) -> None:
+    """A stratum and its PSUs, or how many they are."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise refuse(where, "a stratum and its PSUs")
+    TEXT(value[0], where)
+    (each(NAME, 2) if isinstance(value[1], list) else whole(2, _COUNT))(value[1], where)
+
+
+_DESIGN = record(
+    {},
+    {
+        "weight": NAME,
+        "strata": NAME,
+        "psu": NAME,
+        "psus": each(_listed, 1),
+        "size": _FINITE,
+        "icc": _FINITE,
+        "largest": _FINITE,
+        "count": whole(2, _COUNT),
+        "deff": _FINITE,
+        "cap": one_of("auto", "full"),
+        "population": whole(1, _COUNT),
+        "fraction": _FINITE,
+    },
+)
+
+
 def _unit(value: Any, where: str) -> None:
     """A declared unit's name, or an enforced one."""
     (_UNIT if isinstance(value, dict) else NAME)(value, where)
@@ -377,7 +404,7 @@ SCHEMA = record(
         "unit": maybe(_unit),
         "dataset": maybe(NAME),
     },
-    {"cluster": _CLUSTER},
+    {"cluster": _CLUSTER, "design": _DESIGN},
 )
 QUESTION = record(
     {},

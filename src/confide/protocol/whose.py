@@ -137,11 +137,17 @@ def check_rows(method: Any, schema: Any) -> None:
 
     Raises `PlanError`.
     """
-    unit, cluster = schema.unit, getattr(schema, "cluster", None)
+    unit, cluster, design = schema.unit, getattr(schema, "cluster", None), getattr(schema, "design", None)
+    surveyed = getattr(method, "designs", False)
+    if design is not None and not surveyed and method.intervals != "no interval":
+        raise PlanError(
+            f"intervals of {method.name} take records as drawn alike and one by one, and the schema has a design ({design.words}); ask for "
+            "counts, shares, means, totals, ratios or a line, or take design out of the schema if the population does not matter"
+        )
     if not isinstance(unit, Unit) and cluster is None:
         return
     alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
-    if cluster is not None and alone:
+    if cluster is not None and alone and not surveyed:
         raise PlanError(
             f"intervals of {method.name} take {protected(schema)}s as independent, and those of one {cluster.column} are alike; take "
             "cluster out of the schema if that does not matter, or ask a method that counts clusters, such as cf.regression.LeastSquares"

@@ -7,6 +7,7 @@ from confide.schema.columns import Categorical, Column, Integer, Numeric, Proven
 from confide.schema.design import Design
 from confide.schema.practice import Practice
 from confide.schema.schema import Schema
+from confide.schema.survey import SurveyDesign
 from confide.schema.term import Term
 from confide.schema.unit import Unit
 
@@ -20,6 +21,7 @@ __all__ = [
     "Practice",
     "Provenance",
     "Schema",
+    "SurveyDesign",
     "Term",
     "Typical",
     "Unit",

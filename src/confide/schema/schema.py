@@ -19,6 +19,7 @@ from confide.schema.clusters import Clusters, clusters_from_settings
 from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
 from confide.schema.draft import draft
 from confide.schema.provenance import is_unicode
+from confide.schema.survey import SurveyDesign, survey_from_settings
 from confide.schema.toml import column_from_settings, from_toml, to_toml
 from confide.schema.unit import Unit, unit_from_settings
 
@@ -39,7 +40,8 @@ class Schema:
     unit: whom a release protects: `Unit("person_id")`, one value of an id column with all its rows, which is enforced; the name "record"
     when each row is another's; or another name, which is declared and not enforced, with rows_per_unit: the largest number of rows that
     one of them (a person, a household) contributes, at least 1. dataset: the name under which a ledger charges these records. cluster:
-    `Clusters("school", size=30)`, groups of units whose members are alike, which intervals take as independent; None for none.
+    `Clusters("school", size=30)`, groups of units whose members are alike, which intervals take as independent; None for none. design:
+    `SurveyDesign(weight="w", psu="village", size=10)`, the weights, strata and PSUs of a survey; PSUs of an id column are its clusters.
 
     Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
     that is not text, a wrong number of rows per unit, or an id column that is also a column of the schema.
@@ -54,6 +56,7 @@ class Schema:
     unit: Unit | str
     dataset: str | None
     cluster: Clusters | None
+    design: SurveyDesign | None
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Schema:
         unit: Unit | str | Mapping[str, Any] = "record",
         dataset: str | None = None,
         cluster: Clusters | Mapping[str, Any] | None = None,
+        design: SurveyDesign | Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
@@ -90,8 +94,15 @@ class Schema:
                 "the columns"
             )
         groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
+        drawn = survey_from_settings(design) if isinstance(design, Mapping) else design
+        groups = _checked_design(drawn, groups, whose, rows, checked)
         _check_clusters(groups, whose, rows, checked)
-        facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups}
+        if isinstance(whose, Unit) and whose.per is not None and (groups is not None or drawn is not None):
+            raise SchemaError(
+                f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}; write "
+                f"unit=Unit({whose.column!r})"
+            )
+        facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
         self.__dict__.update(columns=MappingProxyType(checked), **facts)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -141,7 +152,9 @@ class Schema:
         facts = [f"rows_per_unit={self.rows_per_unit}"] if self.rows_per_unit != 1 and not enforced else []
         facts += [f"unit={self.unit!r}"] if self.unit != "record" else []
         facts += [f"dataset={self.dataset!r}"] if self.dataset is not None else []
-        facts += [f"cluster={self.cluster!r}"] if self.cluster is not None else []
+        own = self.cluster is not None and self.design is None
+        facts += [f"cluster={self.cluster!r}"] if own else []
+        facts += [f"design={self.design!r}"] if self.design is not None else []
         return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +170,7 @@ class Schema:
             "dataset": self.dataset,
             # written only where there are any, so that schemas without them stay what they were
             **({"cluster": self.cluster.to_dict()} if self.cluster is not None else {}),
+            **({"design": self.design.to_dict()} if self.design is not None else {}),
         }
 
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
@@ -166,7 +180,7 @@ class Schema:
         Unit('id')
         """
         facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
-        return Schema(columns, **facts, cluster=self.cluster)
+        return Schema(columns, **facts, cluster=self.cluster, design=self.design)
 
     @property
     def protects(self) -> str:
@@ -199,7 +213,7 @@ class Schema:
             names = [entry["name"] for entry in data["columns"]]
             columns = {name: column_from_dict(entry) for name, entry in zip(names, data["columns"], strict=True)}
             facts = {key: data[key] for key in ("rows_per_unit", "unit", "dataset")}
-            facts |= {"cluster": data["cluster"]} if "cluster" in data else {}
+            facts |= {name: data[name] for name in ("cluster", "design") if name in data}
         except (KeyError, TypeError, AttributeError):
             raise SchemaError(
                 "this is not the dictionary of a schema: it needs columns (a list of tables with a name each), "
@@ -254,7 +268,7 @@ class Schema:
         <BLANKLINE>
         """
         facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
-        return to_toml(self.columns, **facts, cluster=self.cluster)
+        return to_toml(self.columns, **facts, cluster=None if self.design else self.cluster, design=self.design)
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Schema:
@@ -327,6 +341,27 @@ def _check_per(unit: Any, columns: Mapping[str, Column]) -> None:
             f"per must name a categorical or integer column of at most {_MOST_GROUPS} values, where a {unit.column} counts once in each, "
             f"got {unit.per!r}; write Unit({unit.column!r}, per='year') with year = Integer(2015, 2024)"
         )
+
+
+def _checked_design(design: Any, cluster: Any, unit: Unit | str, rows: int, columns: Mapping[str, Column]) -> Any:
+    """The clusters of a schema with this design: its PSUs of an id column, or those that were given."""
+    if design is None:
+        return cluster
+    if not isinstance(design, SurveyDesign):
+        raise SchemaError(
+            f'design must be a SurveyDesign or None, got {design!r}; write design=SurveyDesign(weight="w", psu="village", size=10)'
+        )
+    design.check(columns)
+    if rows != 1:
+        raise SchemaError(
+            f"a design is of persons who count once each, got {rows} rows per unit; write unit=Unit(...) with rows=1, or unit='record'"
+        )
+    if cluster is not None and cluster != design.cluster:
+        raise SchemaError(
+            f"the design has its own clusters, the PSUs, got cluster={cluster!r} too; leave cluster out, or name it in "
+            "SurveyDesign(psu=...)"
+        )
+    return design.cluster
 
 
 def _check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[str, Column]) -> None:

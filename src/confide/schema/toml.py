@@ -18,13 +18,14 @@ from confide.errors import SchemaError
 from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column, Integer, Numeric
 from confide.schema.provenance import PUBLIC, Provenance
+from confide.schema.survey import SurveyDesign
 from confide.schema.unit import Unit
 
 __all__ = ["UNFILLED", "column_from_settings", "from_toml", "key", "to_toml", "value"]
 
 UNFILLED = "?"
 
-_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster")
+_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster", "design")
 _ENTRIES = {
     "numeric": ("low", "high", "steps", "on_missing", "provenance", "typical"),
     "integer": ("low", "high", "on_missing", "provenance", "typical"),
@@ -71,7 +72,7 @@ def from_toml(source: str | PathLike[str]) -> tuple[dict[str, Column], dict[str,
             f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)
         )
     columns = {name: column_from_settings(name, table) for name, table in tables.items()}
-    return columns, {name: data[name] for name in ("rows_per_unit", "unit", "dataset", "cluster") if name in data}
+    return columns, {name: data[name] for name in _FACTS[1:] if name in data}
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:
@@ -187,6 +188,7 @@ def to_toml(
     unit: Unit | str,
     dataset: str | None,
     cluster: Clusters | None = None,
+    design: SurveyDesign | None = None,
 ) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
     lines = [] if dataset is None else [f"dataset = {value(dataset)}"]
@@ -204,6 +206,8 @@ def to_toml(
             "largest": cluster.largest,
         }
         lines += [f"cluster = {value({name: fact for name, fact in facts.items() if fact is not None})}"]
+    if design is not None:
+        lines += ["", "[design]", *(f"{key(name)} = {value(fact)}" for name, fact in design.to_settings().items())]
     for name, column in columns.items():
         lines += ["", f"[columns.{key(name)}]", *_lines(column)]
     return "\n".join(lines) + "\n"

@@ -30,7 +30,7 @@ from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.rows import BITS, BOUND
 from confide.protocol.exact import digest
 
-__all__ = ["CountRows", "WeightedRows", "places_of_weights"]
+__all__ = ["CappedWeight", "CountRows", "WeightedRows", "places_of_weights"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -38,11 +38,34 @@ Whole = NDArray[np.int64]
 _ONE = 1 << BITS
 
 
+@dataclass(frozen=True)
+class CappedWeight(Measure):
+    """A column of weights of which larger ones count as `cap`; the cap may come from earlier noisy numbers, as omega is in [0, 1] anyway.
+
+    >>> import confide as cf
+    >>> own = CappedWeight(Measure.of("w", cf.Schema({"w": cf.Numeric(0, 8, steps=9)})).design)
+    >>> places_of_weights(own.at(2.0), np.array([[0.0, 1.0, 2.0, 8.0]]))[0].tolist()
+    [0.0, 0.5, 1.0, 1.0]
+    """
+
+    cap: float | None = None
+
+    def at(self, cap: float | None) -> CappedWeight:
+        """The same with another cap."""
+        return CappedWeight(self.design, cap)
+
+    @property
+    def heaviest(self) -> float:
+        """What the largest weights count as."""
+        return float(self.term.high) if self.cap is None else self.cap
+
+
 def places_of_weights(weight: Measure, codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
-    """(omega = w/W in [0, 1], which records have a weight, None for all), from the codes of the weight's columns."""
+    """(omega = min(w, W)/W in [0, 1], which records have a weight, None for all), from the codes of the weight's columns."""
     u, keep = weight.places(codes)
-    omega = u * (weight.half / weight.term.high)
-    omega += weight.middle / weight.term.high
+    most = weight.heaviest if isinstance(weight, CappedWeight) else weight.term.high
+    omega = u * (weight.half / most)
+    omega += weight.middle / most
     return np.clip(omega, 0.0, 1.0), keep
 
 

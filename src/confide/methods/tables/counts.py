@@ -384,6 +384,12 @@ class Shares(_CountMethod):
                 '"region * smoker" within="region"'
             )
 
+    def survey_within(self, layout: Layout) -> Axes:
+        return self._within(layout)
+
+    def survey_shown(self, layout: Layout) -> tuple[Axes, ...]:
+        return shares_shown(layout, self._within(layout))
+
     def _within(self, layout: Layout) -> Axes:
         within = () if self.within is None else layout.axes(self.within)
         check_within(layout, within)

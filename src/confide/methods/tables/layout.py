@@ -12,12 +12,13 @@ from typing import Any
 from confide._text import near_match
 from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Schema
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
 
-__all__ = ["FormulaReader", "Layout", "summands", "weight_of"]
+__all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
 
 _MOST_MARGINALS = 4096
 _MOST_CELLS = 1 << 22
@@ -66,7 +67,7 @@ class Layout:
         if not isinstance(formula, str) or not formula.strip():
             raise PlanError(f"a table's formula is text, got {formula!r}; {_EXAMPLE}")
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        left, right = _sides(formula)
+        left, right = both_sides(formula)
         read = (reader or FormulaReader)(whole, cut(formula))
         sets = read.sets(right)
         order = {name: axis for axis, name in enumerate(read.attributes)}
@@ -130,7 +131,9 @@ class Layout:
 
     @property
     def heaviest(self) -> float:
-        """The largest weight that the schema allows; 1 without weights."""
+        """What the largest weights count as, the upper bound in the schema or a cap below it; 1 without weights."""
+        if isinstance(self.weight, CappedWeight):
+            return self.weight.heaviest
         return 1.0 if self.weight is None else float(self.weight.term.high)
 
     @property
@@ -150,6 +153,11 @@ class Layout:
         return tuple(sorted(known.index(name) for name in wanted))
 
 
+def marginal_name(layout: Layout, axes: Axes) -> str:
+    """The name of a marginal's statistic in plan and release: "region:smoker", "(total)" for the empty one."""
+    return layout.crossing.title(axes) if axes else "(total)"
+
+
 def weight_of(text: Any, schema: Schema) -> Measure:
     """The column of weights; `PlanError` for one that may be negative or has no public bounds."""
     if not isinstance(text, str) or text not in schema:
@@ -166,7 +174,7 @@ def weight_of(text: Any, schema: Schema) -> Measure:
     return Measure.of(quoted(text), schema, formula=f"weights={text}")
 
 
-def _sides(formula: str) -> tuple[str, str]:
+def both_sides(formula: str) -> tuple[str, str]:
     """What stands left and right of the one ~ that may stand in a formula."""
     where = [match.start() for match in re.finditer("`[^`]*`|~", formula) if match.group() == "~"]
     if len(where) > 1:

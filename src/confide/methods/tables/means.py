@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["MeanTable", "Means", "TotalTable", "Totals"]
+__all__ = ["MeanTable", "Means", "MomentMethod", "TotalTable", "Totals"]
 
 Array = NDArray[np.float64]
 
@@ -152,7 +152,7 @@ class TotalTable(MeasuredTable):
                     yield (middle * n + half * s) / self.points(axes, column)[1]
 
 
-class _MomentMethod(TableMethod):
+class MomentMethod(TableMethod):
     """What means and totals share: free moments in each cell."""
 
     per_level: ClassVar[bool] = True
@@ -172,6 +172,9 @@ class _MomentMethod(TableMethod):
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
         rows = self._rows(layout, axes, relation)
         return CellTotals(rows if layout.weight is None else WeightedRows(layout.crossing, axes, rows, layout.weight))
+
+    def survey_rows(self, layout: Layout, relation: str) -> MomentRows:
+        return self._rows(layout, (), relation)
 
     def with_total(self, own: Margins, release: Release, layout: Layout) -> Margins:
         known = self._known(release)
@@ -240,7 +243,7 @@ def _layout(
 
 
 @dataclass(frozen=True)
-class Means(_MomentMethod):
+class Means(MomentMethod):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
@@ -290,7 +293,7 @@ class Means(_MomentMethod):
 
 
 @dataclass(frozen=True)
-class Totals(_MomentMethod):
+class Totals(MomentMethod):
     """Totals of columns over a crossing. The parameters, and the release, are those of `Means`.
 
     >>> import confide as cf

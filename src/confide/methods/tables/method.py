@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -14,12 +15,14 @@ from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.layout import Layout
+from confide.methods.tables.layout import Layout, marginal_name
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.per_level import LevelStrategy, level_axis
 from confide.methods.tables.result import CellTable, checked_reading
 from confide.methods.tables.strategy import Strategy
-from confide.protocol import Allowance, Method, Plan, Question, Release, Statistic, Together
+from confide.methods.tables.survey.path import SurveyPath
+from confide.methods.tables.survey.reading import survey_table
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
 from confide.protocol.orthogonal import per_of
 from confide.schema import Practice
 
@@ -30,11 +33,6 @@ Array = NDArray[np.float64]
 #: The constant that says that the number of records is public and was not drawn.
 _TOTAL = "records"
 _SIZES = (1_000, 10_000, 100_000)
-
-
-def marginal_name(layout: Layout, axes: Axes) -> str:
-    """The name of a marginal's statistic in plan and release: "region:smoker", "(total)" for the empty one."""
-    return layout.crossing.title(axes) if axes else "(total)"
 
 
 def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None = None) -> Array:
@@ -73,6 +71,7 @@ class TableMethod(Method):
     verb: ClassVar[str] = "counts"
     #: Whether its numbers grow with the number of records.
     extensive: ClassVar[bool] = False
+    designs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked_reading(self.covers, self.verb)
@@ -134,6 +133,9 @@ class TableMethod(Method):
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
         """The spends of the marginals. Raises `PlanError` or `SchemaError` for a formula that cannot be planned from public facts."""
+        path = SurveyPath.of(self, schema)
+        if path is not None:
+            return path.plan(privacy, n)
         layout, allowance = self.about(schema), Allowance.of(privacy, self, schema)
         known = self.knows_total(layout, allowance.relation, n)
         planned = self._planned(layout, allowance.relation, known=known)
@@ -169,16 +171,52 @@ class TableMethod(Method):
             }
         return found
 
+    # under a survey's design --------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The marginals, each once; under a design weights and meats too."""
+        path = SurveyPath.of(self, source.schema)
+        return super().draw(source, plan, meter) if path is None else path.draw(source, plan, meter)
+
+    def survey_layout(self, schema: Any) -> Layout:
+        """What is asked for, without weights: those of the design are put in."""
+        layout: Layout = self.about(schema)
+        return replace(layout, weight=None)
+
+    def survey_within(self, layout: Layout) -> Axes:
+        """The attributes that shares are within."""
+        return ()
+
+    def survey_shown(self, layout: Layout) -> tuple[Axes, ...]:
+        """The marginals that stand in the table."""
+        return layout.shown
+
+    def survey_rows(self, layout: Layout, relation: str) -> Any:
+        """The map behind sums of moments; None for counts."""
+        return None
+
+    def survey_sums(self, layout: Layout, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
+        """The marginals, with shares that add up to 1."""
+        return self._planned(layout, relation, known=False)
+
+    def survey_margins(self, drawn: Mapping[str, Any], layout: Layout) -> Margins:
+        """Noisy marginals put together."""
+        return Margins.of(layout.crossing.sizes, self._found(drawn, layout))
+
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def released(self, release: Release, layout: Layout) -> Margins:
-        """The released marginals put together, as sums in the statistics' own integers."""
+    def _found(self, drawn: Mapping[str, Any], layout: Layout) -> dict[Axes, tuple[Array, float]]:
         found: dict[Axes, tuple[Array, float]] = {}
         # in the layout's own order: a file may hold them in another one, and sums of doubles would differ in their last bits
         for axes in layout.closure:
-            noisy = release.statistics.get(marginal_name(layout, axes))
+            noisy = drawn.get(marginal_name(layout, axes))
             if noisy is not None:
                 found[axes] = noisy.decode().reshape(-1, *layout.crossing.shape(axes)), noisy.variance
+        return found
+
+    def released(self, release: Release, layout: Layout) -> Margins:
+        """The released marginals put together, as sums in the statistics' own integers."""
+        found = self._found(release.statistics, layout)
         own = Margins.of(layout.crossing.sizes, found, total=self._known(release))
         return self.with_total(own, release, layout)
 
@@ -192,4 +230,7 @@ class TableMethod(Method):
 
     def table(self, release: Release, about: Any, question: Question) -> CellTable:
         reading = checked_reading(question.covers or self.covers, self.verb)
+        path = SurveyPath.of(self, release.plan.schema)
+        if path is not None:
+            return survey_table(path, release, reading)
         return self.table_of(release, about, self.released(release, about), reading)

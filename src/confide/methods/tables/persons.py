@@ -149,8 +149,10 @@ class _OfPersons:
     """What counts and shares of persons share."""
 
     units: ClassVar[tuple[str, ...]] = ("weight",)
-    unit_meat: ClassVar[bool] = True
+    # each counts once, independently of all others: in clusters and designs they are not
+    unit_meat: ClassVar[bool] = False
     per_level: ClassVar[bool] = False
+    designs: ClassVar[bool] = False
     verb: ClassVar[str]
 
     def about(self, schema: Any) -> Layout:

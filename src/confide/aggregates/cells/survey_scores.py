@@ -1,0 +1,169 @@
+"""Scores of weighted estimates by cell: what one person adds to the error of each, as integers of a bounded length.
+
+A ratio theta_c = sum omega y 1[c]/sum omega x 1[b(c)] has, to first order, the error of sum omega (y 1[c] - theta_c x 1[b(c)]) over its
+denominator: omega = min(w, W)/W in [0, 1], y a column or 1, x a column or 1, b(c) the cell that the ratio is of: c itself for means and
+ratios, a coarser one for shares, all records for totals of a public number of persons; without a denominator the score of a total is
+omega y 1[c]. A person is the vector of these over the cells c of a marginal, each divided by a public or noisy scale, cut to length 1 and
+coded at `longest` steps less room for rounding: |m|^2 <= longest^2, whatever theta, W and the scales are, so that these may come from
+earlier noisy numbers. A person without a cell, weight or value is zero. Source: Binder 1983 (linearisation); the cut and integers here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.crossing import Axes, Crossing
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
+from confide.aggregates.rows import BITS, round_within
+from confide.protocol.exact import digest
+
+__all__ = ["SurveyScores"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SurveyScores:
+    """The scores of one marginal's estimates. numerator, denominator: columns, None for 1; base: the marginal of denominators, within
+    `axes`, None for totals without one.
+
+    theta, scales, by cell, and the cap of `weight` come from earlier noisy numbers; longest: the bound, in steps.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"f": cf.Categorical(["a", "b"]), "y": cf.Numeric(0, 4, steps=5)})
+    >>> own = SurveyScores(Crossing.of(("f",), schema), (0,), Measure.of("y", schema), None, (0,), None)
+    >>> (own.at((2.0, 1.0), (2.0, 4.0))(np.array([[0.0, 1.0], [4.0, 3.0]])) / 2**20).round(3).tolist()
+    [[1.0, 0.0], [0.0, 0.5]]
+    """
+
+    crossing: Crossing
+    axes: Axes
+    numerator: Measure | None
+    denominator: Measure | None
+    base: Axes | None
+    weight: CappedWeight | None
+    theta: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
+    longest: int = 1 << BITS
+
+    def at(
+        self,
+        theta: tuple[float, ...],
+        scales: tuple[float, ...],
+        cap: float | None = None,
+        longest: int | None = None,
+    ) -> SurveyScores:
+        """The scores at these estimates, in these scales, with weights cut at `cap`."""
+        weight = None if self.weight is None else self.weight.at(cap)
+        return SurveyScores(
+            self.crossing,
+            self.axes,
+            self.numerator,
+            self.denominator,
+            self.base,
+            weight,
+            theta,
+            scales,
+            self.longest if longest is None else longest,
+        )
+
+    @property
+    def width(self) -> int:
+        return self.crossing.cells(self.axes)
+
+    @property
+    def l2_squared(self) -> int:
+        return self.longest**2
+
+    @property
+    def l1(self) -> int:
+        return floor(sqrt(self.width) * self.longest) + 1
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        parts = (own.columns for own in (self.numerator, self.denominator, self.weight) if own is not None)
+        return tuple(dict.fromkeys((*self.crossing.columns, *(name for part in parts for name in part))))
+
+    @property
+    def digest(self) -> str:
+        parts = [None if own is None else own.digest for own in (self.numerator, self.denominator, self.weight)]
+        base = None if self.base is None else list(self.base)
+        return digest(["survey scores", self.crossing.digest, list(self.axes), base, *parts])
+
+    def __call__(self, codes: Array) -> Array:
+        at = {name: row for row, name in enumerate(self.columns)}
+        own = codes[: len(self.crossing.columns)]
+        place, cells = self.crossing.places(own, self.axes), self.width
+        there = place < cells
+        omega, keep = self._weights(codes, at)
+        there &= keep
+        y, keep = self._values(self.numerator, codes, at)
+        there &= keep
+        x, keep = self._values(self.denominator, codes, at)
+        there &= keep
+        theta = np.array(self.theta or (0.0,) * cells)
+        steps = self.longest - sqrt(cells) / 2 - 1
+        scale = steps / np.array(self.scales or (1.0,) * cells)
+        out = np.zeros((cells, codes.shape[1]))
+        at_cell = np.minimum(place, cells - 1), np.arange(codes.shape[1])
+        with np.errstate(all="ignore"):
+            if self.base == self.axes:
+                out[at_cell] = omega * (y - theta[at_cell[0]] * x) * scale[at_cell[0]]
+            else:
+                if self.base is not None:
+                    self._of_base(out, own, theta * scale, x * omega)
+                out[at_cell] += omega * y * scale[at_cell[0]]
+            out[:, ~there] = 0.0
+            size = np.sqrt(self._squared(out))
+            over = size > steps
+            if over.any():
+                out[:, over] *= steps / size[over]
+        return round_within(out, self.longest**2)
+
+    def _of_base(self, out: Array, own: Array, amounts: Array, x: Array) -> None:
+        """Take theta_c x from every cell of a person's base."""
+        assert self.base is not None
+        shape = self.crossing.shape(self.axes)
+        levels = np.unravel_index(np.arange(self.width), shape) if shape else ()
+        of = dict(zip(self.axes, levels, strict=True))
+        inner = [of[axis] for axis in self.base]
+        base_of = (
+            np.ravel_multi_index(inner, self.crossing.shape(self.base))
+            if inner
+            else np.zeros(self.width, dtype=np.int64)
+        )
+        place = self.crossing.places(own, self.base)
+        for cell in range(self.width):
+            mine = place == base_of[cell]
+            out[cell, mine] -= amounts[cell] * x[mine]
+
+    @staticmethod
+    def _squared(out: Array) -> Array:
+        """|.|^2 of each column, row by row in order: never a product whose last bits hang on the batch."""
+        total = np.zeros(out.shape[1])
+        for row in out:
+            total += row * row
+        return total
+
+    def _weights(self, codes: Array, at: dict[str, int]) -> tuple[Array, NDArray[np.bool_]]:
+        everyone = np.ones(codes.shape[1], dtype=np.bool_)
+        if self.weight is None:
+            return np.ones(codes.shape[1]), everyone
+        omega, keep = places_of_weights(self.weight, codes[[at[name] for name in self.weight.columns]])
+        return omega, everyone if keep is None else keep
+
+    @staticmethod
+    def _values(measure: Measure | None, codes: Array, at: dict[str, int]) -> tuple[Array, NDArray[np.bool_]]:
+        everyone = np.ones(codes.shape[1], dtype=np.bool_)
+        if measure is None:
+            return np.ones(codes.shape[1]), everyone
+        u, keep = measure.places(codes[[at[name] for name in measure.columns]])
+        u *= measure.half
+        u += measure.middle
+        return u, everyone if keep is None else keep

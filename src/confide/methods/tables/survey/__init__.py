@@ -1,0 +1,1 @@
+"""Tables of a survey: weights, strata and PSUs in estimates and intervals."""

@@ -1,0 +1,129 @@
+"""The cap on weights: a noisy histogram of them, and the edge at which the predicted interval is shortest.
+
+Weights count as min(w, W). The noise of a weighted mean is W over the mean of min(w, W) times that of equal weights, so that a bound that
+few weights reach costs much; weights above W that count as W move the weighted mean by exactly
+
+    theta_W - theta = e (theta_W - ybar_t),     e = sum (w - W)+/sum w,  ybar_t the mean weighted by (w - W)+,
+
+so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations.
+
+Guarantee: a person lies in one cell of the histogram, so that one count moves by 1 when she comes or goes; replaced, two do: sqrt(2).
+The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong, Kolesar 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide import _special as special
+from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.protocol.exact import digest
+
+__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "worst"]
+
+Array = NDArray[np.float64]
+
+#: Cells of half an octave below the largest weight, the last one for all below.
+CELLS = 21
+#: Standard deviations between the mean and that of those whose weights are cut, at most.
+DISTANCE = 2.0
+# Of a cell's count, and of persons: the standard deviation of y in half-ranges.
+_ABOVE, _SD = 2.0, 0.25
+
+
+@dataclass(frozen=True)
+class WeightCells:
+    """The cell of a person's weight, from 1 (the largest) on, 0 for a person without. cells: `CELLS`, or 1, which counts persons."""
+
+    weight: CappedWeight
+    cells: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.weight.columns
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def l1(self) -> int:
+        return self.cells
+
+    @property
+    def l2_squared(self) -> int:
+        return self.cells**2
+
+    @property
+    def digest(self) -> str:
+        return digest(["cells of weights", self.weight.digest, self.cells])
+
+    @property
+    def edges(self) -> Array:
+        """The upper edges, falling."""
+        return np.asarray(float(self.weight.term.high) * 2.0 ** (-np.arange(self.cells) / 2))
+
+    def __call__(self, codes: Array) -> Array:
+        u, keep = self.weight.places(codes)
+        w = u * self.weight.half
+        w += self.weight.middle
+        # the number of edges that are at least w: between 1 and all
+        found = self.cells - np.searchsorted(self.edges[::-1], w, side="left")
+        found = np.clip(found, 1, self.cells).astype(np.float64)
+        if keep is not None:
+            found[~keep] = 0.0
+        return np.asarray(found[None, :])
+
+
+@dataclass(frozen=True)
+class Cap:
+    """W, the lost share e of all weight, and the noisy number of persons."""
+
+    weight: float
+    lost: float
+    persons: float
+
+    @classmethod
+    def chosen(cls, counts: Array, sd: float, edges: Array, low: float, noise: float, cells: int) -> Cap:
+        """From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table.
+
+        >>> counts = np.zeros(21); counts[10:14] = 500.0
+        >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1)
+        Cap(weight=2.0, lost=0.0, persons=2000.0)
+        """
+        persons = max(float(counts.sum()), 1.0)
+        if len(counts) == 1:
+            return cls(float(edges[0]), 0.0, persons)
+        seen = np.where(counts > _ABOVE * sd, counts, 0.0)
+        lower = np.append(edges[1:], low)
+        inside = np.maximum((edges + np.minimum(lower, edges)) / 2, 1e-300)
+        whole = float(seen @ inside)
+        best = (np.inf, float(edges[0]), 0.0)
+        for cap in edges.tolist():
+            counted = np.minimum(inside, cap)
+            total = max(float(seen @ counted), 1e-300)
+            # what lies above is at its upper edge at most
+            lost = float(seen @ np.maximum(np.where(inside > cap, edges - cap, 0.0), 0.0)) / max(whole, 1e-300)
+            variance = cells * _SD**2 * float(seen @ counted**2) / total**2 + noise * (cap * cells / total) ** 2
+            half = float(worst(np.array([DISTANCE * _SD * lost / np.sqrt(variance)]), 0.05)[0]) * np.sqrt(variance)
+            if half < best[0] * (1 - 1e-9):
+                best = (half, cap, lost)
+        return cls(best[1], min(best[2], 1.0), persons)
+
+
+def worst(bias: Array, alpha: float) -> Array:
+    """c with P(|N(b, 1)| <= c) = 1 - alpha, b the bias over the standard error.
+
+    >>> worst(np.array([0.0, 1.0, 10.0]), 0.05).round(2).tolist()
+    [1.96, 2.65, 11.64]
+    """
+    b = np.abs(bias)
+    low, high = np.zeros(len(b)), b + 40.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        inside = special.ndtr(middle - b) - special.ndtr(-middle - b)
+        low, high = np.where(inside < 1 - alpha, middle, low), np.where(inside < 1 - alpha, high, middle)
+    return np.asarray((low + high) / 2)

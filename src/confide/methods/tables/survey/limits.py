@@ -1,0 +1,131 @@
+"""How far the scores of persons and of PSUs count in a meat: from three standard deviations on, as far as the noise allows.
+
+A person's score is cut at s, the sum of a PSU at G; one person moves the meat by about 2 s G (4 s G centred in strata), so that its noise
+is that over mu of the meat. What it measures in one of p cells is about
+
+    (n/p) (E omega^2 + (S - 1) icc (E omega)^2) sd^2.
+
+Both grow from 3 sds as long as that ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. The centred form
+is taken where its ratio at 3 sds is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from confide.schema import SurveyDesign
+
+__all__ = ["LEAST", "Limits", "Sampled", "too_few"]
+
+#: Standard deviations of persons and of PSUs at which cuts begin.
+LEAST = 3.0
+#: Noise over what a meat measures: where longer limits stop, up to which strata are centred, and above which a plan warns.
+FINE, CENTRED, _WARNED = 0.05, 0.2, 0.5
+
+_MULTIPLES = (3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0, 32.0, 64.0, 128.0)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What is known of the sample: persons, first and second moments of omega, cells of the marginal, the design."""
+
+    persons: float
+    first: float
+    second: float
+    cells: int
+    design: SurveyDesign
+
+    @property
+    def usual(self) -> float:
+        """The size of a PSU: 1 where persons are independent."""
+        return 1.0 if self.design.psu is None else float(self.design.size or 1.0)
+
+    @property
+    def measured(self) -> float:
+        """What a diagonal entry of the meat is about, in squared sds of a person's score at omega = 1."""
+        size = max(self.usual / self.cells, 1.0)
+        return max(self.persons / self.cells * self._within(size) / size, 1e-9)
+
+    def _within(self, size: float) -> float:
+        """The variance of the sum of a PSU of so many persons."""
+        return size * self.second + size * (size - 1) * self.design.icc * self.first**2
+
+    def spread(self, shift: float) -> float:
+        """The sd of the sum of the largest PSUs, and what a mean score of `shift` sds adds to three of them."""
+        if self.design.psu is None:
+            return 1.0
+        return sqrt(self._within(self.design.most)) + self.design.most * self.first * shift / LEAST
+
+
+@dataclass(frozen=True)
+class Limits:
+    """s and G in sds of a person's score at omega = 1; whole: nobody is cut; centred: the form of the meat."""
+
+    person: float
+    psu: float
+    centred: bool
+    whole: bool
+
+    @classmethod
+    def of(
+        cls,
+        sampled: Sampled,
+        mu: float,
+        *,
+        longest: float,
+        shift: float = 0.0,
+        centred: bool = False,
+        fixed: bool = False,
+    ) -> Limits:
+        """mu: of the meat, over what one person moves it by; longest: of a person's score, in sds; centred: whether it may be; fixed: they
+        are short, so that none is cut.
+        """
+        design, spread = sampled.design, sampled.spread(shift)
+        persons = [longest] if fixed else [min(one, longest) for one in _MULTIPLES]
+        largest = longest * design.most if design.psu is not None else longest
+
+        def made(k: int, form: bool) -> Limits:
+            person = persons[min(k, len(persons) - 1)]
+            if design.psu is None:
+                return cls(person, person, False, person >= longest)
+            every = k >= len(_MULTIPLES) - 1 and person >= longest
+            psu = max(largest if every else min(_MULTIPLES[k] * spread, largest), person)
+            return cls(person, psu, form, person >= longest)
+
+        def noise(own: Limits) -> float:
+            return own.moved(design.psu is None) / mu / sampled.measured
+
+        form = centred and noise(made(0, True)) <= CENTRED
+        chosen = made(0, form)
+        for k in range(1, len(_MULTIPLES)):
+            longer = made(k, form)
+            if noise(longer) > FINE:
+                break
+            chosen = longer
+        return chosen
+
+    def moved(self, alone: bool) -> float:
+        """How far one person moves the meat; alone: without PSUs."""
+        return self.person**2 if alone else (4 if self.centred else 2) * self.person * self.psu
+
+
+def too_few(design: SurveyDesign, mu: float) -> tuple[str, ...]:
+    """The warning of a plan whose meat is mostly noise, where the number of PSUs is public. mu: of the meat.
+
+    >>> from confide.schema import SurveyDesign
+    >>> too_few(SurveyDesign(psu="v", size=10, count=20), 0.3)[0][:38]
+    'too few PSUs for this budget: the nois'
+    """
+    count = design.psu_count
+    if design.psu is None or count is None:
+        return ()
+    sampled = Sampled(count * float(design.size or 1.0), 1.0, 1.0, 1, design)
+    share = 2 * LEAST**2 * sampled.spread(0.0) / mu / sampled.measured
+    if share <= _WARNED:
+        return ()
+    return (
+        f"too few PSUs for this budget: the noise of their sums is about {share:.2g} times what they measure, with equal weights, so "
+        f"that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
+        "would do",
+    )

@@ -1,0 +1,387 @@
+"""How a survey's table is planned and drawn: weights, sums, and the meat of persons or PSUs at the estimates.
+
+Three passes. (1) A noisy histogram of weights, from which the cap W follows (`cap`), or the noisy number of persons. (2) The marginals of
+the table as exact integers, each person with omega = min(w, W)/W (`weighted_cells`): noise is that of equal weights, times W over the mean
+of min(w, W). (3) At those estimates the scores of persons (`survey_scores`), their Gram matrix or that of PSU sums (`psu_meat`), and for
+means the squares of cut scores, beside which the whole ones are known.
+
+Guarantee: mu-GDP, add-remove or substitute: mu^2 is shared out among the three, each an exact sum with independent rounded Gaussian noise
+(Dong, Roth, Su 2022); sensitivities stand with each map. Weights, strata and PSUs are taken to follow from the person's own record, which
+plans and results print. Source: Horvitz-Thompson and Hajek estimators, linearised variances after Binder 1983.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import log2, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.free_moments import Measure, MomentRows
+from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.cells.survey_scores import SurveyScores
+from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
+from confide.aggregates.rows import BITS
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tables.layout import Layout, marginal_name, weight_of
+from confide.methods.tables.margins import Margins
+from confide.methods.tables.survey.cap import CELLS, Cap, WeightCells
+from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
+from confide.methods.tables.survey.limits import Limits, Sampled, too_few
+from confide.methods.tables.survey.spread import shift_of, spreads
+from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
+from confide.protocol.exact import digest
+from confide.protocol.over import MapOver
+from confide.protocol.where import Subset
+from confide.schema import Schema, SurveyDesign
+from confide.schema.survey import ASSUMPTION, NOT_COVERED
+
+__all__ = ["KEPT", "MEAT", "WEIGHTS", "SurveyPath"]
+
+Array = NDArray[np.float64]
+
+#: Names of what is drawn beside the marginals.
+WEIGHTS, MEAT, KEPT = "(weights)", "(meat)", "(kept)"
+
+# Of mu^2: the histogram of weights, or the number of persons; the squares of cut scores; the meat of persons and of PSUs. The rest: sums.
+_HISTOGRAM, _COUNT, _SQUARES = Fraction(4, 100), Fraction(1, 100), Fraction(3, 100)
+_PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
+_MOST_CELLS = 256
+_ONE = float(1 << BITS)
+
+
+@dataclass(frozen=True)
+class _Squares(MapOver):
+    """The squares of one person's cut scores, by cell: |m| <= |a|^2 <= 1 in steps of 2^-20."""
+
+    map: SurveyScores
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.map.columns
+
+    @property
+    def digest(self) -> str:
+        return digest(["squares of", self.map.digest])
+
+    def __call__(self, codes: Array) -> Array:
+        rows = self.map(codes)
+        rows *= rows
+        return np.asarray(np.floor(rows / _ONE))
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Which records have a value of every measure: a condition as `protocol.where` takes them."""
+
+    measures: tuple[Measure, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for own in self.measures for name in own.columns))
+
+    def to_list(self) -> list[Any]:
+        """For digests."""
+        return [own.digest for own in self.measures]
+
+    def __call__(self, codes: Array) -> NDArray[np.bool_]:
+        at = {name: row for row, name in enumerate(self.columns)}
+        found = np.ones(codes.shape[1], dtype=np.bool_)
+        for own in self.measures:
+            keep = own.places(codes[[at[name] for name in own.columns]])[1]
+            found &= True if keep is None else keep
+        return found
+
+
+@dataclass(frozen=True)
+class SurveyPath:
+    """A table's method on a schema with a design. Made by `SurveyPath.of`."""
+
+    method: Any
+    schema: Schema
+    design: SurveyDesign
+    layout: Layout
+
+    @classmethod
+    def of(cls, method: Any, schema: Any) -> SurveyPath | None:
+        """The path, where the schema has a design or clusters, or the method needs one; None elsewhere. Raises `PlanError`."""
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        design = design_of(whole)
+        if method.name not in KINDS or (design is None and method.name != "ratios"):
+            return None
+        weights = getattr(method, "weights", None)
+        if weights is not None:
+            if design is not None and design.weight is not None:
+                raise PlanError(
+                    f"weights={weights!r} and the schema's design, weighted by {design.weight}, both weigh records; leave weights out"
+                )
+            design = replace(design or SurveyDesign(deff=1.0), weight=weights, cap="full")
+        if method.population_size is not None:
+            raise PlanError(
+                f"population_size={method.population_size} is for records without a design; write it in the schema, "
+                "SurveyDesign(..., population=N) for totals, fraction=f for the sampling fraction"
+            )
+        design = design or SurveyDesign(deff=1.0)
+        layout = method.survey_layout(whole)
+        if design.weight is not None:
+            layout = replace(layout, weight=CappedWeight(weight_of(design.weight, whole).design))
+        return cls(method, whole, design, layout)._checked()
+
+    def _checked(self) -> SurveyPath:
+        for axes in self.layout.shown:
+            if self.layout.crossing.cells(axes) > _MOST_CELLS:
+                raise PlanError(
+                    f"under a design at most {_MOST_CELLS} cells have intervals together, and {self.layout.crossing.title(axes)} has "
+                    f"{self.layout.crossing.cells(axes):,}; ask for a coarser table"
+                )
+        return self
+
+    # plan -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        return str(self.method.name)
+
+    @cached_property
+    def listed(self) -> Listed | None:
+        """The public PSUs."""
+        return Listed.of(self.schema) if self.schema.design is not None else None
+
+    @cached_property
+    def complete(self) -> Complete | None:
+        """Of ratios, whose totals are of the same persons: those with both values, where one may be missing."""
+        drops = self.kind == "ratios" and any(own.drops for own in self.layout.measures)
+        return Complete(self.layout.measures) if drops else None
+
+    @property
+    def _columns(self) -> tuple[int, ...]:
+        """Positions of the columns that are shown."""
+        return tuple(range(len(self.layout.measures))) if self.kind in ("means", "totals") else (0,)
+
+    def estimands(self, layout: Layout | None = None) -> tuple[Estimand, ...]:
+        """In the order of the table: column by column, marginal by marginal."""
+        own = layout or self.layout
+        within = self.method.survey_within(own)
+        shown = self.method.survey_shown(own)
+        size = self.design.population if self.kind in ("totals", "counts") else None
+        return tuple(Estimand(self.kind, own, axes, column, within, size) for column in self._columns for axes in shown)
+
+    def label(self, of: Estimand) -> str:
+        """Of an estimand's statistics."""
+        own = f" {self.layout.measures[of.column].name}" if len(self._columns) > 1 else ""
+        return marginal_name(self.layout, of.axes) + own
+
+    @property
+    def _cells_of_weights(self) -> int:
+        return CELLS if self.design.cap == "auto" else 1
+
+    def _inside(self, statistic: Statistic) -> Statistic:
+        """Of the persons in listed PSUs alone, for ratios of those with both values."""
+        for condition in (self.listed, self.complete):
+            statistic = statistic if condition is None else Subset(statistic, condition)  # type: ignore[arg-type]
+        return statistic
+
+    def weights(self) -> Statistic | None:
+        """The histogram of weights; None without."""
+        weight = self.layout.weight
+        if not isinstance(weight, CappedWeight):
+            return None
+        return self._inside(Histogram(WeightCells(weight, self._cells_of_weights)))
+
+    def sums(self, layout: Layout, relation: str) -> dict[str, tuple[Statistic, Fraction]]:
+        """The marginals of a layout, with their shares of one another."""
+        planned = self.method.survey_sums(layout, relation)
+        return {name: (self._inside(one), share) for name, (one, share) in planned.items()}
+
+    def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
+        """The meat of an estimand, before its estimates are known."""
+        scores = SurveyScores(
+            of.layout.crossing, of.axes, of.numerator, of.denominator, of.base, _capped(of.layout.weight)
+        )
+        return PersonMeat(scores, bits) if self.design.psu is None else PsuMeat(scores, self.listed, bits)
+
+    @property
+    def squared(self) -> bool:
+        """Whether the squares of cut scores are drawn: where the whole ones are known."""
+        return self.kind == "means"
+
+    def statistics(self, relation: str, amount: Fraction) -> dict[str, tuple[Statistic, Fraction]]:
+        """Everything that is drawn, with its share. amount: mu^2."""
+        found: dict[str, tuple[Statistic, Fraction]] = {}
+        weights = self.weights()
+        if weights is not None:
+            found[WEIGHTS] = weights, _HISTOGRAM if self.design.cap == "auto" else _COUNT
+        own = self.estimands()
+        meat = _PERSONS if self.design.psu is None else _PSUS
+        squares = _SQUARES if self.squared else Fraction(0)
+        rest = 1 - meat - squares - sum(share for _, share in found.values())
+        for name, (one, share) in self.sums(self.layout, relation).items():
+            found[name] = one, rest * share
+        bits = bits_for(sqrt(amount * meat / len(own)))
+        for each in own:
+            statistic = self.meat(each, bits)
+            found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
+            if self.squared:
+                found[f"{KEPT} {self.label(each)}"] = (
+                    self._inside(Total(_Squares(statistic.scores))),
+                    squares / len(own),
+                )
+        return found
+
+    def plan(self, privacy: Guarantee, n: int | None) -> Plan:
+        """The spends. Raises `PlanError` or `SchemaError` for what cannot be planned from public facts."""
+        allowance = Allowance.of(privacy, self.method, self.schema)
+        planned = self.statistics(allowance.relation, allowance.amount)
+        spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
+        facts = dict(self.method.facts(replace(self.layout, weight=None)))
+        target = facts["target"] + (f", {self.design.words}" if self.design.words else "")
+        assumed = (ASSUMPTION,) if self.design.weight is not None or self.listed is not None else ()
+        drawn = self.design.psu is not None or self.design.weight is not None
+        few = [too_few(self.design, sqrt(spend.mu_squared)) for spend in spends if spend.name.startswith(MEAT)]
+        facts |= {
+            "target": target,
+            "covers": self._covers(),
+            "passes": 3 if WEIGHTS in planned else 2,
+            "warnings": (
+                *few[0],
+                *((f"assumed: {ASSUMPTION}",) if assumed else ()),
+                *((NOT_COVERED,) if drawn else ()),
+            ),
+        }
+        live = {name: one for name, (one, _) in planned.items()}
+        return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
+
+    def _covers(self) -> str:
+        own = self.design
+        if own.psu is not None:
+            alike = "independent PSUs" + (f" within {own.strata}" if self.listed is not None and own.strata else "")
+            alike += f" of at most about {own.most:,.6g} persons, alike by at most {own.icc:g} (sums of larger or closer ones are cut)"
+        else:
+            alike = f"a declared design effect of {own.deff:g}" if own.deff is not None else "independent persons"
+        return f"{self.kind} of the population, linearised variances; {alike}; privacy noise and the cut of weights"
+
+    # release ----------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
+        """Weights, sums, meats; the public numbers between them, by name."""
+        public: dict[str, NDArray[Any]] = {}
+        layout, weights, persons = self.layout, self.weights(), None
+        if weights is not None:
+            (total,) = source.aggregate(weights)
+            noisy = meter.draw(WEIGHTS, total)
+            cap = self._cap(noisy.decode(), sqrt(noisy.variance), plan)
+            layout, persons = self.capped(cap.weight), cap.persons
+            public["cap"] = np.array([cap.weight, cap.lost, cap.persons])
+        planned = {name: one for name, (one, _) in self.sums(layout, plan.relation).items()}
+        totals = dict(zip(planned, source.aggregate(*planned.values()), strict=True))
+        drawn = {name: meter.draw(name, totals[name]) for name in planned}
+        margins = self.method.survey_margins(drawn, layout)
+        asked: dict[str, Statistic] = {}
+        for of in self.estimands(layout):
+            label = self.label(of)
+            meat = self.meat(of, self._bits(of, plan))
+            scores, limits, facts = self._limited(of, margins, plan, persons)
+            if isinstance(meat, PsuMeat):
+                meat = meat.at(scores, limits.psu / limits.person, limits.centred)
+            else:
+                meat = meat.at(scores)
+            asked[f"{MEAT} {label}"] = self._inside(meat)
+            facts["steps"] = np.array([float(meat.longest)])
+            if self.squared:
+                asked[f"{KEPT} {label}"] = self._inside(Total(_Squares(scores)))
+            public |= {f"{name} {label}": value for name, value in facts.items()}
+        for name, total in zip(asked, source.aggregate(*asked.values()), strict=True):
+            meter.draw(name, total)
+        return public
+
+    def _bits(self, of: Estimand, plan: Plan) -> int:
+        """How fine a planned meat is: what the plan says that one person moves it by."""
+        spend = plan.spend(f"{MEAT} {self.label(of)}")
+        moved = spend.sensitivity * spend.step / (2 if plan.relation == "substitute" else 1)
+        return round(log2(moved))
+
+    def capped(self, cap: float | None) -> Layout:
+        """The layout with weights cut at W."""
+        weight = self.layout.weight
+        return replace(self.layout, weight=weight.at(cap)) if isinstance(weight, CappedWeight) else self.layout
+
+    def _cap(self, counts: Array, sd: float, plan: Plan) -> Cap:
+        weight = self.layout.weight
+        assert isinstance(weight, CappedWeight)
+        axes = max(self.layout.shown, key=self.layout.crossing.cells)
+        spend = plan.spend(max((name for name in self.sums(self.layout, plan.relation)), key=len))
+        assert spend.noise_sd is not None
+        # of a sum of omega u with |u| <= 1, in units of omega
+        noise = (spend.noise_sd / _ONE) ** 2
+        edges = WeightCells(weight, self._cells_of_weights).edges
+        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, self.layout.crossing.cells(axes))
+
+    def reading(self, of: Estimand, margins: Margins, relation: str) -> Sums:
+        """An estimand's sums."""
+        rows = self.method.survey_rows(of.layout, relation)
+        assert rows is None or isinstance(rows, MomentRows)
+        return Sums(of, margins, rows, 1.0 if of.layout.weight is None else _ONE)
+
+    def _limited(
+        self, of: Estimand, margins: Margins, plan: Plan, persons: float | None
+    ) -> tuple[SurveyScores, Limits, dict[str, NDArray[Any]]]:
+        """Scores at the noisy estimates, with the limits that their noise allows."""
+        sums = self.reading(of, margins, plan.relation)
+        x = sums.x
+        theta = np.where(x > 0, sums.y / np.where(x > 0, x, 1.0), 0.0) if of.base is not None else np.zeros(len(x))
+        low, high = of.bounds
+        theta = np.clip(theta, low, high)
+        every = Estimand(of.kind, of.layout, (), of.column, (), of.size)
+        first, second, n = self._omega(self.reading(every, margins, plan.relation), margins, persons)
+        spread, longest = spreads(sums, theta)
+        sampled = Sampled(n, first, second, 1 if of.dense else len(theta), self.design)
+        spend = plan.spend(f"{MEAT} {self.label(of)}")
+        assert spend.noise_sd is not None
+        bits = self._bits(of, plan)
+        limits = Limits.of(
+            sampled,
+            2.0**bits / spend.noise_sd,
+            longest=longest,
+            shift=shift_of(sums) / float(np.mean(spread)) if of.base is None else 0.0,
+            centred=self.listed is not None,
+            fixed=of.kind in ("shares", "counts"),
+        )
+        scales = limits.person * spread
+        scores = self.meat(of, bits).scores.at(
+            tuple(theta), tuple(scales), of.layout.heaviest if of.layout.weight else None
+        )
+        facts = {
+            "theta": theta,
+            "scales": scales,
+            "limits": np.array([limits.person, limits.psu, float(limits.centred), float(limits.whole)]),
+        }
+        return scores, limits, facts
+
+    def _omega(self, sums: Sums, margins: Margins, persons: float | None) -> tuple[float, float, float]:
+        """(mean omega, mean omega^2, persons), noisy."""
+        total = max(float(sums.persons[0]), 1.0)
+        if self.layout.weight is None or persons is None:
+            return 1.0, 1.0, total
+        table = margins.table(())
+        half = len(table) // 2
+        one = sums.one if sums.rows is None else float(sums.rows.count)
+        first, rest = float(table.ravel()[0]) / one, float(table.ravel()[half]) / one
+        n = max(persons, total)
+        mean = min(max(total / n, 1e-6), 1.0)
+        return mean, min(max((first - rest) / n, mean**2), mean), n
+
+
+def _capped(weight: Any) -> CappedWeight | None:
+    return weight if isinstance(weight, CappedWeight) else None
+
+
+def facts_of(public: Mapping[str, NDArray[Any]], label: str) -> dict[str, Array]:
+    """The public numbers of one estimand."""
+    return {name: np.asarray(public[f"{name} {label}"]) for name in ("theta", "scales", "limits", "steps")}

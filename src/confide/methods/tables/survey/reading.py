@@ -1,0 +1,181 @@
+"""From a release to a survey's table: marginals put together, meats in the units of the estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.crossing import Axes
+from confide.aggregates.rows import BITS
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.margins import Margins
+from confide.methods.tables.survey.cap import DISTANCE
+from confide.methods.tables.survey.estimand import Estimand, Sums
+from confide.methods.tables.survey.path import KEPT, MEAT, SurveyPath, facts_of
+from confide.methods.tables.survey.result import Estimated, SurveyTable
+from confide.methods.tables.survey.spread import pooled, squares_of
+from confide.methods.tables.weighted import WeightedSums
+from confide.protocol import Release
+
+__all__ = ["survey_table"]
+
+Array = NDArray[np.float64]
+
+# A cut that leaves out more of the squares than this is not made up for: the interval is flagged by its degrees of freedom anyway.
+_MOST_LOST = 6.0
+
+
+def survey_table(path: SurveyPath, release: Release, reading: str) -> SurveyTable:
+    """The table of a release."""
+    return _Reading.of(path, release).table(reading)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    path: SurveyPath
+    release: Release
+    layout: Layout
+    margins: Margins
+    lost: float
+    persons: float
+
+    @classmethod
+    def of(cls, path: SurveyPath, release: Release) -> _Reading:
+        cap, lost, persons = None, 0.0, 0.0
+        if "cap" in release.public:
+            cap, lost, persons = (float(v) for v in release.public["cap"])
+        layout = path.capped(cap)
+        margins = path.method.survey_margins(release.statistics, layout)
+        own = cls(path, release, layout, margins, lost, persons)
+        if "cap" not in release.public:
+            every = Estimand(path.kind, layout, (), 0, (), None)
+            persons = float(own.sums(every).persons[0])
+        return cls(path, release, layout, margins, lost, max(persons, 1.0))
+
+    def sums(self, of: Estimand) -> Sums:
+        return self.path.reading(of, self.margins, self.release.plan.relation)
+
+    def table(self, reading: str) -> SurveyTable:
+        estimands = self.path.estimands(self.layout)
+        part = 0.0 if reading == "dataset" else 1.0
+        found = {(of.axes, of.column): self._estimated(of, part) for of in estimands}
+        rows = self.path.method.survey_rows(self.layout, self.release.plan.relation)
+        flags = ("weights_capped",) if self.lost > 0 else ()
+        columns = tuple(dict.fromkeys(of.column for of in estimands))
+        table = SurveyTable.read(
+            self.release,
+            self.layout,
+            self.margins,
+            reading,
+            estimated=found,
+            names_of=tuple(next(of.name for of in estimands if of.column == column) for column in columns),
+            verb=self.path.kind,
+            design=self.path.design,
+            one=float(rows.count) if rows is not None else (1.0 if self.layout.weight is None else float(1 << BITS)),
+            lost=self.lost,
+            persons=self.persons,
+            alone=tuple(self._alone(column) for column in columns),
+            shown_marginals=tuple(dict.fromkeys(of.axes for of in estimands)),
+        )
+        table._put("flags", (*table.flags, *flags))
+        return table
+
+    def _estimated(self, of: Estimand, part: float) -> Estimated:
+        sums, label = self.sums(of), self.path.label(of)
+        facts = facts_of(self.release.public, label)
+        noisy = self.release[f"{MEAT} {label}"]
+        count, strata, factor, centred = self._independent(facts["limits"])
+        units = facts["scales"] / self._steps(facts["steps"], len(facts["scales"]))
+        scale = np.multiply.outer(units, units)
+        sampling, error = noisy.decode() * scale, sqrt(noisy.variance) * np.diag(scale)
+        if of.base is None and not centred:
+            # sums of scores are the totals themselves: what is left is their spread over PSUs
+            total = np.where(np.isfinite(sums.y), sums.y, 0.0)
+            sampling = sampling - np.multiply.outer(total, total) / count
+        design = self.path.design
+        factor *= (design.deff or 1.0) * (1.0 - (design.fraction or 0.0))
+        factor *= self._cut_back(of, sums, facts, label)
+        bias = np.zeros(len(units))
+        if self.lost and of.base is not None:
+            bias = DISTANCE * self.lost * self._sd(of, sums)
+        moments = self._moments(sums) if of.kind == "means" else None
+        return Estimated(sums, factor * sampling, factor * error, count, strata, part, bias, moments)
+
+    @staticmethod
+    def _steps(longest: Array, cells: int) -> float:
+        """What a score of one scale is coded as."""
+        return float(longest[0]) - sqrt(cells) / 2 - 1
+
+    def _independent(self, limits: Array) -> tuple[float, int, float, bool]:
+        """(C, H, the factor of the meat, whether it is centred within strata)."""
+        design, schema, listed = self.path.design, self.path.schema, self.path.listed
+        levels = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
+        if design.psu is None:
+            count = max(self.persons, 2.0)
+            return count, 1, count / (count - 1), False
+        count = float(design.psu_count or max(self.persons / float(design.size or 1.0), 2.0))
+        if listed is not None and limits[2]:
+            return count, levels, 1.0, True
+        return count, levels, count / (count - 1), False
+
+    def _cut_back(self, of: Estimand, sums: Sums, facts: dict[str, Array], label: str) -> float:
+        """What M grows by where scores were cut short: whole squares over those that counted, all cells together."""
+        name = f"{KEPT} {label}"
+        if name not in self.release.statistics or facts["limits"][3]:
+            return 1.0
+        noisy, scales = self.release[name], facts["scales"]
+        kept = float((noisy.decode() / (1 << BITS)).sum())
+        whole = float((squares_of(sums, facts["theta"]) / scales**2).sum())
+        sd = sqrt(noisy.variance * noisy.decode().size) / (1 << BITS)
+        if kept < 3 * sd:
+            return 1.0
+        return float(np.clip(whole / kept, 1.0, _MOST_LOST))
+
+    def _sd(self, of: Estimand, sums: Sums) -> Array:
+        """The sd of what is averaged, by cell, for the bias of the cut."""
+        if of.kind in ("shares", "counts"):
+            p = np.clip(sums.y / np.maximum(sums.x, 1e-9), 0.0, 1.0)
+            return np.asarray(np.sqrt(p * (1 - p)))
+        if of.kind == "means":
+            own = self._moments(sums)
+            return np.asarray(of.layout.measures[of.column].half * np.sqrt(own.plain_variance))
+        if of.kind == "ratios":
+            r = np.clip(sums.y / np.maximum(sums.x, 1e-9), -1e300, 1e300)
+            scale = max(abs(pooled(sums, 1)[0]), 1e-9)
+            return np.asarray(np.sqrt(pooled(sums)[1] + r**2 * pooled(sums, 1)[1]) / scale)
+        mean, variance = pooled(sums)
+        return np.full(len(sums.y), sqrt(mean**2 + variance))
+
+    def _moments(self, sums: Sums) -> MeanSums:
+        """The free moments of a column by cell."""
+        rows, column, axes = sums.rows, sums.of.column, sums.of.axes
+        assert rows is not None
+        table = self.margins.table(axes)
+        table = table.reshape(len(table), -1)
+        start, variance = rows.starts[column], self.margins.variance(axes)
+        n = sums.persons
+        noises = np.full(len(n), variance / rows.count**2), np.full(len(n), variance / rows.steps**2)
+        s, q, c, d = (table[start + k] / rows.steps for k in range(4))
+        if self.layout.weight is None:
+            return MeanSums(n, s, q, c, d, *noises)
+        behind = table[rows.block :]
+        count = behind[0] / rows.count
+        if rows.counts_missing(column):
+            count = count - behind[start + 4] / float(1 << 20)
+        s2, q2, c2, d2 = (one - behind[start + k] / rows.steps for k, one in enumerate((s, q, c, d)))
+        return WeightedSums(n, s, q, c, d, *noises, n - count, s2, q2, c2, d2)
+
+    def _alone(self, column: int) -> float:
+        """The variance of an overall mean or share of as many persons, drawn one by one with equal weights; NaN elsewhere."""
+        of: Any = Estimand(self.path.kind, self.layout, (), column, (), self.path.design.population)
+        if of.kind != "means":
+            return float("nan")
+        axes: Axes = ()
+        sums = self.sums(Estimand(of.kind, self.layout, axes, column, (), None))
+        half = self.layout.measures[column].half
+        return float(half**2 * self._moments(sums).plain_variance[0] / self.persons)

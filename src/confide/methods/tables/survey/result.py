@@ -1,0 +1,307 @@
+"""A survey's table: estimates of the population, with intervals from the meat of persons or PSUs.
+
+Of one estimate theta = k Y/X (or k Y) the variance is k^2/X^2 times the noise of Y - theta X, and M C/(C - 1) in the steps of its scores,
+C the number of PSUs, or of persons; the centred form has the factor within. M has noise of its own: the degrees of freedom are those of
+
+    2 V^2/(2 V_M^2/(C - H) + noise variance of V_M),
+
+H the number of strata; below 10 M is taken at its upper 95 % bound with C - H. Intervals solve (Y - theta X)^2 <= t^2 (variance at theta),
+and are widened by the worst bias of the cut of weights after Armstrong, Kolesar 2018 (`cap`). Where scores were cut short, for means, M is
+taken up by the part of the squares that the cut left out, which the released moments tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide import _special as special
+from confide.aggregates.cells.crossing import Axes
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.result import CellTable
+from confide.methods.tables.survey.cap import DISTANCE, worst
+from confide.methods.tables.survey.estimand import Sums
+from confide.results import student
+from confide.schema import SurveyDesign
+from confide.schema.survey import ASSUMPTION, NOT_COVERED
+
+__all__ = ["Estimated", "SurveyTable"]
+
+Array = NDArray[np.float64]
+
+_FEW, _ONE_SIDED = 10.0, 1.645
+# Fewer PSUs, persons above noise, or degrees of freedom than this and an interval is not to be relied on.
+_THIN, _LEAST_DF = 10.0, 3.0
+_FEW_PSUS = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
+    independent, strata: C and H; part: of the sampling variance that counts; bias: sds of y by which the cut of weights may move an
+    estimate, times those sds.
+    """
+
+    sums: Sums
+    sampling: Array
+    error: Array
+    independent: float
+    strata: int
+    part: float
+    bias: Array
+    moments: MeanSums | None = None
+
+    @cached_property
+    def y(self) -> Array:
+        return self.sums.y
+
+    @cached_property
+    def x(self) -> Array:
+        return np.asarray(np.maximum(self.sums.x, 1e-9))
+
+    @property
+    def factor(self) -> float:
+        return self.sums.of.factor
+
+    @cached_property
+    def theta(self) -> Array:
+        """Y/X within the public bounds."""
+        if self.sums.of.base is None:
+            return self.y
+        return np.asarray(np.clip(self.y / self.x, *self.sums.of.bounds))
+
+    @cached_property
+    def noise(self) -> tuple[Array, Array, Array]:
+        return self.sums.noise()
+
+    @cached_property
+    def noise_variance(self) -> Array:
+        """Of Y - theta X."""
+        vy, vyx, vx = self.noise
+        slope = self.theta if self.sums.of.base is not None else 0.0 * self.theta
+        return np.asarray(np.maximum(vy - 2 * slope * vyx + slope**2 * vx, 0.0))
+
+    @cached_property
+    def _freedom(self) -> tuple[Array, Array]:
+        """(sampling variance of Y - theta X, degrees of freedom)."""
+        most = max(self.independent - self.strata, 1.0)
+        if not self.part:
+            return np.zeros(len(self.y)), np.full(len(self.y), np.inf)
+        own, error = self.part * np.maximum(np.diag(self.sampling), 0.0), self.part * self.error
+        whole = own + self.noise_variance
+        with np.errstate(all="ignore"):
+            df = 2 * whole**2 / (2 * own**2 / most + error**2)
+        df = np.where(np.isfinite(df), df, most)
+        short = df < min(_FEW, most)
+        return np.where(short, own + _ONE_SIDED * error, own), np.where(short, most, np.maximum(df, 1.0))
+
+    @property
+    def variance(self) -> Array:
+        """Of Y - theta X: sampling and noise."""
+        return self._freedom[0] + self.noise_variance
+
+    @property
+    def df(self) -> Array:
+        return self._freedom[1]
+
+    @cached_property
+    def std_err(self) -> Array:
+        return np.asarray(self.factor * np.sqrt(self.variance) / self.x)
+
+    @property
+    def share(self) -> Array:
+        """The part of the variance that is noise."""
+        return np.asarray(self.noise_variance / np.maximum(self.variance, 1e-300))
+
+    def ends(self, z: float) -> tuple[Array, Array]:
+        """At the normal quantile z, taken to Student's t."""
+        tail = float(special.ndtr(-z))
+        q = student.quantile(tail, self.df)
+        low, high = self._roots(q)
+        if self.bias.any():
+            ratio = self.factor * self.bias / np.maximum(self.std_err, 1e-300)
+            more = np.maximum(worst(ratio, 2 * tail) / z - 1.0, 0.0) * q * self.std_err
+            low, high = low - more, high + more
+        least, most = self.sums.of.bounds
+        return np.clip(low, self.factor * least, most), np.clip(high, low, self.factor * most)
+
+    def _roots(self, q: Array) -> tuple[Array, Array]:
+        if self.sums.of.base is None:
+            half = q * self.std_err
+            return self.factor * self.theta - half, self.factor * self.theta + half
+        vy, vyx, vx = self.noise
+        y, x, sampling = self.y, self.sums.x, self._freedom[0]
+        lead, middle = x**2 - q**2 * vx, y * x - q**2 * vyx
+        rest = y**2 - q**2 * (vy + sampling)
+        root = middle**2 - lead * rest
+        open_ = ~((lead > 0) & (root >= 0) & (x > 0))
+        with np.errstate(all="ignore"):
+            half = np.sqrt(np.maximum(root, 0.0))
+            low, high = (middle - half) / lead, (middle + half) / lead
+        low, high = np.where(open_, -np.inf, low), np.where(open_, np.inf, high)
+        return self.factor * low, self.factor * high
+
+    @cached_property
+    def weak(self) -> NDArray[np.bool_]:
+        """Too few PSUs or degrees of freedom, or a denominator near its noise, or too skewed a column."""
+        found = self.df < _LEAST_DF
+        if self.sums.of.base is not None:
+            found = found | (self.sums.x < _THIN * np.sqrt(self.noise[2]))
+        if self.moments is not None and self.part:
+            found = found | self.moments.skewed
+        return np.asarray(found)
+
+    def covariance(self, one: int, other: int) -> float:
+        """Between two estimates."""
+        slope = self.theta if self.sums.of.base is not None else 0.0 * self.theta
+        found = self.sums.noise_between(slope, one, other) + self.part * float(self.sampling[one, other])
+        return float(self.factor**2 * found / (self.x[one] * self.x[other]))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SurveyTable(CellTable):
+    """Estimates of a population from a sample with a design. estimated: by (marginal, column); names_of: of the columns.
+
+    design: as the schema states it; lost: the share of all weight that the cap leaves out; alone: variance of each overall estimate if as
+    many persons of equal weight were independent, by column, for design effects; NaN where it is not known.
+    """
+
+    estimated: Mapping[tuple[Axes, int], Estimated]
+    names_of: tuple[str, ...]
+    verb: str
+    design: SurveyDesign
+    one: float
+    lost: float = 0.0
+    persons: float = 0.0
+    alone: tuple[float, ...] = ()
+    shown_marginals: tuple[Axes, ...] = ()
+
+    noun: ClassVar[str] = "Estimates"
+
+    @property
+    def title(self) -> str:
+        what = f" of {', '.join(name for name in self.names_of if name)}" if any(self.names_of) else ""
+        right = self.layout.formula.rpartition("~")[2].strip()
+        by = f" by {right}" if right != "1" else ""
+        words = f", {self.design.words}" if self.design.words else ""
+        return f"Private {self.verb}{what}{by}{words}"
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return self.names_of
+
+    @property
+    def marginals(self) -> tuple[Axes, ...]:
+        return self.shown_marginals
+
+    def counts(self, axes: Axes) -> Array:
+        return super().counts(axes) / self.one
+
+    def count_variance(self, axes: Axes) -> float:
+        return super().count_variance(axes) / self.one**2
+
+    @cached_property
+    def size(self) -> float:
+        return float(self.counts(())[0])
+
+    @property
+    def part(self) -> float:
+        return 0.0 if self.reading == "dataset" else 1.0
+
+    def bounds(self, column: int) -> tuple[float, float]:
+        return self.estimated[self.marginals[0], column].sums.of.bounds
+
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+        own = self.estimated[axes, column]
+        return own.factor * own.theta, own.std_err, own.share
+
+    def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
+        return self.estimated[axes, column].ends(z)
+
+    def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
+        return self.estimated[axes, column].weak
+
+    def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
+        """Between two cells of a marginal: PSUs that both lie in, and noise that margins share."""
+        return self.estimated[axes, column].covariance(one, other)
+
+    @property
+    def df(self) -> Any:
+        """Degrees of freedom by name."""
+        import pandas as pd
+
+        parts = [self.estimated[axes, column].df for axes, column in self._places]
+        return pd.Series(np.concatenate(parts), index=list(self.names), dtype="float64")
+
+    def design_effect(self, of: str | None = None) -> float:
+        """The sampling variance of the overall estimate over that of as many persons drawn one by one; NaN where it is not known."""
+        column = self.column(of)
+        if () not in self.marginals or not self.alone:
+            return float("nan")
+        own = self.estimated[(), column]
+        sampling = float(own.factor**2 * own._freedom[0][0] / own.x[0] ** 2)
+        return sampling / self.alone[column] if self.alone[column] > 0 else float("nan")
+
+    def head(self) -> Sequence[tuple[str, str]]:
+        """The design, the persons, the cap, the design effect."""
+        sd = sqrt(self.count_variance(()))
+        told = [("Covers", self.reading)]
+        if self.layout.weight is None:
+            told += [("Records", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
+        else:
+            told += [
+                ("Persons (noisy)", f"{self.persons:,.0f}"),
+                (
+                    "Sum of weights",
+                    f"{self.layout.heaviest * self.size:,.0f} (noise sd {self.layout.heaviest * sd:,.3g})",
+                ),
+                ("Largest weight", self._cap_words),
+            ]
+        own = self.estimated[self._places[0]]
+        if self.design.psu is not None:
+            kind = "within strata" if own.strata > 1 else "together"
+            told += [("PSUs", f"{own.independent:,.0f} of {self.design.psu}, {kind}; {own.strata} strata")]
+        if self.design.deff is not None and self.design.deff > 1:
+            told += [("Design effect", f"{self.design.deff:g} (declared)")]
+        elif self.part:
+            found = self.design_effect()
+            told += [("Design effect", f"{found:.2f} of {self.names_of[0] or 'the total'}")] if found == found else []
+        if self.design.fraction is not None:
+            told += [("Sampling fraction", f"{self.design.fraction:g} (public)")]
+        if self.design.population is not None:
+            told += [("Population size", f"{self.design.population:,} (public)")]
+        return tuple(told)
+
+    @property
+    def _cap_words(self) -> str:
+        most = f"{self.layout.heaviest:.4g}"
+        if self.design.cap == "full":
+            return f"{most}, the bound of the schema; nothing assumed"
+        if not self.lost:
+            return f"{most}; nothing above was seen"
+        return (
+            f"{most}; larger ones count as that, {self.lost:.2%} of all weight; intervals hold where those it belongs to are at most "
+            f"{DISTANCE:g} sds from the mean"
+        )
+
+    def notes(self) -> Sequence[tuple[str, str]]:
+        own = tuple(super().notes())
+        if self.design.weight is not None:
+            own = (*own, ("Assumed", ASSUMPTION))
+        return (*own, ("Design", NOT_COVERED)) if self.design.words else own
+
+    def more(self, alpha: float) -> Mapping[str, Any]:
+        return {
+            **{k: v for k, v in super().more(alpha).items() if k not in ("weights", "effective_size")},
+            "kind": self.verb,
+            "design": self.design.to_dict(),
+            "largest_weight": self.layout.heaviest if self.design.weight else None,
+            "weight_lost": self.lost,
+            "design_effect": [self.design_effect(name or None) for name in self.names_of],
+        }

@@ -1,0 +1,41 @@
+# What R's survey package says of three designs on records that `records()` in test_against_r.py makes too: one line "name,estimate,se".
+# Rscript designs.R
+suppressPackageStartupMessages(library(survey))
+options(survey.lonely.psu = "fail")
+
+records <- function() {
+  i <- 0:19999
+  psu <- i %/% 20
+  h <- psu %% 5
+  data.frame(
+    psu = psu, h = h,
+    y = (i * 7919 + psu * 104729) %% 1009 + 300 * ((psu * 7) %% 11) + 200 * h,
+    x = 500 + (i * 6007 + psu * 331) %% 2003,
+    w = 1 + ((i * 7907 + psu * 17) %% 9973) / 1024 + h / 8,
+    sex = ifelse((i * 13 + psu) %% 7 < 3, "f", "m"),
+    age = (i * 17 + psu * 3) %% 3
+  )
+}
+d <- records()
+d$sex <- factor(d$sex)
+designs <- list(
+  persons = svydesign(ids = ~1, weights = ~w, data = d),
+  clusters = svydesign(ids = ~psu, weights = ~w, data = d),
+  strata = svydesign(ids = ~psu, strata = ~h, weights = ~w, data = d)
+)
+say <- function(name, value, se) cat(sprintf("%s,%.15g,%.15g\n", name, value, se))
+for (name in names(designs)) {
+  s <- designs[[name]]
+  put <- function(what, value, se) say(paste(name, what, sep = ":"), value, se)
+  m <- svymean(~y, s); put("mean", coef(m), SE(m))
+  b <- svyby(~y, ~sex, s, svymean, covmat = TRUE)
+  for (k in c("f", "m")) put(paste0("mean ", k), coef(b)[[k]], SE(b)[k == c("f", "m")])
+  c1 <- svycontrast(b, c(f = 1, m = -1)); put("difference", coef(c1), SE(c1))
+  t <- svytotal(~y, s); put("total", coef(t), SE(t))
+  t <- svytotal(~sex, s); put("number f", coef(t)[["sexf"]], SE(t)[["sexf"]])
+  p <- svymean(~sex, s); put("share f", coef(p)[["sexf"]], SE(p)[["sexf"]])
+  r <- svyratio(~y, ~x, s); put("ratio", coef(r), SE(r))
+  if (name != "persons") {
+    q <- svymean(~y, subset(s, age == 1)); put("subgroup", coef(q), SE(q))
+  }
+}

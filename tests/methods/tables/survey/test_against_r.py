@@ -1,0 +1,157 @@
+"""Three designs without noise, to what R's survey package printed (`designs.R` beside this file): estimates and standard errors to 1e-8."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confide as cf
+from confide.testing import ZeroNoise
+
+SCRIPT = Path(__file__).with_name("designs.R")
+# R 4.2 with survey 4.1-1
+PRINTED = """
+persons:mean,2411.72117592585,8.05179063225081
+persons:mean f,2411.40483878275,12.3116140031001
+persons:mean m,2411.95750753496,10.643545903021
+persons:difference,-0.552668752218324,16.2745478816171
+persons:total,295189297.375,1384054.13516262
+persons:number f,52339.6015625,500.74713311846
+persons:share f,0.427618909460141,0.00385063550461303
+persons:ratio,1.60702885460722,0.00720214306533636
+clusters:mean,2411.72117592585,31.4384875174089
+clusters:mean f,2411.40483878275,32.0683241831479
+clusters:mean m,2411.95750753496,31.7691371081858
+clusters:difference,-0.552668752218324,10.8975873538482
+clusters:total,295189297.375,3944693.79063213
+clusters:number f,52339.6015625,194.061824902197
+clusters:share f,0.427618909460141,0.00145420467571715
+clusters:ratio,1.60702885460722,0.0283815732050772
+clusters:subgroup,2414.06053019058,31.7359512066852
+strata:mean,2411.72117592585,30.1582791130488
+strata:mean f,2411.40483878275,30.8477518230212
+strata:mean m,2411.95750753496,30.480594447682
+strata:difference,-0.552668752218324,10.9175800616961
+strata:total,295189297.375,3702416.66450525
+strata:number f,52339.6015625,188.561431377095
+strata:share f,0.427618909460141,0.00145709436160522
+strata:ratio,1.60702885460722,0.0277706501957994
+strata:subgroup,2414.06053019058,30.4624241255594
+"""
+COLUMNS: dict[str, Any] = {
+    "y": cf.Integer(0, 4808, on_missing="midpoint"),
+    "x": cf.Integer(500, 2502, on_missing="midpoint"),
+    "w": cf.Numeric(0, 12, steps=12 * 1024 + 1),
+    "sex": cf.Categorical(["f", "m"]),
+    "age": cf.Integer(0, 2),
+}
+STRATA = [str(h) for h in range(5)]
+PSUS = {stratum: [str(psu) for psu in range(1000) if psu % 5 == int(stratum)] for stratum in STRATA}
+DESIGNS = {
+    "persons": cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", cap="full")),
+    "clusters": cf.Schema(
+        COLUMNS, design=cf.SurveyDesign(weight="w", cap="full", psu="psu", size=20, largest=20, count=1000)
+    ),
+    "strata": cf.Schema(
+        {**COLUMNS, "h": cf.Categorical(STRATA), "psu": cf.Categorical([str(psu) for psu in range(1000)])},
+        design=cf.SurveyDesign(weight="w", cap="full", strata="h", psu="psu", psus=PSUS, size=20, largest=20),
+    ),
+}
+# Integers of 20 bits for values and of some 20 for scores: rounding is what is left, below 1e-8 of either number over 20,000 persons.
+CLOSE = 1e-8
+# A total without a public N and without lists of PSUs: what PSUs spread is the difference of two large numbers, of which the squared total
+# is known to some 1e-8 of itself, several times what is left.
+DIFFERENCE = 1e-7
+
+
+@lru_cache(maxsize=1)
+def records() -> pd.DataFrame:
+    """What `records` of the script makes."""
+    i = np.arange(20_000)
+    psu = i // 20
+    h = psu % 5
+    return pd.DataFrame(
+        {
+            "psu": psu.astype(str),
+            "h": h.astype(str),
+            "y": (i * 7919 + psu * 104729) % 1009 + 300 * ((psu * 7) % 11) + 200 * h,
+            "x": 500 + (i * 6007 + psu * 331) % 2003,
+            "w": 1 + ((i * 7907 + psu * 17) % 9973) / 1024 + h / 8,
+            "sex": np.where((i * 13 + psu) % 7 < 3, "f", "m"),
+            "age": (i * 17 + psu * 3) % 3,
+        }
+    )
+
+
+def said(text: str) -> dict[str, tuple[float, float]]:
+    """Lines of the script by name."""
+    found = {}
+    for line in text.split("\n"):
+        name, *numbers = line.strip().rsplit(",", 2)
+        if len(numbers) == 2:
+            found[name] = (float(numbers[0]), float(numbers[1]))
+    return found
+
+
+def table(name: str, method: Any) -> Any:
+    schema = DESIGNS[name]
+    frame = records().drop(columns=[] if name == "strata" else ["h"])
+    release = cf.release(method, cf.read(frame, schema), cf.GDP(1e6), ledger=None, noise=ZeroNoise())
+    return cf.infer(release)
+
+
+def check(name: str, what: str, estimate: float, se: float, close: float = CLOSE) -> None:
+    value, error = said(PRINTED)[f"{name}:{what}"]
+    assert estimate == pytest.approx(value, rel=CLOSE)
+    assert se == pytest.approx(error, rel=close)
+
+
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_means_and_differences(name: str) -> None:
+    found = table(name, cf.tables.Means("y ~ sex", covers="population"))
+    check(name, "mean", found.params["y"], found.bse["y"])
+    for k in "fm":
+        check(name, f"mean {k}", found.params[f"y | sex={k}"], found.bse[f"y | sex={k}"])
+    own = found.estimated[(0,), 0]
+    se = np.sqrt(own.std_err[0] ** 2 + own.std_err[1] ** 2 - 2 * own.covariance(0, 1))
+    value, error = said(PRINTED)[f"{name}:difference"]
+    # of means of some 2,400
+    assert found.params["y | sex=f"] - found.params["y | sex=m"] == pytest.approx(value, abs=2 * CLOSE * 2_400)
+    assert se == pytest.approx(error, rel=CLOSE)
+
+
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_totals_numbers_shares_and_ratios(name: str) -> None:
+    close = CLOSE if name == "strata" else DIFFERENCE
+    total = table(name, cf.tables.Totals("y ~ 1", covers="population"))
+    check(name, "total", total.params["y"], total.bse["y"], close)
+    number = table(name, cf.tables.Counts("sex", covers="population"))
+    check(name, "number f", number.params["sex=f"], number.bse["sex=f"], close)
+    share = table(name, cf.tables.Shares("sex", covers="population"))
+    check(name, "share f", share.params["sex=f"], share.bse["sex=f"])
+    ratio = table(name, cf.tables.Ratios("y / x", covers="population"))
+    check(name, "ratio", ratio.params["y / x"], ratio.bse["y / x"])
+
+
+@pytest.mark.parametrize("name", ["clusters", "strata"])
+def test_subgroups_keep_all_psus(name: str) -> None:
+    found = table(name, cf.tables.Means("y ~ 1", covers="population", where="age == 1"))
+    check(name, "subgroup", found.params["y"], found.bse["y"])
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+def test_r_still_says_so() -> None:
+    done = subprocess.run(["Rscript", str(SCRIPT)], capture_output=True, text=True, check=False)
+    if "there is no package" in done.stderr:
+        pytest.skip("R's survey package is not installed")
+    found = said(done.stdout)
+    assert set(found) == set(said(PRINTED))
+    for name, numbers in said(PRINTED).items():
+        assert found[name] == pytest.approx(numbers, rel=1e-9)

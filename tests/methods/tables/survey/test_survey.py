@@ -1,0 +1,356 @@
+"""Survey designs in the schema and in tables: what is refused, how far one person moves what is drawn, intervals, words, files."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.simulated import simulated
+
+import confide as cf
+from confide.aggregates.cells.crossing import Crossing
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.survey_scores import SurveyScores
+from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
+from confide.errors import ConfideError, PlanError, SchemaError
+from confide.methods.tables.survey.cap import CELLS, Cap, WeightCells
+from confide.methods.tables.survey.limits import Limits, Sampled
+from confide.noise import SimulatedNoise
+from confide.testing import ZeroNoise
+
+NAMES = tuple(f"p{k}" for k in range(8))
+LISTS = {"n": NAMES[:3], "s": NAMES[3:]}
+COLUMNS: dict[str, Any] = {
+    "y": cf.Numeric(0, 100, on_missing="drop"),
+    "x": cf.Numeric(1, 9, on_missing="midpoint"),
+    "w": cf.Numeric(0, 20),
+    "h": cf.Categorical(["n", "s"]),
+    "sex": cf.Categorical(["f", "m"]),
+}
+LISTED = cf.Schema(
+    {**COLUMNS, "v": cf.Categorical(NAMES)},
+    design=cf.SurveyDesign(weight="w", strata="h", psu="v", psus=LISTS, size=4, largest=4),
+)
+IDS = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", psu="v", size=4))
+PERSONS = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w"))
+METHODS: dict[str, Any] = {
+    "means": cf.tables.Means("y + x ~ sex", covers="population"),
+    "totals": cf.tables.Totals("y ~ sex", covers="population"),
+    "shares": cf.tables.Shares("h * sex", within="h", covers="population"),
+    "counts": cf.tables.Counts("sex", covers="population"),
+    "ratios": cf.tables.Ratios("y / x ~ sex", covers="population"),
+}
+
+
+def records(n: int = 1_000, seed: int = 1) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    of = g.integers(0, 8, n)
+    frame = pd.DataFrame(
+        {
+            "v": np.array(NAMES)[of],
+            "h": np.where(of < 3, "n", "s"),
+            "sex": g.choice(["f", "m"], n),
+            "w": np.minimum(g.lognormal(0, 0.7, n), 20),
+            "x": g.uniform(1, 9, n),
+        }
+    )
+    frame["y"] = np.clip(50 + 5 * g.normal(size=8)[of] + 10 * g.normal(size=n), 0, 100)
+    frame.loc[::37, "y"] = np.nan
+    return frame
+
+
+# schema ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", [LISTED, IDS, PERSONS], ids=["listed", "ids", "persons"])
+def test_a_schema_with_a_design_comes_back_to_the_bit(schema: cf.Schema) -> None:
+    assert cf.Schema.from_toml(schema.to_toml()) == schema
+    assert cf.Schema.from_dict(schema.to_dict()) == schema
+    assert eval(repr(PERSONS.design), {"SurveyDesign": cf.SurveyDesign}) == PERSONS.design
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "none of them"),
+        ({"weight": "w", "cap": 3}, '"auto" or "full"'),
+        ({"weight": "w", "size": 4}, "psu, their column"),
+        ({"psu": "v"}, "needs size"),
+        ({"psu": "v", "size": 4, "deff": 2}, "in place of PSUs"),
+        ({"psu": "v", "size": 4, "psus": {"n": ["a", "b"]}}, "no strata are named"),
+        ({"psu": "v", "size": 4, "strata": "h", "psus": {"n": ["a"], "s": ["b", "c"]}}, "at least 2"),
+        ({"weight": "w", "fraction": 2}, "from 0 to 1"),
+        ({"weight": "w", "deff": 0.5}, "from 1"),
+        ({"psu": "v", "size": 4, "largest": 3}, "at least size"),
+    ],
+)
+def test_what_no_design_can_be_is_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        cf.SurveyDesign(**settings)
+
+
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        (cf.SurveyDesign(weight="wt"), "no column of the schema"),
+        (cf.SurveyDesign(weight="sex"), "numeric with public bounds"),
+        (cf.SurveyDesign(weight="w", strata="w"), "categorical"),
+        (cf.SurveyDesign(strata="h", psu="v", size=4, psus=LISTS), "declare 'v' as a column"),
+        (cf.SurveyDesign(psu="sex", size=4), "is a column of the schema"),
+        (cf.SurveyDesign(strata="h", psu="v", size=4, psus={"n": 3, "x": 5}), "the strata's levels"),
+    ],
+)
+def test_a_design_that_does_not_fit_its_schema_is_refused(design: cf.SurveyDesign, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        cf.Schema(COLUMNS, design=design)
+
+
+def test_methods_whose_intervals_know_no_design_refuse_it() -> None:
+    with pytest.raises(PlanError, match="the schema has a design"):
+        cf.plan(cf.tables.Distribution("y ~ sex", covers="population"), PERSONS, cf.GDP(1.0))
+    with pytest.raises(PlanError, match="leave weights out"):
+        cf.plan(cf.tables.Means("y ~ 1", covers="population", weights="w"), PERSONS, cf.GDP(1.0))
+    with pytest.raises(PlanError, match="SurveyDesign"):
+        cf.plan(cf.tables.Means("y ~ 1", covers="population", population_size=9), PERSONS, cf.GDP(1.0))
+
+
+# how far one person moves what is drawn ---------------------------------------------------------------------------------
+
+
+def _scores(schema: cf.Schema, base: tuple[int, ...] | None) -> SurveyScores:
+    crossing = Crossing.of(("sex",), schema)
+    own = SurveyScores(crossing, (0,), Measure.of("x", schema), None, base, None)
+    return own.at((4.0, 6.0), (1.5, 0.7))
+
+
+@pytest.mark.parametrize("base", [(0,), (), None])
+def test_scores_keep_their_length_and_do_not_hang_on_the_batch(base: tuple[int, ...] | None) -> None:
+    g = np.random.default_rng(2)
+    scores = _scores(LISTED, base)
+    codes = np.stack([g.integers(-1, 2, 300), g.integers(0, 2**20, 300)]).astype(float)
+    rows = scores(codes)
+    assert ((rows**2).sum(axis=0) <= scores.l2_squared).all()
+    assert (rows[:, codes[0] < 0] == 0).all()
+    apart = np.concatenate([scores(np.ascontiguousarray(codes[:, k : k + 7])) for k in range(0, 300, 7)], axis=1)
+    assert (apart == rows).all()
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 2.5, 12.0])
+def test_no_neighbour_moves_a_meat_further_than_charged(centred: bool, spread: float) -> None:
+    """Random and extreme neighbours, sums at the cut and beyond; in the centred form two PSUs of opposite sums."""
+    g = np.random.default_rng(3)
+    listed = Listed.of(LISTED)
+    assert listed is not None
+    own = PsuMeat(_scores(LISTED, (0,)), listed, bits=40)
+    meat = own.at(_scores(LISTED, (0,)), spread, centred)
+    columns, worst = meat.map.columns, 0.0
+    allowed = {relation: float(meat.sensitivity_squared(relation)) for relation in ("add-remove", "substitute")}
+
+    def value(codes: np.ndarray) -> np.ndarray:
+        return meat.value(meat.update(meat.zero(), codes))
+
+    for trial in range(60):
+        n = int(g.integers(1, 60))
+        codes = np.zeros((len(columns), n))
+        high = g.random() < 0.7
+        for name in columns:
+            row = codes[columns.index(name)]
+            if name == "x":
+                row[:] = (2**20 - 1) * (g.random() < 0.5) if high else g.integers(0, 2**20, n)
+            elif name == "sex":
+                row[:] = 0 if high else g.integers(0, 2, n)
+            else:
+                row[:] = 1 if name == "h" and high else g.integers(0, 8 if name == "v" else 2, n)
+        if high:  # one PSU full, the others empty or full of the opposite
+            codes[columns.index("v")] = g.choice([3, 4], n, p=[0.8, 0.2])
+            codes[columns.index("x")] = np.where(codes[columns.index("v")] == 3, 2**20 - 1, 0)
+        whole = value(codes)
+        less = value(np.ascontiguousarray(codes[:, 1:]))
+        moved = float(((whole - less).astype(float) ** 2).sum())
+        worst = max(worst, moved / allowed["add-remove"])
+        other = codes.copy()
+        other[:, 0] = other[:, int(g.integers(0, n))]
+        moved = float(((whole - value(other)).astype(float) ** 2).sum())
+        assert moved <= allowed["substitute"], trial
+    assert worst <= 1.0
+    if spread > 1:
+        assert worst > 0.05  # the search finds something
+
+
+def test_a_planted_fault_is_seen() -> None:
+    """The centred form at the length of the uncentred one would break its bound."""
+    listed = Listed.of(LISTED)
+    assert listed is not None
+    right = PsuMeat(_scores(LISTED, (0,)), listed, bits=40, spread=4.0, centred=True)
+    wrong = PsuMeat(_scores(LISTED, (0,)), listed, bits=40, spread=4.0)
+    assert wrong._moved(wrong.longest) <= 1 << 40 < right._moved(wrong.longest)
+
+
+def test_the_meat_of_persons_is_exact_and_bounded() -> None:
+    g = np.random.default_rng(5)
+    meat = PersonMeat(_scores(LISTED, (0,)), bits=52).at(_scores(LISTED, (0,)))
+    codes = np.stack([g.integers(0, 2, 500), g.integers(0, 2**20, 500)]).astype(float)
+    rows = meat.scores(codes).T.astype(np.int64).astype(object)
+    found = meat.value(meat.update(meat.zero(), codes))
+    assert (found == rows.T @ rows).all()
+    assert max(int((row**2).sum()) for row in rows) ** 2 <= meat.sensitivity_squared("add-remove")
+    assert [bits_for(mu) for mu in (1e6, 1.0, 1e-12)] == [56, 54, 30]
+
+
+def test_a_psu_beyond_the_public_lists_is_dropped() -> None:
+    listed = Listed.of(LISTED)
+    assert listed is not None
+    # p0 is of the north; a record that names it in the south, or misses either, is in none
+    codes = np.array([[0.0, 1.0, 0.0, -1.0, 0.0], [0.0, 0.0, 7.0, 0.0, -1.0]])
+    assert listed.numbers(codes).tolist() == [0, -1, -1, -1, -1]
+    frame = records()
+    strange = pd.concat([frame, frame.head(50).assign(v="p7", h="n", w=20.0, y=100.0)])
+    tables = [simulated(METHODS["means"], cf.read(one, LISTED), cf.GDP(1.0), 4).params for one in (frame, strange)]
+    assert (tables[0] == tables[1]).all()
+
+
+def test_cells_of_weights_hold_each_weight_once() -> None:
+    from confide.aggregates.cells.weighted_cells import CappedWeight
+
+    weight = CappedWeight(Measure.of("w", PERSONS).design)
+    cells = WeightCells(weight, CELLS)
+    codes = np.arange(0, 2**20, 997.0)[None]
+    found = cells(codes)[0]
+    values = codes[0] * 20 / (2**20 - 1)
+    assert found.min() >= 1 and found.max() <= CELLS
+    upper = cells.edges[found.astype(int) - 1]
+    assert (values <= upper * (1 + 1e-12)).all()
+    inner = found < CELLS
+    assert (values[inner] > cells.edges[found[inner].astype(int)] * (1 - 1e-12)).all()
+
+
+# estimates ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+@pytest.mark.parametrize("schema", [LISTED, IDS, PERSONS], ids=["listed", "ids", "persons"])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_every_kind_is_planned_drawn_and_read_again(kind: str, schema: cf.Schema, relation: str) -> None:
+    frame = records() if schema is not PERSONS else records().drop(columns="v")
+    release = cf.release(
+        METHODS[kind], cf.read(frame, schema), cf.GDP(2.0, relation=relation), ledger=None, noise=SimulatedNoise(1)
+    )
+    again = cf.Release.from_json(release.to_json())
+    first, second = cf.infer(release), cf.infer(again)
+    assert first.to_json() == second.to_json()
+    assert np.isfinite(first.bse).all()
+    assert "weighted by w" in first.title and "raked" in first.summary() and "replicate weights" in first.summary()
+    assert any("raked" in text for text in release.plan.warnings)
+
+
+def test_a_public_population_makes_totals_of_means() -> None:
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", population=50_000, cap="full"))
+    data = cf.read(records().drop(columns="v").dropna(), schema)
+    total = simulated(cf.tables.Totals("y ~ 1", covers="population"), data, cf.GDP(1e5), 1)
+    mean = simulated(cf.tables.Means("y ~ 1", covers="population"), data, cf.GDP(1e5), 1)
+    assert total.params["y"] == pytest.approx(50_000 * mean.params["y"], rel=1e-4)
+    assert total.bse["y"] == pytest.approx(50_000 * mean.bse["y"], rel=1e-3)
+    number = simulated(cf.tables.Counts("sex", covers="population"), data, cf.GDP(1e5), 1)
+    assert number.params["total"] == pytest.approx(50_000, rel=1e-9)
+
+
+def test_a_declared_design_effect_and_fraction_scale_the_sampling_variance() -> None:
+    data = records().drop(columns="v").dropna()
+    errors = {}
+    for name, more in {"plain": {}, "deff": {"deff": 3.0}, "fraction": {"fraction": 0.25}}.items():
+        schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", cap="full", **more))
+        release = cf.release(METHODS["totals"], cf.read(data, schema), cf.GDP(1e6), ledger=None, noise=ZeroNoise())
+        errors[name] = cf.infer(release).bse["y"]
+    assert errors["deff"] == pytest.approx(np.sqrt(3) * errors["plain"], rel=1e-6)
+    assert errors["fraction"] == pytest.approx(np.sqrt(0.75) * errors["plain"], rel=1e-6)
+
+
+def test_heavy_tails_beyond_the_cut_are_made_up_for() -> None:
+    """Lognormal incomes far within wide bounds, at a budget that cuts scores: the standard error is that of all."""
+    g = np.random.default_rng(8)
+    n = 6_000
+    frame = pd.DataFrame({"y": np.minimum(g.lognormal(0, 1.2, n), 100), "v": np.repeat(np.arange(n // 20), 20)})
+    schema = cf.Schema({"y": cf.Numeric(0, 100)}, cluster=cf.Clusters("v", size=20, largest=20, icc=0.05))
+    method = cf.tables.Means("y ~ 1", covers="population")
+    release = cf.release(method, cf.read(frame, schema), cf.GDP(0.5), ledger=None, noise=ZeroNoise())
+    assert release.public["limits (total)"][3] == 0
+    sums = frame.assign(z=frame.y - frame.y.mean()).groupby("v").z.sum()
+    exact = np.sqrt(300 / 299 * (sums**2).sum()) / n
+    own = cf.infer(release).estimated[(), 0]
+    assert np.sqrt(np.diag(own.sampling)[0]) / own.x[0] == pytest.approx(exact, rel=0.1)
+
+
+def test_differences_count_psus_that_both_cells_lie_in() -> None:
+    """Two sexes of the same villages: their difference is more precise than independent cells would be."""
+    g = np.random.default_rng(9)
+    village = np.repeat(np.arange(200), 20)
+    frame = pd.DataFrame({"sex": g.choice(["f", "m"], 4_000), "v": village})
+    frame["x"] = np.clip(5 + g.normal(size=200)[village] + 0.5 * g.normal(size=4_000), 1, 9)
+    schema = cf.Schema({k: COLUMNS[k] for k in ("sex", "x")}, cluster=cf.Clusters("v", size=20, largest=20))
+    found = simulated(cf.tables.Means("x ~ sex", covers="population"), cf.read(frame, schema), cf.GDP(2.0), 1)
+    low, high = found.diff({"sex": "f"}, {"sex": "m"}).iloc[0][["low", "high"]]
+    apart = np.sqrt((found.bse[["x | sex=f", "x | sex=m"]] ** 2).sum())
+    assert high - low < 0.5 * 2 * 1.96 * apart
+
+
+# the cap and the limits -----------------------------------------------------------------------------------------------
+
+
+def test_the_cap_is_where_the_interval_is_shortest() -> None:
+    edges = 50.0 * 2.0 ** (-np.arange(CELLS) / 2)
+    counts = np.zeros(CELLS)
+    counts[9:14] = 400.0  # weights of about 1
+    cap = Cap.chosen(counts, 1.0, edges, 0.0, 5.0, 1)
+    assert cap.lost == 0.0 and cap.weight == pytest.approx(edges[9]) and cap.persons == 2_000
+    counts[0] = 20.0  # a few of 50: they count where noise is small, and are cut where it is large
+    assert Cap.chosen(counts, 1.0, edges, 0.0, 1e-9, 1).lost == 0.0
+    dear = Cap.chosen(counts, 1.0, edges, 0.0, 2_000.0, 1)
+    assert dear.lost > 0 and dear.weight < edges[0]
+
+
+def test_limits_grow_with_the_budget_and_cut_nobody_in_the_end() -> None:
+    design = cf.SurveyDesign(psu="v", size=10, largest=10, count=200)
+    sampled = Sampled(2_000, 1.0, 1.0, 1, design)
+    least, most = (Limits.of(sampled, mu, longest=20.0, centred=True) for mu in (0.05, 1e6))
+    assert (least.person, least.whole, least.centred) == (3.0, False, False)
+    assert most.whole and most.psu == 200.0 and most.centred
+
+
+def test_plans_warn_of_too_few_psus_with_the_number_that_would_do() -> None:
+    few = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=20))
+    (text,) = [one for one in cf.plan(METHODS["counts"], few, cf.GDP(0.5)).warnings if "too few PSUs" in one]
+    enough = int(text.split("about ")[-1].split(" PSUs")[0].replace(",", ""))
+    more = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=enough))
+    assert not any("too few" in one for one in cf.plan(METHODS["counts"], more, cf.GDP(0.5)).warnings)
+
+
+def test_ratios_are_of_persons_with_both_values() -> None:
+    frame = records().drop(columns="v")
+    release = cf.release(METHODS["ratios"], cf.read(frame, PERSONS), cf.GDP(1e6), ledger=None, noise=ZeroNoise())
+    own = frame.dropna()
+    expected = (own.w * own.y).sum() / (own.w * own.x).sum()
+    assert cf.infer(release).params["y / x"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_no_error_tells_of_records() -> None:
+    """Empty files, no weight, one cell: numbers with status and flags, or the same public error on neighbours."""
+    said = set()
+    for frame in (records(0), records(3), records(400).assign(w=0.0), records(400).assign(y=np.nan)):
+        try:
+            found = simulated(METHODS["means"], cf.read(frame, LISTED), cf.GDP(1.0), 1)
+            assert found.status in ("ok", "weak", "uninformative")
+            said.add("")
+        except ConfideError as error:
+            said.add(str(error))
+    assert said == {""}
+
+
+def test_shares_of_a_plan_add_up() -> None:
+    plan = cf.plan(METHODS["means"], LISTED, cf.GDP(1.0))
+    spent = sum((spend.mu_squared for spend in plan.event.parts), Fraction(0))
+    assert spent <= 1 and float(spent) == pytest.approx(1.0, abs=1e-9)
+    assert "weighted by w, strata h, PSUs v" in plan.target
