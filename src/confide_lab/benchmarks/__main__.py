@@ -50,6 +50,7 @@ NAMES = (
     "tables_page",
     "advice",
     "units",
+    "within",
 )
 
 
