@@ -15,6 +15,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol.orthogonal import separates
 from confide.sources import units as clustering
 from confide.testing import ZeroNoise
+from tests.sources.executors_toy import Here
 
 COLUMNS = {
     "year": cf.Integer(2015, 2024),
@@ -238,11 +239,16 @@ def test_what_is_refused() -> None:
     assert cf.plan(own, schema(), cf.GDP(1.0, relation="substitute"), n=10).where == "g == 'a'"
 
 
-def test_an_executor_is_refused_before_the_charge() -> None:
-    class Elsewhere:
-        name = "elsewhere"
-
-    source = cf.read(visits(), schema())
-    source._executor = Elsewhere()
-    with pytest.raises(cf.SourceError, match="does not bound units in each level"), source.bounded():
-        pass
+def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
+    data, method = visits(), cf.tables.Means("x ~ year * g", covers="dataset")
+    for part in range(3):
+        data.iloc[part::3].to_parquet(tmp_path / f"{part}.parquet")
+    files = sorted(tmp_path.iterdir())
+    here, there = (
+        cf.release(method, cf.read(files, schema(), **more), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
+        for more in ({}, {"executor": Here()})
+    )
+    assert here.to_json() == there.to_json()
+    request = cf.GDP(1.0, relation="substitute")
+    source = cf.read(files, schema(), executor=Here())
+    assert cf.release(method, source, request, n=data.pid.nunique(), ledger=None).status == "released"
