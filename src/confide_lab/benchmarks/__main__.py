@@ -34,6 +34,7 @@ NAMES = (
     "binagg",
     "binagg_errata",
     "zil_errata",
+    "local_records",
     "synthetic",
     "joint_tests",
     "shared",

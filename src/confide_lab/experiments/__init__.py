@@ -45,6 +45,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "zil.coverage": "confide_lab.experiments.local_coverage:COVERAGE",
     "zil.figure1": "confide_lab.experiments.zil_curves:FIGURE1",
     "zil.figure2": "confide_lab.experiments.zil_functionals:FIGURE2",
+    "zil.rivals": "confide_lab.experiments.local_rivals:RIVALS",
     "zil.table1": "confide_lab.experiments.zil_functionals:TABLE1",
     "zil.table2": "confide_lab.experiments.zil_regressions:TABLE2",
     "zil.table3": "confide_lab.experiments.zil_regressions:TABLE3",

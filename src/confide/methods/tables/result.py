@@ -286,6 +286,9 @@ class CellTable(BaseResult):
     def _weighted_head(self) -> list[tuple[str, str]]:
         """The sum of the weights, and Kish's effective number of records."""
         assert self.layout.weight is not None
+        if self.layout.of_units:
+            sd = np.sqrt(self.count_variance(()))
+            return [("Weights", f"{self.layout.weight.name}"), ("Units", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
         total, sd = self.layout.heaviest * self.size, self.layout.heaviest * np.sqrt(self.count_variance(()))
         return [
             ("Weights", f"{self.layout.weight.name}, at most {self.layout.heaviest:g}; larger ones count as that"),
