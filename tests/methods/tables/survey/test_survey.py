@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
 from confide.aggregates.cells.crossing import Crossing
@@ -19,7 +21,6 @@ from confide.methods.tables.survey.cap import CELLS, Cap, WeightCells
 from confide.methods.tables.survey.limits import Limits, Sampled
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise
-from tests.simulated import simulated
 
 NAMES = tuple(f"p{k}" for k in range(8))
 LISTS = {"n": NAMES[:3], "s": NAMES[3:]}
@@ -334,6 +335,31 @@ def test_ratios_are_of_persons_with_both_values() -> None:
     own = frame.dropna()
     expected = (own.w * own.y).sum() / (own.w * own.x).sum()
     assert cf.infer(release).params["y / x"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
+    data = cf.read(records().drop(columns="v"), PERSONS)
+    found = simulated(METHODS["means"], data, cf.GDP(2.0), 1)
+    path = tmp_path / "totals.csv"
+    path.write_text("sex,persons\nf,51000\nm,49000\n")
+    one, other = found.poststratify({"f": 0.51, "m": 0.49}, "sex", of="x"), found.poststratify(path, "sex", of="x")
+    assert one.equals(other) and one["low"].iloc[0] < one["estimate"].iloc[0] < one["high"].iloc[0]
+    for wrong, words in (
+        ({"f": 1}, "name its levels"),
+        ({"f": 1, "m": -1}, "at least 0"),
+        ("gone.csv", "no readable file"),
+    ):
+        with pytest.raises(PlanError, match=words):
+            found.poststratify(wrong, "sex")
+    with pytest.raises(PlanError, match="are post-stratified"):
+        simulated(METHODS["totals"], data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
+
+
+def test_a_publication_asks_each_table_apart() -> None:
+    asked = {"a": METHODS["means"], "b": METHODS["counts"], "c": cf.tables.Shares("sex", covers="population")}
+    data = cf.read(records().drop(columns="v"), PERSONS)
+    report = cf.infer(cf.release(cf.Publication(asked), data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(2)))
+    assert report["b"].verb == "counts" and np.isfinite(report["a"].bse).all()
 
 
 def test_no_error_tells_of_records() -> None:
