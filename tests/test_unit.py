@@ -37,7 +37,8 @@ def drawn(method: Any, privacy: Any, data: pd.DataFrame, schema: cf.Schema = UNI
     return {**own, "status": made.status}
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+# deviations of one row from itself are none, and those of equal rows 0: with a second row a person begins to count
+@pytest.mark.parametrize("name", sorted(set(CASES) - {"within"}))
 def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) -> None:
     method, privacy = CASES[name]
     schema = cf.Schema(schema_of(method).columns, unit=cf.Unit("pid"), dataset="survey")

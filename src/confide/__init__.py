@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from confide.faces import intervals, local, tables, tests
     from confide.faces.bounds import find_bounds
-    from confide.faces.regression import linear_regression, logistic_regression, poisson_regression
+    from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
     from confide.gate import infer, plan, precision, release, verify
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from confide.protocol import Plan, Question, Release
     from confide.publication import Publication
     from confide.registry import list_methods, register
+    from confide.results.compare import compare
     from confide.schema import (
         Categorical,
         Clusters,
@@ -107,6 +108,7 @@ __all__ = [
     "audit",
     "classification",
     "combine",
+    "compare",
     "contributions",
     "curves",
     "find_bounds",
@@ -135,6 +137,7 @@ __all__ = [
     "testing",
     "tests",
     "verify",
+    "within_regression",
 ]
 
 _ROOMS = (
@@ -182,6 +185,7 @@ _HOMES = {
     "Unit": "confide.schema",
     "ZCDP": "confide.guarantees",
     "advise": "confide.advice",
+    "compare": "confide.results.compare",
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
     "find_bounds": "confide.faces.bounds",
@@ -204,6 +208,7 @@ _HOMES = {
     "tables": "confide.faces.tables",
     "tests": "confide.faces.tests",
     "verify": "confide.gate",
+    "within_regression": "confide.faces.regression",
 }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from confide._lazy import later
 
-__all__ = ["clean", "near_match"]
+__all__ = ["as_html", "clean", "near_match"]
 
-difflib = later("difflib")
+difflib, html = later("difflib"), later("html")
 
 
 def clean(text: str) -> str:
@@ -18,6 +18,15 @@ def clean(text: str) -> str:
     'age\\n\\x1b[2J'
     """
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def as_html(text: str) -> str:
+    r"""Lines of text for a notebook, in a typewriter's font and with nothing in them that a page would run.
+
+    >>> as_html("mu < 1\nspent")
+    '<pre>mu &lt; 1\nspent</pre>'
+    """
+    return f"<pre>{html.escape(chr(10).join(map(clean, text.splitlines())))}</pre>"
 
 
 def near_match(name: str, names: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from confide.methods.regression.certified.efficient_ptr import EfficientPTR
     from confide.methods.regression.huber.line import HuberLine
     from confide.methods.regression.least_squares.line import LeastSquares
+    from confide.methods.regression.least_squares.within import Within, WithinEstimates
     from confide.methods.regression.likelihood.logistic import Logistic
     from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
     from confide.methods.regression.likelihood.poisson import Poisson
@@ -30,6 +31,8 @@ else:
             "Poisson": "confide.methods.regression.likelihood.poisson",
             "PoissonEstimates": "confide.methods.regression.likelihood.poisson_results",
             "SSP": "confide.methods.regression.moments.ssp",
+            "Within": "confide.methods.regression.least_squares.within",
+            "WithinEstimates": "confide.methods.regression.least_squares.within",
             "SharedEstimates": "confide.methods.regression.shared_estimates",
         },
         former={
@@ -50,4 +53,6 @@ __all__ = [
     "Poisson",
     "PoissonEstimates",
     "SharedEstimates",
+    "Within",
+    "WithinEstimates",
 ]

@@ -79,6 +79,7 @@ def test_all_commands_are_here():
         "methods",
         "audit",
         "curve",
+        "studio",
     }
 
 
@@ -148,6 +149,7 @@ def test_every_example_works(survey):
         "ledger convert",
         "audit",
         "curve",
+        "studio",
         "publish",
         "protect",
         "fit",

@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_info
 
 import confide as cf
@@ -64,6 +65,8 @@ COMPLETE = cf.Schema(
         "v": cf.Integer(0, 25, on_missing=0),
     }
 )
+#: Of methods about persons with several rows.
+PERSONS = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid"))
 _MIXED = "y ~ x + w + g"
 _PLAIN = "y ~ x + w"
 
@@ -141,6 +144,9 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "least_squares": (cf.regression.LeastSquares(_MIXED), cf.GDP(1.0)),
     "huber_line": (cf.regression.HuberLine(_MIXED), cf.GDP(1.0)),
     "synthetic_table": (SyntheticTable(_PLAIN), cf.GDP(1.0)),
+    "within": (cf.regression.Within(_MIXED), cf.GDP(1.0)),
+    "person_counts": (cf.tables.PersonCounts("any(g == 'a' & w > 0) * z", covers="population"), cf.GDP(1.0)),
+    "person_shares": (cf.tables.PersonShares("number(g == 'a', 1, 2) * z", within="z", covers="dataset"), cf.GDP(1.0)),
     "wavelet": (Wavelet("y ~ x"), cf.GDP(1.0)),
     "proportion": (cf.intervals.Proportion("s"), cf.PureDP(1.0)),
     "proportion confidence": (cf.intervals.Proportion("s", kind="confidence"), cf.GDP(1.0)),
@@ -160,14 +166,22 @@ _OWN = {"proportion", "categorical", "rate", "mean_and_variance", "slope", "diff
 
 def schema_of(method: Any) -> cf.Schema:
     """The schema of a case's method."""
+    if method.name in ("within", "person_counts", "person_shares"):
+        return PERSONS
     return COMPLETE if method.name in _OWN else SCHEMA
+
+
+def frame_of(schema: cf.Schema) -> pd.DataFrame:
+    """Records of a case; persons have three rows."""
+    frame = schema.sample(1500, 7)
+    return frame.assign(pid=frame["pid"] // 3) if schema is PERSONS else frame
 
 
 def record(name: str) -> dict[str, Any]:
     """Plan costs, noisy integers, public numbers and results of one case; floats as hex, long lists as digests."""
     method, privacy = CASES[name]
     schema = schema_of(method)
-    source = cf.read(schema.sample(1500, 7), schema)
+    source = cf.read(frame_of(schema), schema)
     relation = method.relations[0]
     plan = cf.plan(method, schema, privacy, n=1500 if relation == "substitute" else None)
     release = cf.release(method, source, privacy, n=plan.n, ledger=None, noise=SimulatedNoise(11))

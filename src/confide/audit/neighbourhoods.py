@@ -50,7 +50,7 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
                 yield list(rest), [*rest, *unit([other], special)]
     if plan.relation == "add-remove" and (has_branches(plan.event) or has_opaque(plan)):
         # branches that a noisy count chooses may need many records, and so may the bounds of an opaque release
-        crowd = domain.inner(generator, CROWD)
+        crowd = _crowd(domain, generator, CROWD, schema)
         for _, other in (*pairs, (low, high)):
             yield crowd, [*crowd, *unit([other], special)]
 
@@ -61,9 +61,16 @@ def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> It
     low, high = domain.corners()[0], domain.corners()[:2][-1]
     pairs = [*named(method, schema, plan.relation), *extreme_pairs(plan, schema, generator), (low, high)]
     unit = _Units(schema)
-    crowd = domain.inner(generator, (plan.n or CROWD) - schema.rows_per_unit)
+    crowd = _crowd(domain, generator, (plan.n or CROWD) - schema.rows_per_unit, schema)
     for one, other in pairs:
         yield [*crowd, *unit([one or low], pairs)], [*crowd, *unit([other], pairs)]
+
+
+def _crowd(domain: Domain, generator: np.random.Generator, size: int, schema: Schema) -> list[Record]:
+    """Many records; where a unit is enforced so many units of two, as what is counted within units needs more than one row of each."""
+    if not isinstance(schema.unit, Unit):
+        return domain.inner(generator, size)
+    return [(*row, f"crowd {at // 2}") for at, row in enumerate(domain.inner(generator, 2 * size))]
 
 
 class _Units:

@@ -28,6 +28,7 @@ from confide.cli import (
     methods,
     publish,
     schema,
+    studio,
     synthesize,
     table,
 )
@@ -160,6 +161,7 @@ app.command("verify")(ledger.verify_release)
 app.command()(methods.methods)
 app.command()(curve.curve)
 app.command()(audit.audit)
+app.command()(studio.studio)
 
 
 def main() -> None:

@@ -244,7 +244,8 @@ def regress(
         str,
         typer.Option(
             "--method",
-            help="A regression that `confide methods` lists: least_squares (a line), logistic (and --set link=probit), poisson (counts).",
+            help="A regression that `confide methods` lists: least_squares (a line), logistic (and --set link=probit), poisson (counts), "
+            "within (fixed effects of persons).",
         ),
     ] = "least_squares",
     no_clipping_check: Annotated[

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["needs_covers", "table", "test"]
 
-_KINDS = ("counts", "shares", "means", "totals", "ratios", "distribution")
+_KINDS = ("counts", "shares", "means", "totals", "ratios", "distribution", "person_counts", "person_shares")
 
 
 def needs_covers(settings: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def table(
             "--kind",
             metavar="|".join(_KINDS),
             help="Left out: counts; means where the formula has a left side, ratios where that is a / b. distribution: medians and other "
-            "quantiles by group.",
+            "quantiles by group. person_counts, person_shares: persons by all their rows.",
         ),
     ] = None,
     within: Within = None,

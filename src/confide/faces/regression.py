@@ -10,9 +10,9 @@ from confide.methods.regression.likelihood.logistic import Logistic
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.poisson import Poisson
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
-from confide.regression import LeastSquares, LinearEstimates
+from confide.regression import LeastSquares, LinearEstimates, Within, WithinEstimates
 
-__all__ = ["linear_regression", "logistic_regression", "poisson_regression"]
+__all__ = ["linear_regression", "logistic_regression", "poisson_regression", "within_regression"]
 
 
 def _one_line(formula: str, settings: dict[str, Any]) -> None:
@@ -71,5 +71,23 @@ def poisson_regression(result: PoissonEstimates) -> PoissonEstimates:
     >>> result = poisson_regression("visits ~ x", data, privacy=cf.GDP(1.0), ledger=None)
     >>> result.status, list(result.rate_ratios().columns)
     ('ok', ['rate_ratio', 'low', 'high'])
+    """
+    return result
+
+
+@one_call(Within, verb="within_regression")
+def within_regression(result: WithinEstimates) -> WithinEstimates:
+    """Plan, release and infer a linear regression with a fixed effect of each person; `settings` are those of `confide.regression.Within`.
+
+    The schema says who a person is: unit=cf.Unit("person_id"). privacy and ledger have no default: whoever wants no ledger writes
+    ledger=None. Errors are those of `confide.release`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)}, unit=cf.Unit("person_id"))
+    >>> frame = schema.sample(6_000, seed=1)
+    >>> frame["person_id"] //= 4
+    >>> result = within_regression("y ~ x", cf.read(frame, schema), privacy=cf.GDP(1.0), ledger=None)
+    >>> result.status, list(result.params.index)
+    ('ok', ['x'])
     """
     return result

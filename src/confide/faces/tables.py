@@ -13,6 +13,7 @@ from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.distribution_result import DistributionResult
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
+from confide.methods.tables.persons import PersonCounts, PersonCountTable, PersonShares, PersonShareTable
 from confide.methods.tables.ratios import Ratios
 from confide.methods.tables.result import checked_reading
 from confide.methods.tables.survey.result import SurveyTable
@@ -23,6 +24,8 @@ __all__ = [
     "Counts",
     "Distribution",
     "Means",
+    "PersonCounts",
+    "PersonShares",
     "Ratios",
     "Shares",
     "TableOne",
@@ -30,6 +33,8 @@ __all__ = [
     "counts",
     "distribution",
     "means",
+    "person_counts",
+    "person_shares",
     "ratios",
     "shares",
     "table_one",
@@ -79,6 +84,35 @@ def shares(result: ShareTable) -> ShareTable:
     >>> table = cf.tables.shares(
     ...     "region * smoker", data, within="region", covers="population", privacy=cf.GDP(1.0), ledger=None)
     >>> table.status
+    'ok'
+    """
+    return result
+
+
+@_table(PersonCounts, "person_counts")
+def person_counts(result: PersonCountTable) -> PersonCountTable:
+    """Numbers of persons by what all their rows say: plan, release and infer `PersonCounts`, whose parameters `settings` are. See `counts`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("pid"))
+    >>> frame = schema.sample(3_000, seed=1)
+    >>> frame["pid"] //= 3
+    >>> table = cf.tables.person_counts(
+    ...     "number(ill == 'yes', 1, 2)", cf.read(frame, schema), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    >>> table.crosstab().index.tolist()
+    ['0', '1', '2 or more', 'All']
+    """
+    return result
+
+
+@_table(PersonShares, "person_shares")
+def person_shares(result: PersonShareTable) -> PersonShareTable:
+    """Shares of persons by what all their rows say: plan, release and infer `PersonShares`. See `person_counts`, `shares`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("pid"))
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> cf.tables.person_shares("any(ill == 'yes')", data, covers="population", privacy=cf.GDP(1.0), ledger=None).status
     'ok'
     """
     return result

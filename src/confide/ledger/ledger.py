@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from confide._text import as_html
 from confide.errors import ConfideError, LedgerBusy, PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.wording import weakness
@@ -451,6 +452,9 @@ class Ledger:
     def close(self) -> None:
         """Close idle connections; the ledger connects again when it is used."""
         self._store.close()
+
+    def _repr_html_(self) -> str:
+        return as_html(f"{self.show()}\n\nwhat is left buys: {'; '.join(self.buys())}")
 
     def __repr__(self) -> str:
         return f"Ledger.open({self._store.target!r}, dataset={self._dataset!r})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from confide._text import as_html
 from confide.errors import ReleaseError
 from confide.guarantees import Guarantee
 from confide.protocol.codec import decode, encode
@@ -137,6 +138,9 @@ class LedgerState:
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
         return encode(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
     def __str__(self) -> str:
         head = [

@@ -24,7 +24,7 @@ from confide.protocol.exact import digest
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.statistic import Codes, RecordMap, Total
-from confide.protocol.whose import UNIT_ROW, unit_flags
+from confide.protocol.whose import UNIT_ROW, WHOLE, unit_flags
 
 __all__ = [
     "CELLS",
@@ -156,9 +156,12 @@ class Counted:
         """Whether more than 5 % of the rows are beyond what units may count, beyond the noise."""
         return self.lost - _ONE_SIDED * self.lost_sd > _NOTICEABLE
 
-    def words(self, k: int, *, weighted: bool = False) -> str:
-        """In one line, for the head of a table. weighted: all rows count, those of units with more than k by weight."""
+    def words(self, k: int, *, weighted: bool = False, whole: bool = False) -> str:
+        """In one line, for the head of a table. weighted: all rows count, those of units with more than k by weight; whole: units do,
+        whatever rows they have."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
+        if whole:
+            return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}"
         low, high = self.lost_range
         share = f"{_between(low, high)} of the rows do not count"
         if weighted:
@@ -252,7 +255,8 @@ def shown(result: _Result, release: Release) -> _Result:
         independent = Independent.of(release, found.units * k)
         if independent is not None and independent.units < _FEW_UNITS:
             flags = (*flags, "few_units")
-        facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", found.words(k, weighted=weighted)))
+        words = found.words(k, weighted=weighted, whole=WHOLE in release.plan.constants)
+        facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", words))
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
     more = {
         name: (*known, *new)

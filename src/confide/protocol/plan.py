@@ -8,6 +8,7 @@ from math import prod
 from textwrap import wrap
 from typing import Any, get_args
 
+from confide._text import as_html
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
@@ -22,7 +23,7 @@ from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.statistic import Statistic
 from confide.protocol.where import in_subgroup
-from confide.protocol.whose import RULE, check_rows, counted_words, unit_words
+from confide.protocol.whose import RULE, WHOLE, check_rows, counted_words, unit_words
 
 __all__ = ["BESIDE", "LATE", "MethodId", "Plan", "method_parameters", "parameters_of"]
 
@@ -225,7 +226,7 @@ class Plan:
             f"Plan of {self.method.name} {self.method.version}: {self.target}",
             f"requested  {self.requested}",
             *(f"gives      {statement}" for statement in self.guarantees),
-            f"{unit_words(self.schema, self.rule)}; passes over the data: {self.passes}",
+            f"{unit_words(self.schema, self.rule, whole=WHOLE in self.constants)}; passes over the data: {self.passes}",
             f"plan sha256 {self.sha256}",
             "",
         ]
@@ -240,6 +241,20 @@ class Plan:
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
         return "\n".join([*body, *map(clean, said)])
+
+    def _repr_html_(self) -> str:
+        return as_html(self.summary())
+
+    def expects(self) -> str:
+        """The predicted standard errors and the chance of intervals, as `summary` has them; "" where nothing is predicted."""
+        if not self.forecast:
+            return ""
+        lines = [
+            line
+            for text in _forecast_lines(self.forecast, shares=self.where is not None)
+            for line in _wrapped(clean(text))
+        ]
+        return "\n".join(lines).strip()
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""

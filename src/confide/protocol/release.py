@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._text import as_html
 from confide.errors import NoResult, ReleaseError
 from confide.guarantees import Guarantee
 from confide.protocol.codec import LIVE, SPARSE, decode, encode, register
@@ -165,6 +166,9 @@ class Release:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
     def __str__(self) -> str:
         kind = "simulated, protects nobody" if self.simulated else str(self.charged)

@@ -153,11 +153,14 @@ class Weighted(StatisticOver):
 
 
 def rows_moved(statistic: Any, rows: int) -> int:
-    """How many rows' worth one unit moves a statistic by: 1 where its map is of units, `rows` for any sum over records."""
+    """How many rows' worth one unit moves a statistic by: 1 where its map is of units, `rows` for any sum over records.
+
+    A statistic that is told where units begin, and sums their rows one by one all the same, says so: `by_rows`.
+    """
     if getattr(statistic, "by_unit", False):
         return 1
     own = statistic
-    while own is not None and not isinstance(own, Weighted):
+    while own is not None and not isinstance(own, Weighted) and not getattr(own, "by_rows", False):
         own = getattr(own, "statistic", None)
     return rows if own is not None or by_units(statistic) is None else 1
 

@@ -14,6 +14,7 @@ __all__ = [
     "CLUSTER_ROW",
     "RULE",
     "UNIT_ROW",
+    "WHOLE",
     "WHOLE_ROW",
     "as_record",
     "by_units",
@@ -40,6 +41,9 @@ CLUSTER_ROW = "`cluster`"
 
 #: The constant of a plan whose units are bounded by weight, {"unit rule": "weight"}; without it by "keep".
 RULE = "unit rule"
+
+#: The constant of a plan that counts each unit once by all its rows, whatever their number: {"units counted": "person_id"}.
+WHOLE = "units counted"
 
 #: What "keep" rests on: an id that is a place in the data moves when another unit leaves, and with it which rows of others count.
 BY_PLACE = "{} is given to the person, not by its place in the data"
@@ -158,13 +162,15 @@ def check_rows(method: Any, schema: Any) -> None:
         )
 
 
-def unit_words(schema: Mapping[str, Any], rule: str | None = None) -> str:
+def unit_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:
     """What a unit is and how many rows count, of a plan's schema; one that says nothing means the record, as one that says so does.
 
-    rule: the one of the plan, where it is not the first rows by key.
+    rule: the one of the plan, where it is not the first rows by key; whole: each unit is counted once, by all its rows.
     """
     unit, rows = schema["unit"], schema["rows_per_unit"]
     if isinstance(unit, Mapping):
+        if whole:
+            return f"any one {unit['column']} with all its rows, which is counted once, by all of them (enforced)"
         worth = f"{rows} row's" if rows == 1 else f"{rows} rows'"
         how = "enforced, all rows by weight" if rule == "weight" else "enforced"
         return f"any one {unit['column']} with all its rows; at most {worth} worth counts ({how})"

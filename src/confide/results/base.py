@@ -59,7 +59,7 @@ from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol.codec import plain
-from confide.results import table
+from confide.results import table, written
 from confide.results.shown import Column, Shown, check_alpha, level_heads
 from confide.results.spreadsheet import csv_text
 from confide.results.words import WITHOUT_NUMBERS, status_words
@@ -119,6 +119,22 @@ class BaseResult(Shown):
             frame = frame.mask(frame.notna() & ~frame.columns.isin(labels))
         text = csv_text(frame, index=named, index_label="name" if named else None)
         return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
+
+    def to_markdown(self, alpha: float | None = None) -> str:
+        """The table as Markdown, with status, guarantee and what the intervals cover below it."""
+        return written.markdown(*written.document(self, self._alpha(alpha)))
+
+    def to_latex(self, alpha: float | None = None) -> str:
+        """The table as LaTeX, with the rules of the package booktabs, and the same note."""
+        return written.latex(*written.document(self, self._alpha(alpha)))
+
+    def to_word(self, path: str | Path, alpha: float | None = None) -> Path:
+        """Write the table and its note as a Word file (.docx); returns its path. Needs the extra `word`.
+
+        Raises `PlanError` when it cannot be written, or python-docx is not installed.
+        """
+        written.word(*written.document(self, self._alpha(alpha)), Path(path))
+        return Path(path)
 
     def _spread(self, alpha: float) -> pd.DataFrame:
         """The frame as it goes into a file; a family may join further columns."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.results.table import view
+from confide.results.table import View, view
 from confide.results.words import LITERAL, SIMULATED, STATUS_WORDS, WITHOUT_NUMBERS, clean, level_words, short
 
 if TYPE_CHECKING:
@@ -28,19 +28,37 @@ INTERCEPTS = ("Intercept", "const")
 _WHOLE, _SAMPLING, _POINT = "#d1772e", "#1f4e79", "#ffffff"
 _HIGHEST = 200.0  # inches; matplotlib cannot write much larger pictures
 _FAR = 10.0  # widths of what is drawn
+_UNLIKE = 8.0  # times as long as the shortest interval
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows to draw: names, estimates, ends of intervals (None: there are none), the part of each variance that is noise."""
+    """The rows to draw: names, estimates, ends of intervals (None: there are none), the part of each variance that is noise.
+
+    said: each row in numbers; own: whether each is drawn in half-lengths of its own interval, because their units are unlike.
+    """
 
     names: tuple[str, ...]
     estimates: Vector
     low: Vector | None
     high: Vector | None
     share: Vector | None
+    said: tuple[str, ...] = ()
+    own: bool = False
+
+    @property
+    def scaled(self) -> _Rows:
+        """On one scale where one shows all of them: else an interval that is a dot beside another says nothing."""
+        if self.low is None or self.high is None:
+            return self
+        half = (self.high - self.low) / 2
+        known = half[np.isfinite(half) & (half > 0)]
+        if len(known) < 2 or known.max() <= _UNLIKE * known.min():
+            return self
+        half = np.where(np.isfinite(half) & (half > 0), half, 1.0)
+        return replace(self, estimates=self.estimates / half, low=self.low / half, high=self.high / half, own=True)
 
 
 def drawn(
@@ -49,10 +67,14 @@ def drawn(
     """Draw on `ax`, or on a new figure that nothing else holds; `width` in inches, of a picture of rows."""
     picture = result._own_picture and names is None
     why = nothing(result, alpha)
-    rows = None if picture or not _estimates(result, alpha) else _rows(result, alpha, names)
+    rows = None if picture or not _estimates(result, alpha) else _rows(result, alpha, names).scaled
     own = ax is None
     if ax is None:
-        size = result.picture_size if rows is None else (width, min(1.9 + 0.36 * len(rows.names), _HIGHEST))
+        size = (
+            result.picture_size
+            if rows is None
+            else (width, min(1.9 + (0.5 if rows.own else 0.36) * len(rows.names), _HIGHEST))
+        )
         ax = Figure(figsize=size, layout="constrained").add_subplot()
     if why is not None:
         ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color="#555555", fontsize="small")
@@ -120,7 +142,15 @@ def _rows(result: Shown, alpha: float, names: str | Sequence[str] | None) -> _Ro
     estimates = values("estimate")
     assert estimates is not None, "a family without estimates draws its own picture"
     low, high = (values("interval"), values("interval", 1)) if result.has_intervals else (None, None)
-    return _Rows(tuple(raw[k] for k in wanted), estimates, low, high, values("share"))
+    said = tuple(_said(seen, k) for k in wanted) if low is not None else ()
+    return _Rows(tuple(raw[k] for k in wanted), estimates, low, high, values("share"), said)
+
+
+def _said(seen: View, row: int) -> str:
+    """An estimate with its interval, in the digits of the table."""
+    cells, at, low = seen.rows[row], seen.first("estimate"), seen.first("interval")
+    assert at is not None and low is not None
+    return f"{cells[at]} [{cells[low]}, {cells[low + 1]}]"
 
 
 def _asked(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
@@ -144,10 +174,15 @@ def _draw(result: Shown, alpha: float, ax: Axes, rows: _Rows, *, empty: bool) ->
             _bars(result, ax, rows, places)
         else:
             ax.scatter(rows.estimates, places, s=40, facecolors="none", edgecolors=_SAMPLING, linewidths=1.5, zorder=4)
-    ax.set_yticks(places, [short(name) for name in rows.names], **LITERAL)
+    names = (
+        [f"{short(name)}\n{said}" for name, said in zip(rows.names, rows.said, strict=True)]
+        if rows.own
+        else map(short, rows.names)
+    )
+    ax.set_yticks(places, list(names), **LITERAL)
     ax.set_ylim(-0.7, len(rows.names) - 0.3)
     ax.set_ylabel(clean(result.rows_are) if result.response else "quantity")
-    units = clean(result.unit)
+    units = " in half-lengths of its own interval" if rows.own else clean(result.unit)
     ax.set_xlabel(
         f"estimate{units}, with {level_words(alpha)} interval"
         + ("; status partial: the others are not answered" if result.status == "partial" else "")

@@ -12,6 +12,7 @@ import matplotlib
 import matplotlib.style
 from markupsafe import Markup
 
+from confide._version import __version__
 from confide.guarantees import Guarantee
 from confide.results.plot import caption, chosen, drawn, nothing
 from confide.results.table import DASH, View, environment, view
@@ -61,6 +62,7 @@ def page(result: Shown, alpha: float) -> str:
         legend=[(clean(label), clean(words).removesuffix(".")) for label, words in legend],
         left_out=not own and len(chosen(seen.names)) < len(seen.names),
         release=clean(result.release_sha256),
+        version=__version__,
     )
 
 

@@ -20,7 +20,7 @@ from confide.schema.toml import UNFILLED, key, value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["draft"]
+__all__ = ["draft", "fields_of"]
 
 csv = later("csv")
 gzip = later("gzip")
@@ -53,7 +53,7 @@ def draft(data: Any, *, delimiter: str = ",") -> str:
     """
     tables: list[str] = []
     seen: set[str] = set()
-    for name, kind, note in _fields(data, delimiter):
+    for name, kind, note in fields_of(data, delimiter):
         if not name.strip() or "`" in name or name in seen:
             tables.append(f"# left out: a column whose name is blank, has a backtick or occurs twice ({value(name)})\n")
         elif kind == "":
@@ -87,7 +87,7 @@ def _table(name: str, kind: str, note: str) -> str:
     return "\n".join([*head, *lines, 'on_missing = "drop"', provenance, ""])
 
 
-def _fields(data: Any, delimiter: str) -> list[tuple[str, str, str]]:
+def fields_of(data: Any, delimiter: str = ",") -> list[tuple[str, str, str]]:
     """Name, kind ("" when it cannot be used, "?" when it is not known) and a note for each column, from metadata."""
     import pyarrow as pa
 
@@ -96,7 +96,7 @@ def _fields(data: Any, delimiter: str) -> list[tuple[str, str, str]]:
     if isinstance(data, pa.Schema):
         return [(field.name, *_arrow_kind(field.type)) for field in data]
     if isinstance(getattr(data, "schema", None), pa.Schema):
-        return _fields(data.schema, delimiter)
+        return fields_of(data.schema, delimiter)
     types = (
         getattr(data, "schema", None) if type(data).__module__.startswith("polars") else getattr(data, "dtypes", None)
     )
@@ -117,7 +117,7 @@ def _file_fields(path: Path, delimiter: str) -> list[tuple[str, str, str]]:
     if not path.is_file():
         raise SchemaError(f"there is no file {str(path)!r}; give the path of a .parquet, .csv or .csv.gz file")
     if name.endswith((".parquet", ".pq")):
-        return _fields(_parquet_schema(path), delimiter)
+        return fields_of(_parquet_schema(path), delimiter)
     if name.endswith((".csv", ".csv.gz")):
         note = '"numeric", "integer" or "categorical": a CSV file has no types'
         return [(column, UNFILLED, note) for column in _header(path, delimiter)]

@@ -18,7 +18,7 @@ from confide.schema import Categorical, Schema
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
 
-__all__ = ["Layout", "both_sides", "marginal_name", "summands", "weight_of"]
+__all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
 
 _MOST_MARGINALS = 4096
 _MOST_CELLS = 1 << 22
@@ -58,17 +58,21 @@ class Layout:
         term_bounds: Mapping[str, tuple[float, float]] | None = None,
         most: int = _MOST_CELLS,
         weights: str | None = None,
+        reader: type[FormulaReader] | None = None,
     ) -> Layout:
-        """The layout of a formula; `PlanError` or `SchemaError` for one that cannot be planned from public facts."""
+        """The layout of a formula; `PlanError` or `SchemaError` for one that cannot be planned from public facts.
+
+        reader: of the right side, where it may hold more than columns and cuts.
+        """
         if not isinstance(formula, str) or not formula.strip():
             raise PlanError(f"a table's formula is text, got {formula!r}; {_EXAMPLE}")
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         left, right = both_sides(formula)
-        reader = _Reader(whole, cut(formula))
-        sets = reader.sets(right)
-        order = {name: axis for axis, name in enumerate(reader.attributes)}
+        read = (reader or FormulaReader)(whole, cut(formula))
+        sets = read.sets(right)
+        order = {name: axis for axis, name in enumerate(read.attributes)}
         shown = {tuple(sorted(order[name] for name in names)) for names in sets} | {()}
-        crossing = Crossing(tuple(reader.attributes.values()), whole)
+        crossing = read.crossing()
         measures = tuple(
             Measure.of(text, whole, formula=cut(formula), term_bounds=term_bounds) for text in summands(left)
         )
@@ -198,13 +202,17 @@ def summands(left: str) -> list[str]:
     return [part.strip() for part in parts] if left.strip() else []
 
 
-class _Reader:
+class FormulaReader:
     """Right sides as sets of attribute names; collects the attributes in order of appearance."""
 
     def __init__(self, schema: Schema, shown: str) -> None:
         self.schema, self.shown = schema, shown
         self.attributes: dict[str, Attribute] = {}
         self._names: dict[str, str] = {}
+
+    def crossing(self) -> Crossing:
+        """The crossing of the attributes that were read."""
+        return Crossing(tuple(self.attributes.values()), self.schema)
 
     def sets(self, right: str) -> _Sets:
         plain, self._names = without_backticks(right)
@@ -233,15 +241,24 @@ class _Reader:
         return found
 
     def _attribute(self, text: str) -> str:
-        call = _CUT.fullmatch(text)
-        if call is not None:
-            own = self._cut(call.group(1))
-        elif text in self._names or re.fullmatch(r"[^\W\d]\w*(\.\w+)*", text):
-            own = Attribute.of(self._name(text), self.schema)
-        else:
-            raise PlanError(f"{text!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
+        own = self.attribute(text)
         self.attributes.setdefault(own.name, own)
         return own.name
+
+    def attribute(self, text: str) -> Attribute:
+        """What one name or call of the formula stands for."""
+        call = _CUT.fullmatch(text)
+        if call is not None:
+            return self._cut(call.group(1))
+        if text in self._names or re.fullmatch(r"[^\W\d]\w*(\.\w+)*", text):
+            return Attribute.of(self._name(text), self.schema)
+        raise PlanError(f"{text!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
+
+    def spelled(self, text: str) -> str:
+        """Text with the names that stood in backticks put back."""
+        for placeholder, name in self._names.items():
+            text = text.replace(placeholder, quoted(name))
+        return text
 
     def _name(self, text: str) -> str:
         return self._names.get(text.strip(), text.strip())

@@ -1,10 +1,10 @@
 """Calibration after the release: estimates moved to public totals of the population, at no further cost.
 
 Post-stratification. With public numbers N_g of persons in the cells g of one attribute, sum_g (N_g/N) theta_g of the released means or
-shares of the cells has the covariance of these, p'Vp, p = N_g/N: linearised about the cells' own means, as R's `postStratify` has it. A person is
-in one cell, and PSUs in several: V holds the covariances between cells. The noise of p'Mp is that of M's entries, |p|^4 times one entry's.
+shares of the cells has the covariance of these, p'Vp, p = N_g/N: linearised about the cells' own means, as R's `postStratify` has it.
+A person is in one cell, and PSUs in several: V holds the covariances between cells. The noise of p'Mp is that of M's entries, |p|^4 times
+one entry's.
 
-Several public margins that are not crossed: the weighted line on their dummies at the population's means, `LinearEstimates.calibrated`.
 """
 
 from __future__ import annotations

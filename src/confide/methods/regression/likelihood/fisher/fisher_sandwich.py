@@ -92,6 +92,8 @@ class FisherSandwich:
     def middle(self) -> Array:
         """M, (k, k)."""
         values, vectors = self._eigen
+        if not len(values):  # no direction is known well enough to be answered
+            return np.zeros((len(vectors), len(vectors)))
         root, inverse = vectors * np.sqrt(values), vectors / np.sqrt(values)
         whole = self.scale * (inverse.T @ self.meat @ inverse)
         if self.units is not None:

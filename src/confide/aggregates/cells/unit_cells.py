@@ -1,0 +1,159 @@
+"""Units by cell: attributes of a unit that follow from all its rows, and the one cell of a marginal that it lies in.
+
+A unit's level of a column is that of most of its rows, the first of them in the order of levels where several have as many; a unit whose
+rows have none is in no cell. A `RowNumber` is how many of a unit's rows satisfy a public condition, cut at public points; a row that
+lacks a value of the condition does not satisfy it. Both are functions of the unit's own rows as a multiset, of which at most 65,536 count.
+
+Guarantee: a unit lies in one cell of a marginal, or in none, whatever rows it has, so that the sensitivities are those of records by cell
+(`cell_sums.CellCounts`): 1 under add-remove, sqrt(2) under substitute, and not multiplied by the rows of a unit. Source: exact histogram.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.crossing import Array, Attribute, Axes, Crossing, Whole
+from confide.errors import PlanError
+from confide.protocol.exact import digest
+from confide.protocol.whose import WHOLE_ROW
+from confide.schema import Schema
+from confide.schema.predicate import Predicate, parse_predicate
+
+__all__ = ["RowNumber", "UnitCrossing"]
+
+# Levels of a number of rows where no points are given.
+_POINTS = (1, 2, 3, 5, 10)
+# Rows of a unit that are looked at.
+_MOST = 1 << 16
+
+
+@dataclass(frozen=True)
+class RowNumber(Attribute):
+    """How many rows of a unit satisfy a condition, as a level. Made by `RowNumber.number`, `RowNumber.at_least_one`.
+
+    condition: None for all rows.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])})
+    >>> RowNumber.number("number(ill == 'yes', 1, 2, 5)", "ill == 'yes'", (1, 2, 5), schema).labels
+    ('0', '1', '2 to 4', '5 or more')
+    >>> RowNumber.at_least_one("any(ill == 'yes')", "ill == 'yes'", schema).labels
+    ('no', 'yes')
+    """
+
+    condition: Predicate | None = None
+
+    @classmethod
+    def number(cls, name: str, condition: str | None, points: tuple[int, ...], schema: Schema) -> RowNumber:
+        """Cut at whole numbers, each the first of its level. `PlanError` for points that do not rise, or are not 1 to 65,536."""
+        at = points or _POINTS
+        if list(at) != sorted(set(at)) or at[0] < 1 or at[-1] > _MOST:
+            raise PlanError(
+                f"{name} takes increasing whole numbers from 1 to {_MOST:,}, got {', '.join(map(str, at))}; write "
+                "number(condition, 1, 2, 5) for none, 1, 2 to 4 and 5 or more rows"
+            )
+        # of all rows of a unit that counts there is at least one
+        first = 0 if condition is not None else 1
+        starts = at if at[0] == first else (first, *at)
+        labels = [_between(low, high) for low, high in pairwise(starts)]
+        return cls(name, name, (*labels, f"{starts[-1]} or more"), starts, _read(condition, schema))
+
+    @classmethod
+    def at_least_one(cls, name: str, condition: str, schema: Schema) -> RowNumber:
+        """Whether any row satisfies the condition."""
+        return cls(name, name, ("no", "yes"), (0, 1), _read(condition, schema))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that it looks at."""
+        return () if self.condition is None else self.condition.columns
+
+    @property
+    def told(self) -> object:
+        """All that decides its levels, for digests."""
+        return ["number", list(self.starts), None if self.condition is None else self.condition.to_list()]
+
+
+def _read(condition: str | None, schema: Schema) -> Predicate | None:
+    return None if condition is None else parse_predicate(condition, schema)
+
+
+def _between(low: int, high: int) -> str:
+    return str(low) if high == low + 1 else f"{low} to {high - 1}"
+
+
+@dataclass(frozen=True)
+class UnitCrossing(Crossing):
+    """Attributes of units over a schema: `places` takes the codes of rows of whole units, and gives one cell for each unit.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"g": cf.Categorical(["a", "b"])})
+    >>> own = UnitCrossing((Attribute.of("g", schema), RowNumber.at_least_one("any(g == 'b')", "g == 'b'", schema)), schema)
+    >>> rows = np.array([[0.0, 0.0, 1.0, 0.0, -1.0], [1.0, -1.0, -1.0, 0.0, 0.0]])
+    >>> own.columns[:-1], own.places(rows, (0, 1)).tolist()
+    (('g',), [1, 0, 4])
+    """
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The schema columns behind the attributes, each once, and the row of codes that says where units begin."""
+        return (*self.read, WHOLE_ROW)
+
+    @cached_property
+    def read(self) -> tuple[str, ...]:
+        """The schema columns alone."""
+        own = (one.read if isinstance(one, RowNumber) else (one.column,) for one in self.attributes)
+        return tuple(dict.fromkeys(name for names in own for name in names))
+
+    @property
+    def drops(self) -> bool:
+        """Whether a unit may be in no cell."""
+        own = (one.column for one in self.attributes if not isinstance(one, RowNumber))
+        return any(self.schema[name].on_missing == "drop" for name in own)
+
+    @cached_property
+    def digest(self) -> str:
+        own = [one.told if isinstance(one, RowNumber) else [one.column, list(one.starts)] for one in self.attributes]
+        return digest(["crossing of units", own, [self.schema[name].to_dict() for name in self.read]])
+
+    def places(self, codes: Array, axes: Axes) -> Whole:
+        """The cell of each unit, (units,); the number of cells for one that is in none. codes: of `columns`, (columns, rows)."""
+        first = codes[-1] >= 0
+        units, unit = int(first.sum()), np.cumsum(first) - 1
+        place, outside = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.bool_)
+        at = {name: row for row, name in enumerate(self.columns)}
+        for axis in axes:
+            own = self.attributes[axis]
+            if isinstance(own, RowNumber):
+                level = self._numbers(own, codes, at, unit, units)
+            else:
+                level = _most_frequent(own, codes[at[own.column]], unit, units)
+            outside |= level < 0
+            place *= own.size
+            place += level
+        place[outside] = self.cells(axes)
+        return place
+
+    def _numbers(
+        self, own: RowNumber, codes: Array, at: dict[str, int], unit: NDArray[np.intp], units: int
+    ) -> NDArray[np.int64]:
+        inside = slice(None) if own.condition is None else own.condition(codes[[at[name] for name in own.read]])
+        number = np.bincount(unit[inside], minlength=units)
+        return np.asarray(np.searchsorted(np.array(own.starts), number, side="right") - 1, dtype=np.int64)
+
+
+def _most_frequent(own: Attribute, codes: Array, unit: NDArray[np.intp], units: int) -> NDArray[np.int64]:
+    """The level that most rows of each unit have, the first of several; -1 where no row has one."""
+    there = codes >= 0
+    found = np.full(units, -1, dtype=np.int64)
+    pairs, times = np.unique(unit[there] * own.size + own.levels(codes[there]), return_counts=True)
+    of, level = np.divmod(pairs, own.size)
+    order = np.lexsort((level, -times, of))
+    kept = order[np.unique(of[order], return_index=True)[1]]
+    found[of[kept]] = level[kept]
+    return found

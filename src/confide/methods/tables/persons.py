@@ -1,0 +1,235 @@
+"""Persons by what their rows say: how many have at least one row of a kind, and persons by number of such rows, with intervals.
+
+Beside tables of records, in which a person with ten rows counts at most as `rows` of the unit says, these count each unit once, by all its
+rows: `any(condition)` is whether any row satisfies a condition, `number(condition, 1, 2, 5)` how many do, a column the level of most rows.
+
+Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy a unit adds 1 to one cell, whatever rows it has
+(`unit_cells`): sensitivity 1 under add-remove, sqrt(2) under substitute; independent rounded Gaussian noise with the share s_A of mu^2,
+sum s_A = 1 (Dong, Roth, Su 2022: mu^2 adds).
+
+Intervals are those of counts and shares of independent records (`counts`), as each unit is one. Source: as `counts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from confide.aggregates.cells.crossing import Attribute
+from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
+from confide.errors import PlanError
+from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
+from confide.methods.tables.layout import FormulaReader, Layout
+from confide.methods.tables.margins import Margins
+from confide.protocol import Release
+from confide.protocol.whose import WHOLE
+from confide.schema import Unit
+
+__all__ = ["PersonCountTable", "PersonCounts", "PersonShareTable", "PersonShares"]
+
+_CALL = re.compile(r"(any|number)\((.*)\)", re.DOTALL)
+_EXAMPLE = "write \"any(ill == 'yes') * region\", or \"number(ill == 'yes', 1, 2, 5)\""
+
+
+class _PersonReader(FormulaReader):
+    """Right sides that may hold `any` and `number` of rows."""
+
+    def crossing(self) -> UnitCrossing:
+        return UnitCrossing(tuple(self.attributes.values()), self.schema)
+
+    def attribute(self, text: str) -> Attribute:
+        call = _CALL.fullmatch(text)
+        if call is None:
+            return super().attribute(text)
+        name, parts = self.spelled(text), _arguments(self.spelled(call.group(2)))
+        if call.group(1) == "any":
+            if len(parts) != 1:
+                raise PlanError(f"any takes one condition, got {name!r}; {_EXAMPLE}")
+            return RowNumber.at_least_one(name, parts[0], self.schema)
+        points: list[int] = []
+        while parts and re.fullmatch("[0-9]+", parts[-1]):
+            points.insert(0, int(parts.pop()))
+        if len(parts) > 1:
+            raise PlanError(f"number takes a condition and then whole numbers, got {name!r}; {_EXAMPLE}")
+        return RowNumber.number(name, parts[0] if parts else None, tuple(points), self.schema)
+
+
+def _arguments(inside: str) -> list[str]:
+    """What commas part, outside of parentheses, brackets and quotes.
+
+    >>> _arguments("g in ('a', 'b'), 1, 5")
+    ["g in ('a', 'b')", '1', '5']
+    """
+    parts, depth, quote = [""], 0, ""
+    for letter in inside:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"`":
+            quote = letter
+        else:
+            depth += (letter in "([") - (letter in ")]")
+        if letter == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts] if inside.strip() else []
+
+
+def _layout(method: Any, schema: Any) -> Layout:
+    """The layout of a formula of persons; `PlanError` where the schema enforces no unit, or lets several rows of one count."""
+    unit = schema.unit
+    if not isinstance(unit, Unit):
+        raise PlanError(
+            f"cf.tables.{method.verb} counts the values of an id column, and the schema says unit={unit!r}; write "
+            'cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data'
+        )
+    if unit.rows > 1:
+        raise PlanError(
+            f"cf.tables.{method.verb} counts each {unit.column} once, got rows={unit.rows}; write unit=cf.Unit({unit.column!r}), which the "
+            "same ledger takes"
+        )
+    if method.weights is not None:
+        raise PlanError(
+            f"each {unit.column} counts once, and a weight is of a record, got weights={method.weights!r}; leave it out"
+        )
+    if isinstance(method.formula, str) and "~" in method.formula:
+        raise PlanError(
+            f"a table of {unit.column} has no left side, and its conditions are written without ~, got {method.formula!r}; {_EXAMPLE}"
+        )
+    return Layout.of(method.formula, schema, reader=_PersonReader)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PersonCountTable(CountTable):
+    """Numbers of persons by cell; person: the id column that tells them apart."""
+
+    person: str = "person"
+
+    noun: ClassVar[str] = "Counts"
+
+    @property
+    def title(self) -> str:
+        return _title(self, "counts")
+
+    def head(self) -> Sequence[tuple[str, str]]:
+        return _head(super().head(), self.person)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PersonShareTable(ShareTable):
+    """Shares of persons by cell; person: the id column that tells them apart."""
+
+    person: str = "person"
+
+    @property
+    def title(self) -> str:
+        return _title(self, "shares")
+
+    def head(self) -> Sequence[tuple[str, str]]:
+        return _head(super().head(), self.person)
+
+
+def _title(table: Any, noun: str) -> str:
+    by = "" if table.layout.formula.strip() == "1" else f" by {table.layout.formula.strip()}"
+    return f"Private {noun} of values of {table.person}{by}"
+
+
+def _head(own: Sequence[tuple[str, str]], person: str) -> Sequence[tuple[str, str]]:
+    return tuple((f"Values of {person}" if name == "Records" else name, value) for name, value in own)
+
+
+class _OfPersons:
+    """What counts and shares of persons share."""
+
+    units: ClassVar[tuple[str, ...]] = ("weight",)
+    unit_meat: ClassVar[bool] = True
+    verb: ClassVar[str]
+
+    def about(self, schema: Any) -> Layout:
+        layout = _layout(self, schema)
+        self._check(layout)  # type: ignore[attr-defined]
+        return layout
+
+    def facts(self, about: Layout) -> Mapping[str, Any]:
+        own: dict[str, Any] = dict(super().facts(about))  # type: ignore[misc]
+        person = about.crossing.schema.protects
+        target = own["target"].replace("of records", f"of values of {person}", 1)
+        covers = own["covers"].replace("the data set", f"the values of {person} in the data set", 1)
+        constants = {**own.get("constants", {}), WHOLE: person}
+        return {**own, "target": target, "covers": covers, "constants": constants}
+
+    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Two records that differ in every column that is looked at."""
+        if schema is None:
+            return ()
+        crossing = self.about(schema).crossing
+        assert isinstance(crossing, UnitCrossing)
+        ends: list[dict[str, Any]] = [{}, {}]
+        for name in crossing.read:
+            column = schema[name]
+            levels = getattr(column, "levels", None) or (column.low, column.high)
+            ends[0][name], ends[1][name] = levels[0], levels[-1]
+        return (tuple(ends),) if crossing.read else ()
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """`PlanError`: practice records have no ids, and so no persons."""
+        raise PlanError("practice records have no ids, so that nobody can be counted in them; count them in the data")
+
+
+@dataclass(frozen=True)
+class PersonCounts(_OfPersons, Counts):
+    """Numbers of persons by what their rows say; persons are the values of the schema's enforced unit.
+
+    formula: as of `Counts`, with `any(condition)`, `number(condition, 1, 2, 5)` (rows that satisfy it, cut at these numbers; 1, 2, 3, 5, 10
+    when left out) and `number(1, 2, 5)` (all rows) beside columns and cuts, at which a person has the level of most of its rows.
+    Conditions are those of `where`, without ~. where: the rows that are looked at; a person without one is not counted. covers,
+    population_size: as of `Counts`, of persons.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
+    >>> frame = schema.sample(3_000, seed=1)
+    >>> frame["pid"] //= 3
+    >>> method = PersonCounts("any(ill == 'yes') * sex", covers="dataset")
+    >>> table = cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None))
+    >>> table.title, table.crosstab().shape
+    ("Private counts of values of pid by any(ill == 'yes') * sex", (3, 3))
+    """
+
+    name: ClassVar[str] = "person_counts"
+    intervals: ClassVar[str] = (
+        "numbers of units of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
+    )
+    verb: ClassVar[str] = "person_counts"
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> PersonCountTable:
+        person = layout.crossing.schema.protects
+        return PersonCountTable.read(release, layout, margins, reading, population=self.population_size, person=person)
+
+
+@dataclass(frozen=True)
+class PersonShares(_OfPersons, Shares):
+    """Shares of persons by what their rows say, of all persons or within the levels of some attributes. The formula is that of
+    `PersonCounts`, the other parameters are those of `Shares`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
+    >>> frame = schema.sample(3_000, seed=1)
+    >>> frame["pid"] //= 3
+    >>> method = PersonShares("any(ill == 'yes') * sex", within="sex", covers="population")
+    >>> cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None)).status
+    'ok'
+    """
+
+    name: ClassVar[str] = "person_shares"
+    intervals: ClassVar[str] = (
+        "shares of the units of a population (binomial sampling and noise) or of the data set (noise)"
+    )
+    verb: ClassVar[str] = "person_shares"
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> PersonShareTable:
+        within, person = self._within(layout), layout.crossing.schema.protects
+        return PersonShareTable.read(
+            release, layout, margins, reading, population=self.population_size, within=within, person=person
+        )

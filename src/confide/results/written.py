@@ -1,0 +1,125 @@
+r"""The table of a result in other people's documents: Markdown, LaTeX, Word. The same cells as the text, and what must stand beside them.
+
+>>> markdown(Document("Means", (("a", "1.0"),), ("name", "mean"), "ok; GDP(mu=1, add-remove)"), 1).splitlines()[2:4]
+['| name | mean |', '| :--- | ---: |']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confide.errors import PlanError
+from confide.results.table import View, view
+from confide.results.words import clean
+
+if TYPE_CHECKING:
+    from confide.results.shown import Shown
+
+__all__ = ["Document", "document", "latex", "markdown", "word"]
+
+# what Markdown would take for a sign of its own
+_SPECIAL, _SHIELDED = re.compile(r"([\\`*_|<>~])"), r"\\\1"
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "[": "{[}", "]": "{]}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Document:
+    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest."""
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    heads: tuple[str, ...]
+    note: str
+
+
+def document(result: Shown, alpha: float) -> tuple[Document, int]:
+    """The document of a result, and how many columns at the left are labels."""
+    seen: View = view(result, alpha)
+    flags = f", flagged {', '.join(result.flags)}" if result.flags else ""
+    status = f"Status {result.status}{flags}: {result.status_said}."
+    guarantee = seen.simulated or f"Differential privacy: {result.guarantee}."
+    note = f"{status} {guarantee} Intervals: {result.covers}. Release {result.release_sha256}."
+    return Document(seen.title, seen.rows, tuple(head or "name" for head in seen.heads), clean(note)), max(
+        seen.labels, 1
+    )
+
+
+def markdown(made: Document, labels: int) -> str:
+    """A table of GitHub's Markdown."""
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(_SPECIAL.sub(_SHIELDED, cell) for cell in cells)} |"
+
+    rule = [":---" if place < labels else "---:" for place in range(len(made.heads))]
+    lines = [f"**{made.title}**", "", line(made.heads), f"| {' | '.join(rule)} |", *map(line, made.rows), "", made.note]
+    return "\n".join(lines) + "\n"
+
+
+def latex(made: Document, labels: int) -> str:
+    """A `table` of LaTeX with the rules of the package booktabs."""
+    columns = "".join("l" if place < labels else "r" for place in range(len(made.heads)))
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(map(_escaped, cells)) + r" \\"
+
+    rows = "\n".join(map(line, made.rows))
+    return "\n".join(
+        [
+            r"\begin{table}  % \usepackage{booktabs}",
+            rf"\caption{{{_escaped(made.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            line(made.heads),
+            r"\midrule",
+            rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\par\footnotesize {_escaped(made.note)}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def word(made: Document, labels: int, path: Path) -> None:
+    """A .docx with the table; needs python-docx."""
+    docx = _docx()
+    page = docx.Document()
+    page.add_heading(made.title, level=1)
+    table = page.add_table(rows=0, cols=len(made.heads), style="Light List")
+    right = docx.enum.text.WD_ALIGN_PARAGRAPH.RIGHT
+    for cells in (made.heads, *made.rows):
+        for place, (cell, text) in enumerate(zip(table.add_row().cells, cells, strict=True)):
+            cell.text = text
+            if place >= labels:
+                cell.paragraphs[0].alignment = right
+    page.add_paragraph(made.note)
+    try:
+        page.save(str(path))
+    except OSError as error:
+        raise PlanError(
+            f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        ) from None
+
+
+def _docx() -> Any:
+    try:
+        import docx
+        import docx.enum.text
+    except ModuleNotFoundError:
+        raise PlanError(
+            "Word files need one more package: pip install 'confide[word]'; to_markdown() and to_latex() need none"
+        ) from None
+    return docx

@@ -1,0 +1,511 @@
+"""The studio's pages: each GET shows, each POST does one thing and sends the browser to the page that shows it."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request as Web
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from confide import gate
+from confide._special import ndtr
+from confide._text import clean
+from confide.errors import ConfideError, PlanError
+from confide.guarantees import GDP
+from confide.ledger import Ledger
+from confide.noise import SimulatedNoise
+from confide.protocol import Plan
+from confide.schema import Categorical, Schema, Unit
+from confide.schema.draft import fields_of
+from confide.schema.toml import column_from_settings
+from confide.sources import read
+from confide.studio.desk import Desk
+from confide.studio.folder import Folder
+from confide.studio.guard import Guard, Keys, policy
+from confide.studio.questions import QUESTIONS, method_of, number, privacy_of, question, reading_of
+from confide.studio.steps import STEPS
+
+__all__ = ["Studio", "serve"]
+
+Form = Mapping[str, str]
+
+# What is asked in a form of questions; it stands in the address, so that a page can be gone back to.
+_ASKED = ("schema", "kind", "formula", "covers", "where", "mu", "n")
+_PRACTICE = (2_000, 1)
+_REPORT = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
+)
+
+
+class Studio:
+    """One folder, one session, one port; `app` is what a server runs."""
+
+    def __init__(self, folder: str | Path, port: int) -> None:
+        self.folder, self.keys, self.port = Folder.at(folder), Keys(), port
+        self.desk = Desk(self.folder)
+        self.app = Starlette(routes=list(self._routes()), middleware=[Middleware(Guard, keys=self.keys, port=port)])
+
+    @property
+    def link(self) -> str:
+        """What the steward opens: it works for one browser, once."""
+        return f"http://127.0.0.1:{self.port}/?token={self.keys.link}"
+
+    def _routes(self) -> Iterator[Route]:
+        shown: tuple[tuple[str, Callable[[Web], Response]], ...] = (
+            ("/", self.home),
+            ("/schema", self.schema_form),
+            ("/schema/{name}", self.schema),
+            ("/ledger/{name}", self.ledger),
+            ("/ask", self.ask),
+            ("/forecast", self.forecast),
+            ("/practise", self.practise),
+            ("/request/{name}", self.request),
+            ("/request/{name}/steps.{ending}", self.step),
+            ("/approve/{nonce}", self.approval),
+            ("/release/{name}", self.report),
+            ("/release/{name}/file", self.file),
+            ("/style.css", self.style),
+            ("/favicon.ico", lambda _: Response(status_code=204)),
+        )
+        done: tuple[tuple[str, Callable[[Web, Form], Response]], ...] = (
+            ("/schema", self.write_schema),
+            ("/ledger", self.open_ledger),
+            ("/ask", self.write_request),
+            ("/request/{name}/simulate", self.simulate),
+            ("/request/{name}/refuse", self.refuse),
+            ("/request/{name}/again", self.again),
+            ("/request/{name}/approve", self.approve),
+            ("/approve/{nonce}", self.begin),
+        )
+        for path, page in shown:
+            yield Route(path, self._shows(page), methods=["GET"])
+        for path, action in done:
+            yield Route(path, self._does(action), methods=["POST"])
+
+    def _shows(self, page: Callable[[Web], Response]) -> Any:
+        async def endpoint(web: Web) -> Response:
+            return await run_in_threadpool(self._answered, page, web)
+
+        return endpoint
+
+    def _does(self, action: Callable[[Web, Form], Response]) -> Any:
+        async def endpoint(web: Web) -> Response:
+            try:
+                form = dict(parse_qsl((await web.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=5_000))
+            except ValueError:
+                return self._message("This form cannot be read", "Go back, and send it again.", 400)
+            if not self.keys.own(form.pop("csrf", "")):
+                return self._message(
+                    "This form is of another session", "Nothing was done. Go to the first page, and begin there.", 403
+                )
+            return await run_in_threadpool(self._answered, action, web, form)
+
+        return endpoint
+
+    def _answered(self, work: Callable[..., Response], *given: Any) -> Response:
+        try:
+            return work(*given)
+        except ConfideError as error:
+            return self._message("That cannot be done", str(error), 422)
+        except Exception:  # its words may be about records
+            words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
+            return self._message("That stopped", words, 500)
+
+    # pages ------------------------------------------------------------------------------------------------------------
+
+    def _page(self, template: str, /, status: int = 200, script: str | None = None, **facts: Any) -> Response:
+        made = _templates().get_template(f"{template}.html.j2")
+        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, **facts)
+        headers = {"Content-Security-Policy": policy(script=script).replace("style-src 'none'", "style-src 'self'")}
+        return HTMLResponse(text, status, headers=headers)
+
+    def _message(self, title: str, words: str, status: int) -> Response:
+        return self._page("message", status, title=title, words=words.split("\n"))
+
+    def style(self, _: Web) -> Response:
+        text = Path(__file__).with_name("templates").joinpath("studio.css").read_text(encoding="utf-8")
+        return Response(text, media_type="text/css")
+
+    def home(self, _: Web) -> Response:
+        """What is in the folder, and what may be done next."""
+        asked = [(one, self._standing(one)) for one in self.folder.requests()]
+        own = {name for name, _ in asked}
+        return self._page(
+            "home",
+            data=self.folder.data(),
+            schemas=self.folder.schemas(),
+            ledgers=[(name, self._accounts(name)) for name in self.folder.ledgers()],
+            asked=asked,
+            chances=[(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)],
+            loose=[name for name in self.folder.releases() if name not in own],
+        )
+
+    def _standing(self, name: str) -> str:
+        try:
+            return self.desk.state(self.folder.request(name)).name
+        except ConfideError:
+            return "unreadable"
+
+    def _accounts(self, name: str) -> list[tuple[str, str]]:
+        """(dataset, what is left) of a ledger; nothing of a file that is none."""
+        try:
+            return [
+                (one, _show(self.folder.path(name), one).remaining) for one in Ledger.datasets(self.folder.path(name))
+            ]
+        except ConfideError:
+            return []
+
+    # the schema -------------------------------------------------------------------------------------------------------
+
+    def schema_form(self, web: Web) -> Response:
+        """A form for what is public of a file's columns, from their names and types alone."""
+        return self._schema_page(web.query_params.get("data", ""), {}, "")
+
+    def _schema_page(self, data: str, form: Form, error: str, status: int = 200) -> Response:
+        found = fields_of(self.folder.path(data))
+        columns = [{"name": name, "kind": kind, "note": note, "at": at} for at, (name, kind, note) in enumerate(found)]
+        return self._page(
+            "schema_form", status, data=data, columns=columns, form=form, error=error.split("\n") if error else []
+        )
+
+    def write_schema(self, web: Web, form: Form) -> Response:
+        """Write `NAME.schema.toml`, or show the form again with what is wrong in it."""
+        data = form.get("data", "")
+        try:
+            made, name = self._filled(data, form), f"{_stem(data)}.schema.toml"
+            with self.folder.path(name).open("x", encoding="utf-8") as file:
+                file.write(made.to_toml())
+        except FileExistsError:
+            return self._schema_page(data, form, f"{name} is there already; move it away to write another", 409)
+        except ConfideError as error:
+            return self._schema_page(data, form, str(error), 422)
+        return _to(f"/schema/{quote(name)}")
+
+    def _filled(self, data: str, form: Form) -> Schema:
+        columns: dict[str, Any] = {}
+        for at, (name, _, _) in enumerate(fields_of(self.folder.path(data))):
+            own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "from")}
+            if not own["kind"]:
+                continue
+            table: dict[str, Any] = {"kind": own["kind"], "on_missing": "drop"}
+            if own["kind"] == "categorical":
+                table["levels"] = [one.strip() for one in own["levels"].split(",") if one.strip()]
+            else:
+                table |= {end: _bound(own[end], f"column {name!r}: {end}", own["kind"]) for end in ("low", "high")}
+            if not own["from"]:
+                raise PlanError(
+                    f"column {name!r}: say where its bounds or levels are known from (an answer scale, a law, a yearbook)"
+                )
+            columns[name] = column_from_settings(name, {**table, "provenance": {"kind": "public", "text": own["from"]}})
+        unit: Any = form.get("unit", "").strip()
+        if not unit:
+            raise PlanError(
+                "say who is protected: one row, or one person with all rows, by the column that tells persons apart"
+            )
+        return Schema(
+            columns, dataset=form.get("dataset", "").strip() or None, unit="record" if unit == "record" else Unit(unit)
+        )
+
+    def schema(self, web: Web) -> Response:
+        """The columns of a schema, and what may be asked of them."""
+        name = web.path_params["name"]
+        found = self._schema(name)
+        return self._page("schema", name=name, schema=found, columns=list(_columns(found)), questions=QUESTIONS)
+
+    def _schema(self, name: str) -> Schema:
+        return Schema.from_toml(self.folder.path(name))
+
+    # ledgers ----------------------------------------------------------------------------------------------------------
+
+    def open_ledger(self, web: Web, form: Form) -> Response:
+        """A new ledger with the budget of one project."""
+        name = form.get("name", "").strip()
+        name = name if name.endswith(".db") else f"{name}.db"
+        unit = form.get("unit", "").strip()
+        budget = GDP(number(form.get("mu", ""), "the budget mu"), relation=form.get("relation") or None)
+        dataset = form.get("dataset", "").strip()
+        Ledger.create(
+            self.folder.path(name), dataset=dataset, budget=budget, unit=unit if unit not in ("", "record") else None
+        ).close()
+        return _to(f"/ledger/{quote(name)}")
+
+    def ledger(self, web: Web) -> Response:
+        """What was spent, what is left and what it buys, of each data set of a ledger."""
+        name = web.path_params["name"]
+        place = self.folder.path(name)
+        shown = []
+        for dataset in Ledger.datasets(place):
+            with closing(Ledger.open(place, dataset=dataset)) as book:
+                shown.append((book.show(), book.buys()))
+        return self._page("ledger", name=name, accounts=shown)
+
+    # questions --------------------------------------------------------------------------------------------------------
+
+    def ask(self, web: Web) -> Response:
+        """The form of a question, with its plan where it is filled in."""
+        form = _asked(web.query_params)
+        found = self._schema(form["schema"]) if form.get("schema") else None
+        facts: dict[str, Any] = {
+            "form": form,
+            "schemas": self.folder.schemas(),
+            "questions": QUESTIONS,
+            "plan": None,
+            "error": [],
+        }
+        if form.get("kind"):
+            facts["chosen"] = question(form["kind"])
+        if found is not None:
+            facts["columns"] = list(_columns(found))
+        if form.get("formula") and found is not None:
+            try:
+                facts["plan"] = self._plan(form)
+            except ConfideError as error:
+                facts["error"] = str(error).split("\n")
+        return self._page("ask", 200, _SCRIPT, query=urlencode(form), **facts)
+
+    def _plan(self, form: Form) -> Plan:
+        size = form.get("n", "").strip()
+        return gate.plan(
+            method_of(form), self._schema(form["schema"]), privacy_of(form), n=_whole(size) if size else None
+        )
+
+    def forecast(self, web: Web) -> Response:
+        """The plan alone, for the page of a question while its budget moves."""
+        form = _asked(web.query_params)
+        try:
+            return self._page("plan", plan=self._plan(form), error=[])
+        except ConfideError as error:
+            return self._page("plan", plan=None, error=str(error).split("\n"))
+
+    def practise(self, web: Web) -> Response:
+        """The report of practice records: drawn from the schema alone, with noise from a seed."""
+        form = _asked(web.query_params)
+        made = self._plan(form)
+        return self._practised(made, form)
+
+    def _practised(self, made: Plan, form: Form) -> Response:
+        schema = Schema.from_dict(made.schema)
+        n, seed = _PRACTICE
+        if isinstance(schema.unit, Unit) or schema.cluster is not None:
+            raise PlanError(
+                "practice records have no ids, so that a schema with a unit or clusters cannot be practised here"
+            )
+        size = made.n or made.planned_n or n
+        done = gate.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
+        return _report(reading_of(form)(gate.infer(done)))
+
+    def write_request(self, web: Web, form: Form) -> Response:
+        """Keep what is asked as a request: a file that the steward decides on."""
+        asked = _asked(form)
+        made = self._plan(asked)
+        stem = form.get("name", "").strip() or f"{asked['kind']}-{asked['formula']}"
+        kept = self.folder.ask(stem, made, form.get("who", ""), form.get("purpose", ""), asked)
+        return _to(f"/request/{quote(kept.name)}")
+
+    # requests and approvals -------------------------------------------------------------------------------------------
+
+    def request(self, web: Web) -> Response:
+        """A request with its exact plan and where it stands: to be simulated, approved or refused."""
+        asked = self.folder.request(web.path_params["name"])
+        state = self.desk.state(asked)
+        response = self._page(
+            "request",
+            asked=asked,
+            plan=asked.plan,
+            state=state,
+            decision=self.folder.decision(asked.name),
+            held=self.desk.held(asked.name),
+            data=self.folder.data(),
+            ledgers=[(name, own) for name in self.folder.ledgers() if (own := self._accounts(name))],
+            endings=list(STEPS),
+            error=[],
+        )
+        if state.name == "running":
+            response.headers["Refresh"] = "1"
+        return response
+
+    def step(self, web: Web) -> Response:
+        """A request as a script, as commands or as a notebook."""
+        asked, ending = self.folder.request(web.path_params["name"]), web.path_params["ending"]
+        if ending not in STEPS:
+            raise PlanError(f"steps are written as {', '.join(STEPS)}, not as {ending!r}")
+        said = self.folder.decision(asked.name) or {}
+        media, write = STEPS[ending]
+        text = write(asked, str(said.get("data", "DATA.csv")), str(said.get("ledger", "LEDGER.db")))
+        return _download(text, f"{asked.name}.{ending}", media)
+
+    def simulate(self, web: Web, form: Form) -> Response:
+        """What the request would give on practice records."""
+        asked = self.folder.request(web.path_params["name"])
+        return self._practised(asked.plan, asked.form)
+
+    def refuse(self, web: Web, form: Form) -> Response:
+        """Refuse a request, with a reason that the analyst reads."""
+        asked, reason = (
+            self.folder.request(web.path_params["name"]),
+            clean(" ".join(form.get("reason", "").split()))[:2_000],
+        )
+        if not reason:
+            raise PlanError("a refusal needs a reason, for the one who asks")
+        self.folder.decide(asked.name, {"decision": "refused", "reason": reason, "plan_sha256": asked.plan.sha256})
+        return _to(f"/request/{quote(asked.name)}")
+
+    def again(self, web: Web, form: Form) -> Response:
+        """Put the decision on a request aside, where nothing came of it or the steward thinks again."""
+        asked = self.folder.request(web.path_params["name"])
+        if self.desk.state(asked).name not in ("refused", "stopped"):
+            raise PlanError(
+                "this request was released, or is not decided; ask the question again for another release of it"
+            )
+        self.folder.reopen(asked.name)
+        return _to(f"/request/{quote(asked.name)}")
+
+    def approve(self, web: Web, form: Form) -> Response:
+        """Say what the release would be charged to whom; nothing is done yet."""
+        asked = self.folder.request(web.path_params["name"])
+        if form.get("sha256") != asked.plan.sha256:
+            raise PlanError("the request's file changed since this page was shown; nothing was done; read it again")
+        ledger, _, dataset = form.get("ledger", "").partition("/")
+        made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None)
+        return _to(f"/approve/{made.nonce}")
+
+    def approval(self, web: Web) -> Response:
+        """The last page before a charge: the digest, the price, what is left."""
+        made = self.desk.prepared(web.path_params["nonce"])
+        asked = self.folder.request(made.request)
+        return self._page("approve", made=made, asked=asked, state=self.desk.state(asked))
+
+    def begin(self, web: Web, form: Form) -> Response:
+        """Begin the release, once; every further click shows the same one."""
+        return _to(f"/request/{quote(self.desk.begin(web.path_params['nonce']))}")
+
+    # releases ---------------------------------------------------------------------------------------------------------
+
+    def report(self, web: Web) -> Response:
+        """The report of a release, made from its file."""
+        name = web.path_params["name"]
+        done = self.folder.release(name)
+        if done is None:
+            raise PlanError(f"there is no release of {name!r} in this folder")
+        form = self.folder.request(name).form if name in self.folder.requests() else {}
+        return _report(reading_of(form)(gate.infer(done)))
+
+    def file(self, web: Web) -> Response:
+        """The file of a release, to be published."""
+        name = web.path_params["name"]
+        done = self.desk.held(name) or self.folder.release(name)
+        if done is None:
+            raise PlanError(f"there is no release of {name!r} in this folder")
+        return _download(done.to_json(), f"{name}.release.json", "application/json")
+
+
+def serve(folder: str | Path, port: int = 0, tell: Callable[[str], None] = print) -> None:
+    """Run the studio on this machine alone until it is interrupted; tell: is given the link, once it can be opened."""
+    import uvicorn
+
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        studio = Studio(folder, listening.getsockname()[1])
+        config = uvicorn.Config(studio.app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        tell(studio.link)
+        sys.stdout.flush()
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+_SCRIPT = """\
+const form = document.getElementById("question"), plan = document.getElementById("plan");
+let timer = 0;
+form.addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(async () => {
+    if (!form.elements.formula.value) return;
+    plan.setAttribute("aria-busy", "true");
+    const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(form)));
+    if (answer.ok) plan.innerHTML = await answer.text();
+    plan.removeAttribute("aria-busy");
+  }, 400);
+});
+"""
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    loader = PackageLoader("confide.studio", "templates")
+    made = Environment(
+        loader=loader,
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["plain"] = clean
+    return made
+
+
+def _to(place: str) -> Response:
+    return RedirectResponse(place, 303)
+
+
+def _report(result: Any) -> Response:
+    """A result's own page. It is made of a file that anyone may have written, so that it runs nothing and reaches nothing."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        text = result.report(Path(place) / "report.html").read_text(encoding="utf-8")
+    return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT})
+
+
+def _download(text: str, name: str, media: str) -> Response:
+    named = f"attachment; filename*=UTF-8''{quote(name)}"
+    return Response(
+        text, media_type=media, headers={"Content-Disposition": named, "Content-Security-Policy": "default-src 'none'"}
+    )
+
+
+def _asked(given: Any) -> dict[str, str]:
+    """The fields of a question."""
+    return {name: str(given[name]) for name in _ASKED if given.get(name)}
+
+
+def _columns(schema: Schema) -> Iterator[tuple[str, str, str]]:
+    """(name, kind, values) of each column."""
+    for name in schema.names:
+        column = schema[name]
+        if isinstance(column, Categorical):
+            yield name, "categorical", ", ".join(map(str, column.levels))
+        else:
+            yield name, type(column).__name__.lower(), f"{column.low:g} to {column.high:g}"
+
+
+def _show(place: Path, dataset: str) -> Any:
+    with closing(Ledger.open(place, dataset=dataset)) as book:
+        return book.show()
+
+
+def _bound(text: str, what: str, kind: str) -> float | int:
+    value = number(text, what)
+    return int(value) if kind == "integer" and value == int(value) else value
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text.replace(",", "").replace(" ", ""))
+    except ValueError:
+        raise PlanError(f"the number of records must be a whole number, got {text!r}") from None
+
+
+def _stem(data: str) -> str:
+    return data.split(".")[0] or "table"

@@ -1,0 +1,194 @@
+"""The steward's desk: a plan is approved by its digest, and released once, whatever a browser does.
+
+What an approval will do is prepared first and has a number of its own (a nonce), which belongs to one request, one digest, one file and
+one ledger. Beginning it writes the decision beside the request, exclusively: of two tabs, two servers or two clicks one begins, and the
+others are shown what it does. The decision is on disk before the ledger is charged, and the release before any page is made of it, so
+that a server that dies leaves one of three states, each told by the files and the ledger: nothing charged, charged and not kept, kept.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from confide import gate
+from confide.errors import ConfideError, PlanError, ReleaseError
+from confide.ledger import Ledger
+from confide.protocol import Release
+from confide.schema import Schema
+from confide.sources import read
+from confide.studio.folder import Folder, Request
+
+__all__ = ["Desk", "Prepared", "State"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A release that may be begun: what, of which records, on whose account, and what that takes."""
+
+    nonce: str
+    request: str
+    sha256: str
+    data: str
+    ledger: str
+    dataset: str
+    price: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a request stands. name: "asked", "refused", "running", "released", "stopped" (charged, nothing kept) or "failed" (not charged).
+
+    words: what to say of it; seconds: how long it has been running.
+    """
+
+    name: str
+    words: str = ""
+    seconds: float = 0.0
+
+
+class Desk:
+    """Approvals and running releases of one server."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._prepared: dict[str, Prepared] = {}
+        self._failed: dict[str, str] = {}
+        self._held: dict[str, Release] = {}
+
+    def prepare(self, asked: Request, data: str, ledger: str, dataset: str | None) -> Prepared:
+        """Everything that can be said before records are read; `ConfideError` where the release would be refused.
+
+        Only names and types of the file are looked at.
+        """
+        schema = Schema.from_dict(asked.plan.schema)
+        self._columns(data, schema)
+        book = Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)
+        try:
+            quote = book.preview(asked.plan.guarantees)
+            made = Prepared(
+                secrets.token_urlsafe(16),
+                asked.name,
+                asked.plan.sha256,
+                data,
+                ledger,
+                book.dataset,
+                f"{quote.statement}, counted as {quote.price}",
+                str(quote.before),
+                "nothing: this takes all that is left" if quote.last else str(quote.after),
+            )
+        finally:
+            book.close()
+        with self._lock:
+            self._prepared[made.nonce] = made
+        return made
+
+    def prepared(self, nonce: str) -> Prepared:
+        """Raises `PlanError` for a number that was never given out by this server, or is of a session that ended."""
+        with self._lock:
+            found = self._prepared.get(nonce)
+        if found is None:
+            raise PlanError(
+                "this approval is of a session that ended; nothing was done by it; open the request and approve it again"
+            )
+        return found
+
+    def begin(self, nonce: str) -> str:
+        """Begin a release unless it, or another of the same request, was begun; returns the request's name."""
+        own = self.prepared(nonce)
+        asked = self._folder.request(own.request)
+        if asked.plan.sha256 != own.sha256:
+            raise PlanError(
+                "the request's file changed after it was approved; nothing was done; open it and read it again"
+            )
+        held = self._folder.hold(own.request)
+        if held is None:
+            return own.request
+        said = {"decision": "approved", "plan_sha256": own.sha256}
+        if not self._folder.decide(
+            own.request, {**said, "data": own.data, "ledger": own.ledger, "dataset": own.dataset}
+        ):
+            self._folder.let_go(own.request, held)
+            return own.request
+        with self._lock:
+            self._failed.pop(own.request, None)
+        threading.Thread(target=self._release, args=(asked, own, held), daemon=False).start()
+        return own.request
+
+    def state(self, asked: Request) -> State:
+        """Where a request stands, from the folder, the ledger and what runs here."""
+        seconds = self._folder.held(asked.name)
+        if seconds is not None:
+            return State("running", seconds=seconds)
+        with self._lock:
+            failed = self._failed.get(asked.name)
+        said = self._folder.decision(asked.name)
+        if self._folder.release(asked.name) is not None:
+            return State("released")
+        if said is None:
+            return State("asked") if failed is None else State("failed", failed)
+        if said.get("decision") == "refused":
+            return State("refused", str(said.get("reason", "")))
+        return State("stopped", failed or self._found(said))
+
+    def held(self, name: str) -> Release | None:
+        """A release that was paid for and could not be written: it is in this server's memory alone."""
+        return self._held.get(name)
+
+    def _found(self, said: Mapping[str, Any]) -> str:
+        """What the ledger knows of an approval whose release is not in the folder."""
+        try:
+            book = Ledger.open(self._folder.path(str(said.get("ledger"))), dataset=str(said.get("dataset")))
+        except ConfideError as error:
+            return f"the release is not here, and its ledger cannot be read: {error}"
+        try:
+            state = book.show()
+        finally:
+            book.close()
+        own = [row for row in state.rows if row.kind == "charge" and row.plan_sha256 == said.get("plan_sha256")]
+        since = [row for row in own if row.time >= str(said.get("decided", ""))[:19]]
+        if not since:
+            return "the release did not begin: the ledger has no charge for this plan since it was approved; nothing was spent"
+        row = since[-1]
+        return (
+            f"it was charged as entry {row.seq} of dataset {state.dataset!r} ({row.guarantee}), and the release was not kept; the charge "
+            "stays. To approve the request again is another release, and is charged again"
+        )
+
+    def _columns(self, data: str, schema: Schema) -> None:
+        with_names = read(self._folder.path(data), schema)
+        with_names.check(schema.names)
+
+    def _release(self, asked: Request, own: Prepared, held: IO[str]) -> None:
+        failed, charged = "", True
+        try:
+            schema = Schema.from_dict(asked.plan.schema)
+            book = Ledger.open(self._folder.path(own.ledger), dataset=own.dataset)
+            try:
+                done = gate.release(asked.plan, read(self._folder.path(own.data), schema), ledger=book)
+                self._held[asked.name] = done
+                self._folder.keep(asked.name, done)
+                del self._held[asked.name]
+            finally:
+                book.close()
+        except ReleaseError as error:
+            failed = str(error)
+        except OSError as error:
+            failed = f"the folder cannot be written or read ({error.strerror}); what was released is below, if it was, and only here"
+        except ConfideError as error:
+            failed, charged = str(error), False
+        except Exception:  # its words may be about records
+            failed = "the release stopped; its words may be about records and are not shown; the ledger says whether it was charged"
+        finally:
+            if failed:
+                with self._lock:
+                    self._failed[asked.name] = failed
+            if failed and not charged:
+                self._folder.reopen(asked.name)
+            self._folder.let_go(asked.name, held)

@@ -1,0 +1,224 @@
+"""The one folder that the studio reads and writes: files by kind, and no path that leads out of it.
+
+Beside the steward's own files (records, schemas `*.toml`, ledgers `*.db`) stand those of the work: `NAME.request.json`, what an
+analyst asks for, with its plan; `NAME.decision.json`, what the steward said to it; `NAME.release.json`, what may be published. They are the
+whole state: who has the folder has the work, and another program may write or read the same files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from confide._text import clean
+from confide.errors import PlanError
+from confide.protocol import Plan, Release
+
+__all__ = ["Folder", "Request", "now"]
+
+_DATA = (".csv", ".csv.gz", ".parquet", ".pq")
+_LONGEST = 60
+# A request is a plan and a few words.
+_MOST_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an analyst asks for: the plan, who asks, what for, and the form that it was made of (schema, kind, formula, ...), if any."""
+
+    name: str
+    plan: Plan
+    who: str
+    purpose: str
+    form: Mapping[str, str]
+
+    @property
+    def words(self) -> str:
+        """What is asked for, in one line."""
+        return self.plan.target or f"{self.plan.method.name} {self.plan.method.version}"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Names in it are plain: letters, digits and -_. within one folder; links that lead out are not followed."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, root: str | Path) -> Folder:
+        """Raises `PlanError` where there is no such folder."""
+        found = Path(root).resolve()
+        if not found.is_dir():
+            raise PlanError(
+                f"there is no folder {str(root)!r}; give the folder that holds the data: confide studio FOLDER"
+            )
+        return cls(found)
+
+    def path(self, name: str) -> Path:
+        """The file of a name; `PlanError` for whatever is no plain name, or leads out of the folder."""
+        place = self.root / name
+        if name != Path(name).name or name.startswith(".") or clean(name) != name or "\\" in name or not name:
+            raise PlanError(f"{clean(name)!r} is no file's name in this folder")
+        if place.resolve().parent != self.root:
+            raise PlanError(f"{name!r} leads out of the folder, and is not followed")
+        return place
+
+    # what is there ----------------------------------------------------------------------------------------------------
+
+    def data(self) -> list[str]:
+        """Files of records: CSV and Parquet."""
+        return self._names(*_DATA)
+
+    def schemas(self) -> list[str]:
+        return [name for name in self._names(".toml") if not name.endswith(".publication.toml")]
+
+    def ledgers(self) -> list[str]:
+        return self._names(".db")
+
+    def requests(self) -> list[str]:
+        """Names of requests, without their ending."""
+        return [name.removesuffix(".request.json") for name in self._names(".request.json")]
+
+    def releases(self) -> list[str]:
+        """Names of releases, without their ending."""
+        return [name.removesuffix(".release.json") for name in self._names(".release.json")]
+
+    def _names(self, *endings: str) -> list[str]:
+        found = []
+        for place in sorted(self.root.iterdir(), key=lambda one: one.name.lower()):
+            name = place.name
+            plain = clean(name) == name and not name.startswith(".") and "\\" not in name
+            if plain and name.lower().endswith(endings) and place.is_file() and place.resolve().parent == self.root:
+                found.append(name)
+        return found
+
+    # requests, decisions, releases ------------------------------------------------------------------------------------
+
+    def ask(self, name: str, plan: Plan, who: str, purpose: str, form: Mapping[str, str]) -> Request:
+        """Write a request under a name that is free; the name that was taken is in the result."""
+        wanted = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_LONGEST] or "request"
+        asked = Request(wanted, plan, _short(who), _short(purpose, 2_000), dict(form))
+        plain = {"who": asked.who, "purpose": asked.purpose, "form": asked.form}
+        said = {**plain, "asked": now(), "plan": json.loads(plan.to_json())}
+        count = 1
+        while True:
+            own = wanted if count == 1 else f"{wanted}-{count}"
+            if self._new(f"{own}.request.json", said):
+                return replace(asked, name=own)
+            count += 1
+
+    def request(self, name: str) -> Request:
+        """Raises `PlanError` for a file that is no request, or whose plan cannot be read here."""
+        said = self._json(f"{name}.request.json", "request")
+        plan = said.get("plan")
+        if not isinstance(plan, dict):
+            raise PlanError(f"{name}.request.json has no plan; a request is written by the studio's page of questions")
+        who, purpose = (_short(str(said.get(key, "")), most) for key, most in (("who", 200), ("purpose", 2_000)))
+        given = said.get("form")
+        form = {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+        return Request(name, Plan.from_json(json.dumps(plan)), who, purpose, form)
+
+    def decision(self, name: str) -> dict[str, Any] | None:
+        """What was said to a request, None while nothing was."""
+        if not self.path(f"{name}.decision.json").exists():
+            return None
+        return self._json(f"{name}.decision.json", "decision")
+
+    def decide(self, name: str, said: Mapping[str, Any]) -> bool:
+        """Write a decision, once: False where there is one already."""
+        return self._new(f"{name}.decision.json", {**said, "decided": now()})
+
+    def reopen(self, name: str) -> None:
+        """Put a decision aside, so that another may be made; it stays in the folder under another name."""
+        place, count = self.path(f"{name}.decision.json"), 1
+        while (aside := self.path(f"{name}.decision-{count}.json")).exists():
+            count += 1
+        place.rename(aside)
+
+    def hold(self, name: str) -> IO[str] | None:
+        """Take a request for releasing it: None where it is being released, here or by another process. Closing the file lets it go.
+
+        The lock is the system's, so that a process that dies holds nothing.
+        """
+        file = self._lock(name).open("a", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        return file
+
+    def let_go(self, name: str, held: IO[str]) -> None:
+        """Let a request go that `hold` took."""
+        self._lock(name).unlink(missing_ok=True)
+        held.close()
+
+    def held(self, name: str) -> float | None:
+        """For how many seconds a request has been held, None where it is not."""
+        place = self._lock(name)
+        try:
+            with place.open("r", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            return max(0.0, time.time() - place.stat().st_mtime) if place.exists() else 0.0
+
+    def _lock(self, name: str) -> Path:
+        return self.path(f"{name}.request.json").with_name(f".{name}.running")
+
+    def keep(self, name: str, release: Release) -> None:
+        """Write a release, whole or not at all, never over another."""
+        place, part = self.path(f"{name}.release.json"), self.root / f".{name}.release.part"
+        with part.open("w", encoding="utf-8", newline="") as file:
+            file.write(release.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(part, place)
+        finally:
+            part.unlink()
+
+    def release(self, name: str) -> Release | None:
+        """The release of a request, None where there is none."""
+        place = self.path(f"{name}.release.json")
+        return Release.load(place) if place.exists() else None
+
+    def _new(self, name: str, said: Mapping[str, Any]) -> bool:
+        try:
+            with self.path(name).open("x", encoding="utf-8") as file:
+                json.dump(said, file, indent=1, ensure_ascii=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def _json(self, name: str, what: str) -> dict[str, Any]:
+        place = self.path(name)
+        try:
+            if place.stat().st_size > _MOST_BYTES:
+                raise ValueError
+            said = json.loads(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            raise PlanError(f"{name} cannot be read as a {what}; ask for the file again") from None
+        if not isinstance(said, dict):
+            raise PlanError(f"{name} is no {what}; ask for the file again")
+        return said
+
+
+def now() -> str:
+    """This moment, as files have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _short(text: str, most: int = 200) -> str:
+    """One line of text, cut."""
+    return clean(" ".join(text.split()))[:most]

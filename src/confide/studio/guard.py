@@ -1,0 +1,151 @@
+"""What stands before every page of the studio: who may ask, from where, and what a browser may do with an answer.
+
+The page is on this machine only, and other people's pages and programs are on it too. So a session begins with a token that is printed
+once; the browser keeps it as a cookie that no script reads and no foreign page sends; a request must name this host and this port, and a
+form must come from this very page (Origin, Sec-Fetch-Site, and a field that only this page knows). No page may be framed, cached, or load
+anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from base64 import b64encode
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Guard", "Keys", "policy"]
+
+_SAFE = ("GET", "HEAD")
+# A form of the studio is a few fields of text; a longer body is not one.
+_LONGEST = 1 << 18
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # "no-referrer" would make browsers send `Origin: null` with the studio's own forms
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Keys:
+    """The secrets of one session: the token of its printed link, the cookie's value, the field of its forms."""
+
+    def __init__(self) -> None:
+        self._link: str | None = secrets.token_urlsafe(32)
+        self.cookie, self.form = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+
+    @property
+    def link(self) -> str:
+        """The token that opens a session, once."""
+        return self._link or ""
+
+    def opens(self, token: str) -> bool:
+        """Whether this is the token of the link; it opens one session, and then no other."""
+        if self._link is None or not _same(token, self._link):
+            return False
+        self._link = None
+        return True
+
+    def known(self, cookie: str) -> bool:
+        return _same(cookie, self.cookie)
+
+    def own(self, field: str) -> bool:
+        """Whether a form has the field that this session's pages have."""
+        return _same(field, self.form)
+
+
+class Guard:
+    """ASGI middleware: refuses, with a plain line and no cause that helps a stranger, whatever is not the steward's own request."""
+
+    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+        self._app, self._keys, self._port = app, keys, port
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._name = f"confide_studio_{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                more = {name.lower().encode(): value.encode() for name, value in _HEADERS.items()}
+                own = [(name, value) for name, value in message["headers"] if name not in more]
+                message["headers"] = [*own, *more.items()]
+            await send(message)
+
+        refused = self._refused(scope, headers)
+        if refused is not None:
+            await refused(scope, receive, dressed)
+            return
+        await self._app(scope, receive, dressed)
+
+    def _refused(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
+        if headers.get("host", "") not in self._hosts:
+            return _no("this page answers on its own address alone", 421)
+        if not self._keys.known(self._cookie(headers)):
+            token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+            if scope["method"] == "GET" and scope["path"] == "/" and self._keys.opens(token):
+                return self._opened()
+            return _no("no session: open the link that `confide studio` printed; it opens one browser, once", 403)
+        if scope["method"] not in _SAFE and not self._from_here(headers):
+            return _no("this form does not come from the studio's own page", 403)
+        return None
+
+    def _opened(self) -> Response:
+        response = RedirectResponse("/", 303)
+        response.set_cookie(self._name, self._keys.cookie, httponly=True, samesite="strict", path="/")
+        return response
+
+    def _cookie(self, headers: Mapping[str, str]) -> str:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._name)
+        except CookieError:
+            return ""
+        return "" if found is None else found.value
+
+    def _from_here(self, headers: Mapping[str, str]) -> bool:
+        """A form of the studio: same origin, said by the browser itself, short, and plain."""
+        length = headers.get("content-length", "")
+        return (
+            headers.get("origin") == f"http://{headers['host']}"
+            and headers.get("sec-fetch-site", "same-origin") == "same-origin"
+            and headers.get("content-type", "").split(";")[0] == "application/x-www-form-urlencoded"
+            and length.isdigit()
+            and int(length) <= _LONGEST
+        )
+
+
+def policy(*inline: str, script: str | None = None) -> str:
+    """The content security policy of a page whose only styles are these, and whose only script is this one."""
+    styles = " ".join(_hashed(text) for text in inline) or "'none'"
+    scripts = "'none'" if script is None else _hashed(script)
+    reach = "'none'" if script is None else "'self'"
+    return (
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; connect-src {reach}; img-src 'self' data:; frame-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+
+
+def _hashed(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _same(given: str, kept: str) -> bool:
+    return secrets.compare_digest(given.encode(), kept.encode())
+
+
+def _no(words: str, status: int) -> Response:
+    return PlainTextResponse(words + "\n", status)

@@ -1,0 +1,86 @@
+"""Markdown, LaTeX, Word, and results side by side: the cells of the text, shielded, with what must stand beside them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.errors import PlanError
+
+HOSTILE = ("Intercept", "a_b & 50% {x} $y$ #1", "C:\\t|e~s^t [1]", "<b>*bold*</b>", "`code`")
+
+
+def test_markdown_has_the_cells_and_the_note(make):
+    text = make(names=HOSTILE).to_markdown()
+    rows = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 7 and len({line.count("|") for line in rows}) == 1
+    assert "\\<b\\>\\*bold\\*\\</b\\>" in text and "\\`code\\`" in text
+    assert "Status ok" in text and str(make().guarantee) in text and make().release_sha256 in text
+    assert "protects nobody" in make(simulated=True).to_markdown()
+
+
+def test_latex_shields_every_sign(make):
+    text = make(names=HOSTILE).to_latex()
+    assert r"a\_b \& 50\% \{x\} \$y\$ \#1" in text and r"C:\textbackslash{}t\textbar{}e" in text
+    assert text.count(r"\\") == 6 and r"\toprule" in text
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed")
+def test_latex_is_latex(make, tmp_path):
+    page = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{make(names=HOSTILE).to_latex()}\end{{document}}"
+    (tmp_path / "page.tex").write_text(page)
+    subprocess.run(
+        ["pdflatex", "-interaction=batchmode", "-halt-on-error", "page.tex"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+
+
+def test_word_has_the_cells(make, tmp_path):
+    docx = pytest.importorskip("docx", reason="python-docx is not installed")
+    place = make(names=HOSTILE).to_word(tmp_path / "table.docx")
+    (table,) = docx.Document(str(place)).tables
+    assert [row.cells[0].text for row in table.rows][1:] == list(HOSTILE)
+    with pytest.raises(PlanError, match="cannot be written"):
+        make().to_word(tmp_path / "nowhere" / "table.docx")
+
+
+def test_without_the_package_word_says_what_to_install(make, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "docx", None)
+    with pytest.raises(PlanError, match=r"pip install 'confide\[word\]'"):
+        make().to_word(tmp_path / "table.docx")
+
+
+def test_results_side_by_side(make):
+    small = make(names=("Intercept", "age", "educ"), estimates=np.array([1.0, 2.0, 3.0]))
+    both = cf.compare({"all": make(), "small": small})
+    frame = both.to_frame()
+    assert list(frame.columns.levels[0]) == ["all", "small"]
+    assert frame[("small", "estimate")].dropna().tolist() == [1.0, 2.0, 3.0]
+    assert frame[("all", "low")].tolist() == pytest.approx(make().conf_int().iloc[:, 0].tolist())
+    lines = both.summary().splitlines()
+    assert lines[0].split() == ["all", "small"] and any(
+        line.startswith("age") and line.count("[") == 2 for line in lines
+    )
+    assert both.to_markdown().count("|") and "<table>" in both._repr_html_()
+    assert str(make().guarantee) in both.summary()
+
+
+def test_what_cannot_stand_side_by_side(make):
+    for given in ([make()], [make(), "a table"], {}):
+        with pytest.raises(PlanError, match=r"cf\.compare\(\[first, second\]\)"):
+            cf.compare(given)
+
+
+def test_unlike_units_are_drawn_each_on_its_own_scale(make):
+    variances = np.array([1.0, 1e-8, 1.0, 1e8, 1.0])
+    unlike = make(estimates=np.sqrt(variances), covariance=np.diag(variances), noise_variance=variances / 4)
+    ax = unlike.plot()
+    assert "half-lengths of its own interval" in ax.get_xlabel()
+    assert all("[" in label.get_text() for label in ax.get_yticklabels())

@@ -1,0 +1,206 @@
+"""The studio from a file of records to a report: what each page shows, and that one approval is one charge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
+
+from confide import gate
+from confide.ledger import Ledger
+from confide.protocol import Release
+from confide.studio.folder import Folder
+from confide.studio.questions import QUESTIONS
+
+
+@pytest.fixture
+def visitor(tmp_path):
+    survey(tmp_path)
+    with served(tmp_path) as studio:
+        yield Visitor(studio).open()
+
+
+def _charges(folder: Path) -> int:
+    return sum(row.kind == "charge" for row in Ledger.open(folder / "book.db").show().rows)
+
+
+def test_from_a_file_to_a_report(visitor, tmp_path):
+    assert "Describe survey.csv" in visitor.get("/").text
+    assert "income" in visitor.get("/schema?data=survey.csv").text
+    page = prepared(visitor)
+    assert "Nobody has decided" in visitor.get(page).text
+    price = approval(visitor, page)
+    assert "mu = 0.866025" in visitor.get(price).text and _charges(tmp_path) == 0
+    assert visitor.post(price).headers["location"] == page
+    assert "Released." in settled(visitor, page).text
+    done = Release.load(tmp_path / "means.release.json")
+    assert Ledger.open(tmp_path / "book.db").find(done.sha256) is not None
+    report = visitor.get("/release/means")
+    assert "income" in report.text and report.headers["content-security-policy"].startswith("sandbox;")
+    assert Release.from_json(visitor.get("/release/means/file").text) == done
+    assert "mu = 0.866025" in visitor.get("/ledger/book.db").text
+    assert "released" in visitor.get("/").text
+
+
+def test_clicks_reloads_and_tabs_are_one_charge(visitor, tmp_path):
+    page = prepared(visitor)
+    first, second = approval(visitor, page), approval(visitor, page)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(visitor.post, [first, second] * 4))
+    assert {one.headers["location"] for one in answers} == {page}
+    settled(visitor, page)
+    assert visitor.post(first).headers["location"] == page
+    assert "This approval was used" in visitor.get(second).text
+    assert _charges(tmp_path) == 1
+
+
+def test_two_servers_of_one_folder_are_one_charge(visitor, tmp_path):
+    page = prepared(visitor)
+    with served(tmp_path) as other:
+        also = Visitor(other).open()
+        mine, theirs = approval(visitor, page), approval(also, page)
+        visitor.post(mine), also.post(theirs)
+        settled(visitor, page)
+    assert _charges(tmp_path) == 1
+
+
+def test_a_server_that_died_is_told_by_the_ledger(visitor, tmp_path, monkeypatch):
+    page = prepared(visitor)
+
+    monkeypatch.setattr(Folder, "keep", lambda *_: sys.exit())
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    visitor.post(approval(visitor, page))
+    with served(tmp_path) as later:
+        again = Visitor(later).open()
+        text = settled(again, page).text
+        assert "charged as entry 2" in text and "the charge stays" in text
+        assert again.post(f"{page}/again").status == 303
+        assert "Nobody has decided" in again.get(page).text
+    assert _charges(tmp_path) == 1
+
+
+def test_a_server_that_died_before_the_charge(visitor, tmp_path):
+    page = prepared(visitor)
+    own = {
+        "decision": "approved",
+        "plan_sha256": "0" * 64,
+        "data": "survey.csv",
+        "ledger": "book.db",
+        "dataset": "survey",
+    }
+    Folder.at(tmp_path).decide("means", own)
+    assert "nothing was spent" in visitor.get(page).text
+
+
+def test_a_full_disk_loses_no_release(visitor, tmp_path, monkeypatch):
+    page = prepared(visitor)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Folder, "keep", full)
+    visitor.post(approval(visitor, page))
+    assert "Take the release now" in settled(visitor, page).text
+    assert gate.infer(Release.from_json(visitor.get("/release/means/file").text)).status == "ok"
+
+
+def test_a_refusal_by_the_ledger_charges_nothing(visitor, tmp_path):
+    prepared(visitor)
+    page = visitor.post("/ask", MEANS | {"mu": "3", "name": "dear"}).headers["location"]
+    sha256 = visitor.studio.folder.request("dear").plan.sha256
+    answer = visitor.post(f"{page}/approve", {"sha256": sha256, "data": "survey.csv", "ledger": "book.db/survey"})
+    assert answer.status == 422 and "mu" in answer.text and _charges(tmp_path) == 0
+    assert visitor.post(f"{page}/refuse", {"reason": ""}).status == 422
+    visitor.post(f"{page}/refuse", {"reason": "too dear"})
+    assert "Refused: too dear" in visitor.get(page).text
+
+
+def test_a_request_that_changed_after_the_approval(visitor, tmp_path):
+    page = prepared(visitor)
+    price = approval(visitor, page)
+    visitor.post("/ask", MEANS | {"mu": "0.9", "name": "other"})
+    (tmp_path / "means.request.json").write_text((tmp_path / "other.request.json").read_text())
+    answer = visitor.post(price)
+    assert answer.status == 422 and "changed" in answer.text and _charges(tmp_path) == 0
+
+
+def test_the_plan_follows_the_budget(visitor):
+    prepared(visitor)
+    texts = [
+        visitor.get(f"/forecast?schema=survey.schema.toml&kind=line&formula=income+~+age&mu={mu}&n=600").text
+        for mu in (0.5, 1)
+    ]
+    assert "mu=0.5" in texts[0] and "mu=1" in texts[1]
+    assert (
+        'role="alert"' in visitor.get("/forecast?schema=survey.schema.toml&kind=line&formula=income+~+wealth&mu=1").text
+    )
+
+
+def test_every_question_has_a_plan_and_practice(visitor):
+    prepared(visitor)
+    filled = {
+        "counts": "region",
+        "shares": "region",
+        "means": "income ~ region",
+        "totals": "income ~ region",
+        "medians": "income ~ region",
+        "table_one": "age + income ~ region",
+        "t_test": "income ~ region",
+        "anova": "income ~ region",
+        "chi_square": "region * cut(age, 40)",
+        "rank_test": "income ~ region",
+        "line": "income ~ age",
+        "logistic": "works ~ age",
+        "poisson": "visits ~ region",
+        "curve": "income ~ age",
+    }
+    assert list(filled) == [one.name for one in QUESTIONS]
+    asked = {"schema": "survey.schema.toml", "mu": "1", "covers": "population"}
+    for kind in ("t_test", "counts", "medians"):
+        form = urlencode(asked | {"kind": kind, "formula": filled[kind]})
+        shown = visitor.get(f"/practise?{form}")
+        assert shown.status == 200 and "SIMULATED" in shown.text.upper(), kind
+    for kind, formula in filled.items():
+        form = urlencode(asked | {"kind": kind, "formula": formula})
+        assert "plan sha256" in visitor.get(f"/forecast?{form}").text, kind
+
+
+def test_steps_make_the_same_plan(visitor, tmp_path):
+    page = prepared(visitor)
+    visitor.post(approval(visitor, page))
+    settled(visitor, page)
+    for ending in ("py", "sh", "ipynb"):
+        text = visitor.get(f"{page}/steps.{ending}").text
+        assert visitor.studio.folder.request("means").plan.sha256 in text
+    (tmp_path / "means.release.json").unlink()
+    (tmp_path / "steps.py").write_text(visitor.get(f"{page}/steps.py").text)
+    subprocess.run([sys.executable, "steps.py"], cwd=tmp_path, check=True, capture_output=True)
+    assert _charges(tmp_path) == 2 and (tmp_path / "means.html").exists()
+    cells = json.loads(visitor.get(f"{page}/steps.ipynb").text)["cells"]
+    assert "".join(cell["source"] + "\n\n" for cell in cells).rstrip() == (tmp_path / "steps.py").read_text().rstrip()
+
+
+def test_commands_make_the_same_plan(visitor, tmp_path):
+    page = prepared(visitor)
+    text = visitor.get(f"{page}/steps.sh").text
+    line = next(one for one in text.splitlines() if one.startswith("confide plan"))
+    command = f"{sys.executable} -m {line}"
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True, capture_output=True)
+    made = json.loads((tmp_path / "means.plan.json").read_text())
+    assert made["sha256"] == visitor.studio.folder.request("means").plan.sha256
+
+
+def test_a_form_that_is_wrong_is_shown_again(visitor):
+    answer = visitor.post("/schema", SCHEMA | {"low0": "ninety"})
+    assert answer.status == 422 and "must be a number" in answer.text and 'value="ninety"' in answer.text
+    assert visitor.post("/schema", SCHEMA | {"from2": ""}).status == 422
+    assert visitor.post("/schema", SCHEMA).status == 303
+    assert visitor.post("/schema", SCHEMA).status == 409
+    assert visitor.post("/ledger", LEDGER | {"mu": "-1"}).status == 422

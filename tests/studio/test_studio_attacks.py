@@ -1,0 +1,185 @@
+"""Attacks on the studio: other origins, other users of this machine, hostile names and files. None charges, reads or runs anything."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+from tests.studio.served import MEANS, Visitor, approval, prepared, served, settled, survey
+
+from confide.errors import PlanError
+from confide.ledger import Ledger
+from confide.studio.folder import Folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("desk")
+    survey(place)
+    (place.parent / "secret.csv").write_text("a\n1\n")
+    (place / "link.csv").symlink_to(place.parent / "secret.csv")
+    (place / "<img src=x onerror=alert(1)>.csv").write_text("<script>alert(1)</script>,b\n1,2\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def visitor(folder):
+    with served(folder) as studio:
+        opened = Visitor(studio).open()
+        opened.page = prepared(opened)
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_charged(folder, visitor):
+    yield
+    assert sum(row.kind == "charge" for row in Ledger.open(folder / "book.db").show().rows) == 0
+
+
+def _stranger(visitor: Visitor, **headers: str) -> Visitor:
+    return Visitor(visitor.studio, headers=headers)
+
+
+def test_nobody_without_the_link_sees_anything(visitor):
+    for path in ("/", "/style.css", "/schema?data=survey.csv", "/?token=guessed", "/nothing"):
+        answer = _stranger(visitor).get(path)
+        assert answer.status == 403 and "survey" not in answer.text
+    assert _stranger(visitor).post("/ledger", {"name": "x", "dataset": "y", "mu": "1"}).status == 403
+    assert _stranger(visitor, Cookie=visitor.cookie[:-1]).get("/").status == 403
+
+
+def test_the_link_opens_once(folder):
+    with served(folder) as studio:
+        link = "/" + studio.link.split("/", 3)[3]
+        Visitor(studio).open()
+        assert Visitor(studio).get(link).status == 403 and studio.keys.link == ""
+
+
+def test_cookies_are_kept_from_scripts_and_foreign_pages(folder):
+    with served(folder) as studio:
+        said = Visitor(studio).get("/" + studio.link.split("/", 3)[3]).headers["set-cookie"]
+        assert "HttpOnly" in said and "SameSite=strict" in said and str(studio.port) in said
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}", "[::1]:{port}"]
+)
+def test_other_hosts_are_refused(visitor, host):
+    assert visitor.get("/", Host=host.format(port=visitor.studio.port)).status == 421
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/json"},
+        {"Content-Length": "400000"},
+    ],
+)
+def test_forms_of_other_pages_are_refused(visitor, headers):
+    price = approval(visitor, visitor.page)
+    if "Content-Length" in headers:
+        assert visitor.post(price, {"x": "y" * 300_000}).status == 403
+    else:
+        assert visitor.post(price, **headers).status == 403
+
+
+@pytest.mark.parametrize("csrf", ["", "guessed"])
+def test_forms_without_the_field_do_nothing(visitor, csrf):
+    answer = visitor.post(approval(visitor, visitor.page), csrf=csrf)
+    assert answer.status == 403 and "Nothing was done" in answer.text
+
+
+def test_no_get_spends(visitor):
+    assert visitor.get(approval(visitor, visitor.page)).status == 200
+
+
+def test_a_guessed_approval_is_none(visitor):
+    assert visitor.post("/approve/" + "a" * 22).status == 422
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../secret.csv", "..%2Fsecret.csv", "/etc/passwd", "link.csv", ".hidden.csv", "a\\b.csv", "", "a\nb.csv", ".."],
+)
+def test_no_file_outside_the_folder(folder, visitor, name):
+    with pytest.raises(PlanError):
+        Folder.at(folder).path(name)
+    answer = visitor.get(f"/schema?data={quote(name)}")
+    assert answer.status in (404, 422) and "root:" not in answer.text
+    assert visitor.get(f"/release/{quote(name, safe='')}").status in (404, 422)
+    assert visitor.get(f"/ledger/{quote(name, safe='')}").status in (303, 307, 404, 422)
+
+
+def test_a_linked_file_is_not_listed(visitor):
+    assert "link.csv" not in visitor.get("/").text
+
+
+def test_hostile_names_run_nothing(visitor):
+    for page in ("/", "/schema?data=" + quote("<img src=x onerror=alert(1)>.csv")):
+        text = visitor.get(page).text
+        assert "<img" not in text and "<script>alert" not in text and "&lt;" in text
+    asked = MEANS | {"name": "<b>x</b>", "who": "<script>alert(1)</script>", "purpose": '"><img src=x>'}
+    text = visitor.get(visitor.post("/ask", asked).headers["location"]).text
+    assert "<script>" not in text and "<img" not in text
+
+
+def test_hostile_files_are_messages(folder, visitor):
+    files = {
+        "bad.request.json": "{",
+        "list.request.json": "[1]",
+        "deep.request.json": "[" * 100_000,
+        "plan.request.json": json.dumps({"plan": {"method": {"name": "os.system"}}}),
+        "bad.release.json": json.dumps({"body": {}, "sha256": "0" * 64}),
+        "bad.toml": "columns = 3",
+        "bad.db": "no ledger",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    assert visitor.get("/").status == 200
+    for path in (
+        "/request/bad",
+        "/request/list",
+        "/request/deep",
+        "/request/plan",
+        "/release/bad",
+        "/schema/bad.toml",
+        "/ledger/bad.db",
+    ):
+        assert visitor.get(path).status == 422, path
+    for name in files:
+        (folder / name).unlink()
+
+
+def test_a_plan_with_altered_guarantees_is_not_released(folder, visitor):
+    said = json.loads((folder / "means.request.json").read_text())
+    said["plan"]["body"]["guarantees"][0]["mu"] = "0x1.0p-10"
+    (folder / "cheap.request.json").write_text(json.dumps(said))
+    answer = visitor.get("/request/cheap")
+    if answer.status == 200:  # its digest was made to fit
+        sha256 = visitor.studio.folder.request("cheap").plan.sha256
+        form = {"sha256": sha256, "data": "survey.csv", "ledger": "book.db/survey"}
+        visitor.post(visitor.post("/request/cheap/approve", form).headers["location"])
+        assert "Not released, and not charged" in settled(visitor, "/request/cheap").text
+    (folder / "cheap.request.json").unlink()
+
+
+def test_what_a_browser_may_do_with_a_page(visitor):
+    for path in ("/", "/ask?schema=survey.schema.toml"):
+        headers = visitor.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'") and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert headers["cache-control"] == "no-store" and headers["referrer-policy"] == "same-origin"
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_no_record_is_on_any_page_before_the_release(folder, visitor):
+    (folder / "survey.csv").write_text((folder / "survey.csv").read_text() + "77,CANARY,123.45\n")
+    for path in ("/", "/schema?data=survey.csv", visitor.page, "/ledger/book.db", approval(visitor, visitor.page)):
+        assert "CANARY" not in visitor.get(path).text

@@ -1,0 +1,195 @@
+"""The studio in a real browser: the way for two tables, by mouse and by keyboard, at two widths, without serious findings of axe-core.
+
+Skipped where no Chromium is installed. axe-core (Mozilla Public License 2.0) lies in `tests/studio/vendor`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.studio.served import LEDGER, SCHEMA, served, survey
+
+from confide.ledger import Ledger
+
+_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_WAIT = 60_000
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser, tmp_path):
+    survey(tmp_path)
+    with served(tmp_path) as studio:
+        # axe-core is put into the page from outside, which its policy rightly refuses
+        context = browser.new_context(viewport={"width": 1400, "height": 900}, bypass_csp=True)
+        opened = context.new_page()
+        opened.set_default_timeout(_WAIT)
+        opened.studio, opened.complaints = studio, []
+        opened.on("console", lambda said: opened.complaints.append(said.text) if said.type == "error" else None)
+        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.goto(studio.link)
+        yield opened
+        context.close()
+
+
+def _fill(page, form):
+    for name, value in form.items():
+        field = page.locator(f"[name={name}]")
+        kind = field.first.evaluate("e => e.tagName")
+        if kind == "SELECT":
+            field.select_option(value)
+        elif field.first.get_attribute("type") != "hidden":
+            field.fill(value)
+
+
+def _serious(page) -> list[str]:
+    page.add_script_tag(path=Path(__file__).with_name("vendor") / "axe.min.js")
+    found = page.evaluate("axe.run()")
+    return [f"{one['id']}: {one['help']}" for one in found["violations"] if one["impact"] in ("serious", "critical")]
+
+
+def _home(page):
+    page.goto(f"http://127.0.0.1:{page.studio.port}/")
+
+
+def _released(page, formula: str, kind: str) -> None:
+    page.get_by_role("link", name="Ask about").first.click()
+    page.select_option("[name=kind]", kind)
+    page.fill("[name=formula]", formula)
+    page.locator("#plan pre", has_text="plan sha256").wait_for(state="attached")
+    page.fill("[name=mu]", "0.4")
+    page.locator("#plan", has_text="mu=0.4").wait_for()
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("button", name="Write the request").click()
+    page.get_by_role("button", name="Go on to the price").click()
+    page.get_by_role("button", name="Charge and release").dblclick()
+    page.get_by_role("link", name="Read the report").click()
+
+
+def test_two_tables_from_the_file_to_the_report(page, tmp_path):
+    page.get_by_role("link", name="Describe survey.csv").click()
+    _fill(page, SCHEMA)
+    page.get_by_role("button", name="Write the schema").click()
+    _home(page)
+    _fill(page, LEDGER)
+    page.get_by_role("button", name="Open this budget").click()
+    _home(page)
+    _released(page, "income ~ age + region", "line")
+    assert "Private estimates of income" in page.inner_text("h1")
+    g = np.random.default_rng(5)
+    pd.DataFrame({"weight": g.normal(70, 9, 500)}).to_parquet(tmp_path / "clinic.parquet")
+    _home(page)
+    page.get_by_role("link", name="Describe clinic.parquet").click()
+    _fill(page, {"dataset": "clinic", "unit": "record", "low0": "30", "high0": "200", "from0": "medicine"})
+    page.get_by_role("button", name="Write the schema").click()
+    _home(page)
+    page.locator("summary").click()
+    _fill(page, LEDGER | {"dataset": "clinic"})
+    page.get_by_role("button", name="Open this budget").click()
+    _home(page)
+    page.get_by_role("link", name="Ask about clinic").click()
+    page.select_option("[name=kind]", "means")
+    page.fill("[name=formula]", "weight ~ 1")
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("button", name="Write the request").click()
+    page.select_option("[name=data]", "clinic.parquet")
+    page.select_option("[name=ledger]", "book.db/clinic")
+    page.get_by_role("button", name="Go on to the price").click()
+    page.get_by_role("button", name="Charge and release").click()
+    page.get_by_role("link", name="Read the report").click()
+    assert "weight" in page.inner_text("main")
+    for dataset in ("survey", "clinic"):
+        rows = Ledger.open(tmp_path / "book.db", dataset=dataset).show().rows
+        assert sum(row.kind == "charge" for row in rows) == 1
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.long)])
+def test_pages_are_read_by_everyone(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    assert _serious(page) == []
+    page.get_by_role("link", name="Describe survey.csv").click()
+    assert _serious(page) == []
+    _fill(page, SCHEMA)
+    page.get_by_role("button", name="Write the schema").click()
+    assert _serious(page) == []
+    _home(page)
+    _fill(page, LEDGER)
+    page.get_by_role("button", name="Open this budget").click()
+    assert _serious(page) == []
+    page.goto(
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&n=600&covers=dataset"
+    )
+    assert _serious(page) == []
+    page.get_by_role("button", name="Write the request").click()
+    assert _serious(page) == []
+    page.get_by_role("button", name="Go on to the price").click()
+    assert _serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.long
+def test_the_keyboard_alone_releases(page, tmp_path):
+    page.get_by_role("link", name="Describe survey.csv").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[name=dataset]")
+    _fill(page, SCHEMA)
+    page.locator("[name=from4]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/schema/survey.schema.toml")
+    _home(page)
+    _fill(page, LEDGER)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ledger/book.db")
+    page.goto(
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&covers=dataset"
+    )
+    for name in ("Write the request", "Go on to the price", "Charge and release"):
+        button = page.get_by_role("button", name=name)
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if button.evaluate("e => e === document.activeElement"):
+                break
+        page.keyboard.press("Enter")
+        page.wait_for_load_state()
+    page.get_by_role("link", name="Read the report").wait_for()
+    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+
+
+def test_another_origin_can_neither_read_nor_post(page, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    with served(tmp_path / "elsewhere") as other:
+        foreign = page.context.new_page()
+        foreign.goto(other.link)
+        target = f"http://127.0.0.1:{page.studio.port}"
+        read = foreign.evaluate(
+            "url => fetch(url, {credentials: 'include', mode: 'no-cors'}).then(a => a.type, () => 'refused')", target
+        )
+        assert read in ("opaque", "refused")
+        fields = "".join(f"<input name={key} value={value}>" for key, value in (LEDGER | {"name": "x"}).items())
+        foreign.set_content(f"<form id=f method=post action='{target}/ledger'>{fields}</form>")
+        foreign.evaluate("document.getElementById('f').submit()")
+        foreign.wait_for_load_state()
+        assert not (tmp_path / "x.db").exists()
