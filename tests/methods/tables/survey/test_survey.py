@@ -305,12 +305,25 @@ def test_the_cap_is_where_the_interval_is_shortest() -> None:
     edges = 50.0 * 2.0 ** (-np.arange(CELLS) / 2)
     counts = np.zeros(CELLS)
     counts[9:14] = 400.0  # weights of about 1
-    cap = Cap.chosen(counts, 1.0, edges, 0.0, 5.0, 1)
+    cap = Cap.chosen(counts, 0.0, edges, 0.0, 5.0, 1)
     assert cap.lost == 0.0 and cap.weight == pytest.approx(edges[9]) and cap.persons == 2_000
     counts[0] = 20.0  # a few of 50: they count where noise is small, and are cut where it is large
-    assert Cap.chosen(counts, 1.0, edges, 0.0, 1e-9, 1).lost == 0.0
-    dear = Cap.chosen(counts, 1.0, edges, 0.0, 2_000.0, 1)
+    assert Cap.chosen(counts, 0.0, edges, 0.0, 1e-9, 1).lost == 0.0
+    dear = Cap.chosen(counts, 0.0, edges, 0.0, 2_000.0, 1)
     assert dear.lost > 0 and dear.weight < edges[0]
+
+
+def test_the_lost_weight_is_rarely_understated_where_large_weights_hide_in_noise() -> None:
+    """Lognormal weights, cv 1.5, of 2,000 persons: cells beyond what is seen are not taken to be empty."""
+    edges, under = 50.0 * 2.0 ** (-np.arange(CELLS) / 2), 0
+    sigma = np.sqrt(np.log(3.25))
+    for seed in range(200):
+        g = np.random.default_rng(seed)
+        w = np.exp(sigma * g.normal(size=2_000) - sigma**2 / 2)
+        counts = -np.diff([(w <= edge).sum() for edge in (*edges, 0.0)]) + 5.0 * g.normal(size=CELLS)
+        cap = Cap.chosen(counts, 5.0, edges, 0.0, 3.0, 1)
+        under += cap.lost < np.maximum(w - cap.weight, 0).sum() / w.sum()
+    assert under <= 40
 
 
 def test_limits_grow_with_the_budget_and_cut_nobody_in_the_end() -> None:

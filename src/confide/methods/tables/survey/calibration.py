@@ -24,8 +24,6 @@ from confide.results import check_alpha, student
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from confide.methods.tables.survey.result import SurveyTable
 else:
     pd = later("pandas")
 
@@ -72,8 +70,8 @@ def _number(text: Any) -> float | None:
         return None
 
 
-def poststratified(table: SurveyTable, totals: Any, over: str, of: str | None, alpha: float) -> pd.DataFrame:
-    """One row: the estimate of all persons, its standard error, degrees of freedom and interval."""
+def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: float) -> pd.DataFrame:
+    """One row: the estimate of all persons, its standard error, degrees of freedom and interval. table: a `SurveyTable`."""
     if table.verb not in ("means", "shares"):
         raise PlanError(
             f"means and shares are post-stratified, got {table.verb}; plan cf.tables.Means, N times it is a total"
