@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         SourceError,
     )
     from confide.faces import intervals, local, tables, tests
+    from confide.faces.block_posterior import private_block_posterior
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
     from confide.faces.selection import select
@@ -123,6 +124,7 @@ __all__ = [
     "plan",
     "poisson_regression",
     "precision",
+    "private_block_posterior",
     "ptr",
     "read",
     "refit",
@@ -189,6 +191,7 @@ _HOMES = {
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
     "find_bounds": "confide.faces.bounds",
+    "private_block_posterior": "confide.faces.block_posterior",
     "infer": "confide.gate",
     "intervals": "confide.faces.intervals",
     "linear_regression": "confide.faces.regression",

@@ -68,7 +68,11 @@ def test_plan_and_release_take_the_file(book: Any) -> None:
     good("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "one.json")
     good("release", "publication.toml", "survey.csv", "--ledger", "book.db", "-o", "two.json")
     assert Release.load("one.json").plan == Release.load("two.json").plan
+    good("plan", "publication.toml", "-o", "three.json")
+    assert Plan.from_json(Path("three.json").read_text()).sha256 == Release.load("one.json").plan.sha256
+    assert "mu=0.25" in good("plan", "publication.toml", "--mu", "0.25").out
     write(QUESTIONS)
+    assert run("plan", "publication.toml", "--mu", "0.5").code == 2
     refused = run("release", "publication.toml", "survey.csv", "--ledger", "book.db", "-o", "three.json")
     assert refused.code == 2 and "names no schema" in refused.err
 

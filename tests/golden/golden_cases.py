@@ -71,6 +71,11 @@ _MIXED = "y ~ x + w + g"
 _PLAIN = "y ~ x + w"
 
 
+def drawn_rows(table: Any, generator: Any) -> Any:
+    """The rows themselves, as a sampler's draws."""
+    return table
+
+
 #: name -> (method, guarantee)
 CASES: Mapping[str, tuple[Any, Any]] = {
     "adaops": (AdaOPS(_PLAIN), cf.GDP(1.0, 1e-6)),
@@ -102,6 +107,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "totals": (cf.tables.Totals("y ~ g", covers="dataset"), cf.GDP(1.0)),
     "ratios": (cf.tables.Ratios("y / x ~ g", covers="population"), cf.GDP(1.0)),
     "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
+    "distribution fitted": (cf.tables.Distribution("x ~ g", fitted=128), cf.GDP(1.0)),
     "publication": (
         cf.Publication(
             {
@@ -159,10 +165,14 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "slope laplace": (cf.intervals.Slope("y ~ x"), cf.PureDP(1.0)),
     "pure_quantiles": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
     "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
+    "block_posterior": (
+        cf.intervals.BlockPosterior(drawn_rows, {"x": (0, 4)}, blocks=10, columns=("x",), seconds=2.5, jobs=10),
+        cf.PureDP(10.0),
+    ),
 }
 
 #: Cases on a schema of their own.
-_OWN = {"proportion", "categorical", "rate", "mean_and_variance", "slope", "difference"}
+_OWN = {"block_posterior", "proportion", "categorical", "rate", "mean_and_variance", "slope", "difference"}
 
 
 def schema_of(method: Any) -> cf.Schema:

@@ -14,10 +14,10 @@ import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
 
 from confide import gate
+from confide.faces.questions import QUESTIONS
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.studio.folder import Folder
-from confide.studio.questions import QUESTIONS
 
 
 @pytest.fixture
@@ -35,7 +35,8 @@ def test_from_a_file_to_a_report(visitor, tmp_path):
     assert "Describe survey.csv" in visitor.get("/").text
     assert "income" in visitor.get("/schema?data=survey.csv").text
     page = prepared(visitor)
-    assert "Nobody has decided" in visitor.get(page).text
+    asked = visitor.get(page).text
+    assert "Nobody has decided" in asked and "predicted standard errors" in asked
     price = approval(visitor, page)
     assert "mu = 0.866025" in visitor.get(price).text and _charges(tmp_path) == 0
     assert visitor.post(price).headers["location"] == page

@@ -116,8 +116,7 @@ class Coordinates:
             else:
                 out = _whole_product(self.matrix, codes, out)
                 out *= self.scale[:, None]
-            for row, shift in zip(out, self.shift.tolist(), strict=True):
-                row += shift
+            out += self.shift[:, None]
         return out
 
 

@@ -22,6 +22,7 @@ from confide.cli import (
     audit,
     curve,
     describe,
+    explore,
     interval,
     ledger,
     local,
@@ -142,6 +143,7 @@ def _root(
 
 
 app.add_typer(schema.app, name="schema")
+app.command()(explore.explore)
 app.command()(advise.advise)
 app.command()(analysis.plan)
 app.command()(analysis.release)

@@ -67,7 +67,14 @@ def plan(
             show_default=False,
         ),
     ],
-    schema: SchemaFile,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help="The schema (TOML): what is public about the data. A publication's file may name it itself.",
+        ),
+    ] = None,
     *,
     privacy: Privacy,
     method: Annotated[
@@ -101,9 +108,24 @@ def plan(
     Example:
 
     confide plan "happy ~ age + children" --schema schema.toml --mu 1 -o plan.json
+
+    confide plan publication.toml
     """
     session: Session = ctx.obj
-    terms, settings = privacy.terms(), parameters.settings()
+    asked = None
+    if is_publication(model):
+        with session.doing("reading the publication"):
+            asked = asked_in(model)
+        schema, n = schema or asked.schema, n or asked.n
+    if schema is None:
+        named = ', or schema = "schema.toml" in the publication\'s file' if asked is not None else ""
+        raise Refused(f"a plan needs the schema; write --schema FILE{named}")
+    open_ = asked is not None and not privacy.given and not privacy.accuracy
+    if asked is not None and open_ and (asked.privacy or asked.accuracy):
+        terms = asked.terms()
+    else:
+        terms = privacy.terms()
+    settings = parameters.settings()
     if dataset is not None and ledger is None:
         raise Refused("--dataset names an account in a ledger: it goes with --ledger")
     check_places({"-o": output}, {"the schema": schema, "the ledger": ledger_file(ledger)})
@@ -114,7 +136,7 @@ def plan(
         with session.doing("plan"):
             found = load_schema(schema)
             book = open_ledger(ledger, dataset, found.dataset)
-            chosen = asked_in(model).publication if is_publication(model) else make(method, model, settings)
+            chosen = make(method, model, settings) if asked is None else asked.publication
             check_relation(chosen, book)
             planned = gate.plan(chosen, found, n=n, ledger=book, **terms)
         remember(session, planned, schema, Account(ledger, dataset=dataset))
@@ -256,6 +278,7 @@ def regress(
         ),
     ] = False,
     *,
+    beyond: Beyond,
     once: Once,
 ) -> None:
     """Plan, release and infer a regression in one go, for a steward who is also the analyst.
@@ -270,6 +293,10 @@ def regress(
 
     confide regress "visits ~ age" survey.csv --schema schema.toml --mu 1 \\
       --ledger book.db --method poisson
+
+    confide regress "smoker ~ age" survey.csv --schema schema.toml --mu 1 \\
+      --ledger book.db --method logistic --ratios
     """
+    beyond.check()
     settings = once.parameters.settings(clipping_check=False if no_clipping_check else None)
-    at_once(ctx.obj, once, data, schema, method, formula, settings)
+    at_once(ctx.obj, once, data, schema, method, formula, settings, beyond=beyond)

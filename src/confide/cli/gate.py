@@ -20,6 +20,7 @@ from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, PlanError
 
 if TYPE_CHECKING:
+    from confide.cli.beyond import Beyond
     from confide.ledger import Ledger
     from confide.protocol import Noise, Plan, Release, Source
     from confide.schema import Schema
@@ -285,10 +286,12 @@ def at_once(
     formula: str,
     settings: dict[str, Any],
     read: Callable[[Release], Any] | None = None,
+    beyond: Beyond | None = None,
 ) -> None:
     """Plan, release and infer, charged once: the path from the options of a command to the parameters of any method.
 
-    formula: the method's first parameter. read: what is shown of the release, the method's table when left out.
+    formula: the method's first parameter. read: what is shown of the release, the method's table when left out; beyond: what is shown
+    beside it.
     """
     terms = once.privacy.terms()
     drawings = once.drawings
@@ -307,10 +310,12 @@ def at_once(
         paid = plan_and_pay(session, once, data, schema, plan_of, kept=place is not None)
         show_once(session, place, paid.release, once.alpha, drawings, reading)
     after(session, paid, once.output)
+    more = {} if beyond is None else beyond.show(session, reading(paid.release), once.alpha)
     if session.json:
         session.answer(
             {
                 "result": result_facts(reading(paid.release), once.alpha),
+                **more,
                 **paid_facts(paid),
                 "wrote": once.output,
                 "release": json.loads(paid.release.to_json()) if once.output is None else None,

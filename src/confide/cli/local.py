@@ -193,7 +193,7 @@ def _bar(session: Session) -> Any:
     """Rows done, on stderr: the number of rows is public under substitute."""
     from contextlib import contextmanager
 
-    from confide.cli.progress import progress_bar
+    from confide.faces.progress import progress_bar
 
     @contextmanager
     def rows() -> Any:

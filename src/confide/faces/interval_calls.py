@@ -124,7 +124,7 @@ def _of_quantile(
             )
         made = PureQuantiles(column, **settings)
     else:
-        q, bins = settings.get("q", 0.5), settings.get("bins", 256)
+        q, bins = settings.get("q", 0.5), settings.get("bins")
         unknown = set(settings) - {"q", "bins", "where"}
         if unknown:
             raise PlanError(

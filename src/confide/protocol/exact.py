@@ -114,7 +114,7 @@ def array_to_dict(values: NDArray[Any]) -> dict[str, Any]:
     ['0x1.0000000000000p-1', '0x1.0000000000000p+0']
     """
     if values.dtype.kind == "f":
-        return {"type": "float", "shape": list(values.shape), "data": [float(v).hex() for v in values.ravel()]}
+        return {"type": "float", "shape": list(values.shape), "data": list(map(float.hex, values.ravel().tolist()))}
     return {"type": "integer", "shape": list(values.shape), "data": list(map(str, map(int, values.ravel().tolist())))}
 
 

@@ -18,6 +18,7 @@ from confide.protocol.shapes import (
     NAME,
     TEXT,
     Shape,
+    all_texts,
     double,
     each,
     finite_doubles,
@@ -91,7 +92,7 @@ def array(value: Any, where: str) -> None:
 
 def _all_whole(data: list[Any]) -> bool:
     """Whether all entries are what `whole_text` lets through, by way of the numbers: a table has millions."""
-    if not all(type(number) is str for number in data) or max(map(len, data), default=0) > INTEGER_DIGITS:
+    if not all_texts(data) or max(map(len, data), default=0) > INTEGER_DIGITS:
         return False
     try:
         return list(map(str, map(int, data))) == data

@@ -21,6 +21,7 @@ __all__ = [
     "NAME",
     "TEXT",
     "Shape",
+    "all_texts",
     "double",
     "each",
     "finite_doubles",
@@ -124,13 +125,18 @@ def whole_texts(values: list[Any]) -> bool:
 
 def finite_doubles(values: list[Any]) -> bool:
     """Whether all are `float.hex` texts of finite numbers."""
+    if not all_texts(values) or max(map(len, values), default=0) > _DOUBLE_LENGTH:
+        return False
     try:
-        return all(
-            type(value) is str and len(value) <= _DOUBLE_LENGTH and float.fromhex(value).hex() == value
-            for value in values
-        ) and not any("n" in value for value in values)
+        numbers = list(map(float.fromhex, values))
     except (ValueError, OverflowError):
         return False
+    return all(map(isfinite, numbers)) and list(map(float.hex, numbers)) == values
+
+
+def all_texts(values: list[Any]) -> bool:
+    """Whether all are texts, and no instances of a class of its own."""
+    return set(map(type, values)) <= {str}
 
 
 def double(low: float = -inf, high: float = inf, *, finite: bool = True, above: bool = False) -> Shape:

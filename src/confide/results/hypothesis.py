@@ -23,6 +23,9 @@ __all__ = ["HypothesisTests", "holm"]
 
 Array = NDArray[np.float64]
 
+# Tests that are known by their statistic.
+_KINDS = {"t": "t ", "F": "F "}
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class HypothesisTests(BaseResult):
@@ -53,7 +56,7 @@ class HypothesisTests(BaseResult):
 
     @property
     def title(self) -> str:
-        return self.heading or f"Private test of {self.response}"
+        return self.heading or f"Private {_KINDS.get(self.statistic, '')}test of {self.response}"
 
     @property
     def unit(self) -> str:

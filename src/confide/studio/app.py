@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from confide import gate
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
+from confide.faces.questions import QUESTIONS, method_of, number, privacy_of, question, reading_of
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
@@ -32,9 +33,8 @@ from confide.schema.draft import fields_of
 from confide.schema.toml import column_from_settings
 from confide.sources import read
 from confide.studio.desk import Desk
-from confide.studio.folder import Folder
+from confide.studio.folder import Folder, Request
 from confide.studio.guard import Guard, Keys, policy
-from confide.studio.questions import QUESTIONS, method_of, number, privacy_of, question, reading_of
 from confide.studio.steps import STEPS
 
 __all__ = ["Studio", "serve"]
@@ -268,6 +268,8 @@ class Studio:
             facts["chosen"] = question(form["kind"])
         if found is not None:
             facts["columns"] = list(_columns(found))
+            if form.get("kind"):
+                facts["example"] = facts["chosen"].asked_of(found) or facts["chosen"].example
         if form.get("formula") and found is not None:
             try:
                 facts["plan"] = self._plan(form)
@@ -275,11 +277,11 @@ class Studio:
                 facts["error"] = str(error).split("\n")
         return self._page("ask", 200, _SCRIPT, query=urlencode(form), **facts)
 
-    def _plan(self, form: Form) -> Plan:
+    def _plan(self, form: Form, schema: Schema | None = None) -> Plan:
+        """schema: another than the one that the form names."""
         size = form.get("n", "").strip()
-        return gate.plan(
-            method_of(form), self._schema(form["schema"]), privacy_of(form), n=_whole(size) if size else None
-        )
+        found = self._schema(form.get("schema", "")) if schema is None else schema
+        return gate.plan(method_of(form), found, privacy_of(form), n=_whole(size) if size else None)
 
     def forecast(self, web: Web) -> Response:
         """The plan alone, for the page of a question while its budget moves."""
@@ -323,7 +325,7 @@ class Studio:
         response = self._page(
             "request",
             asked=asked,
-            plan=asked.plan,
+            plan=self._seen(asked),
             state=state,
             decision=self.folder.decision(asked.name),
             held=self.desk.held(asked.name),
@@ -335,6 +337,14 @@ class Studio:
         if state.name == "running":
             response.headers["Refresh"] = "1"
         return response
+
+    def _seen(self, asked: Request) -> Plan:
+        """The plan with what it is expected to give, where the form says for how many records: the same plan, by its digest."""
+        with suppress(ConfideError):
+            made: Plan = self._plan(asked.form, Schema.from_dict(asked.plan.schema))
+            if made.sha256 == asked.plan.sha256:
+                return made
+        return asked.plan
 
     def step(self, web: Web) -> Response:
         """A request as a script, as commands or as a notebook."""

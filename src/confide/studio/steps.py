@@ -101,7 +101,7 @@ def _pieces(asked: Request, data: str, ledger: str) -> list[str]:
 
 
 def _reading(asked: Request) -> str:
-    from confide.studio.questions import QUESTIONS
+    from confide.faces.questions import QUESTIONS
 
     test = next((one.method for one in QUESTIONS if one.test and one.name == asked.form.get("kind")), None)
     if test is None:

@@ -146,7 +146,7 @@ DISTRIBUTION = Experiment(
             drawing=Drawing("dots", "setting", "length", log="x", x_label="mean length of intervals, in probability"),
             titles={
                 "sample": "without privacy",
-                "distribution": "distribution, 256 bins",
+                "distribution": "distribution, bins laid where the records are",
                 "quantile": "exponential mechanism on ranks",
             },
         ),

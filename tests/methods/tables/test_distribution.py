@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import confide as cf
 from confide import gate
 from confide.aggregates.cells.cumulative import Bins
 from confide.aggregates.cells.cumulative_strategy import strategy
+from confide.aggregates.cells.fitted_bins import fitted
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.distribution_result import DistributionResult
@@ -52,7 +54,7 @@ def _result(method: Distribution, frame: pd.DataFrame, mu: float = 1.0, *, zero:
 
 def test_without_noise_quantiles_are_those_of_pandas_to_a_bin() -> None:
     frame = _frame()
-    result = _result(Distribution("income ~ sex", quantiles=(0.1, 0.5, 0.9)), frame, zero=True)
+    result = _result(Distribution("income ~ sex", bins=256, quantiles=(0.1, 0.5, 0.9)), frame, zero=True)
     reference = Distribution("income ~ sex", quantiles=(0.1, 0.5, 0.9)).reference(Practice.of(frame, SCHEMA))
     assert list(reference) == list(result.names)
     by = frame.assign(income=frame["income"].clip(0, 2e5)).groupby("sex")["income"].quantile(0.5)
@@ -62,6 +64,64 @@ def test_without_noise_quantiles_are_those_of_pandas_to_a_bin() -> None:
     counts = result.histogram(bins=256)["count"]
     edges = np.linspace(0, 2e5, 257)
     np.testing.assert_allclose(counts, np.histogram(frame["income"].clip(0, 2e5), edges)[0], atol=0.02)
+
+
+def test_bins_lie_where_the_records_are_whatever_the_bounds() -> None:
+    """Fails when a bound twenty times too wide makes an interval twice as long, or when a value leaves its bin."""
+    frame, lengths = _frame(), []
+    for most in (2e5, 4e6):
+        schema = cf.Schema({"income": cf.Numeric(0, most)})
+        release = gate.release(
+            Distribution("income"), cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=ZeroNoise()
+        )
+        result = Distribution("income").infer(release)
+        lengths.append(float((result.conf_int()[1] - result.conf_int()[0]).sum()))
+        bins = result.group().bins
+        found = np.histogram(frame["income"].clip(0, most), bins.edges)[0]
+        np.testing.assert_allclose(result.group().counts, found, atol=1e-6)
+        assert bins.size == 384 and "laid where the records are" in result.summary()
+        again = cf.infer(cf.Release.from_json(release.to_json()))
+        pd.testing.assert_frame_equal(again.to_frame(), result.to_frame())
+    assert lengths[1] < 1.3 * lengths[0]
+
+
+@pytest.mark.parametrize("starts", [None, [0, 5, 5], [1], [0, 1 << 20]])
+def test_a_release_whose_bins_are_nowhere_is_refused(starts: list[int] | None) -> None:
+    release = gate.release(
+        Distribution("income"), cf.read(_frame(50), SCHEMA), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
+    )
+    own = np.array(release.public["starts"])
+    wrong = {} if starts is None else {"starts": np.concatenate([starts, own[len(starts) :]])}
+    with pytest.raises(cf.ReleaseError, match="bins start"):
+        Distribution("income").infer(replace(release, public=wrong))
+
+
+def test_bins_of_the_second_round_are_as_many_as_planned_and_fill_what_holds_records() -> None:
+    rng = np.random.default_rng(2)
+    starts = np.sort(rng.choice(np.arange(1, 4000), 63, replace=False))
+    starts = np.concatenate([[0], starts])
+    for counts in (rng.normal(0, 30, 64), np.eye(64)[3] * 1e6, np.zeros(64), rng.normal(0, 1, 64) - 50):
+        found = fitted(counts, starts, 4096, 384)
+        assert found[0] == 0 and len(found) == 384 and (np.diff(found) > 0).all() and found[-1] < 4096
+        assert set(starts) <= set(found)
+    room = int(starts[4] - starts[3])
+    held = fitted(np.eye(64)[3] * 1e6, starts, 4096, 384)
+    assert ((held >= starts[3]) & (held < starts[4])).sum() == min(room, 384 - 63)
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_intervals_cover_where_bins_follow_from_noisy_numbers(mu: float) -> None:
+    """Fails when the 99.9 % upper limit of the coverage is below 95 %; a third of the records share one value."""
+    rng, hits, runs = np.random.default_rng(12), 0, 60
+    schema = cf.Schema({"income": cf.Numeric(0, 1e6)})
+    truth = stats.lognorm(0.7, scale=np.exp(10.5)).ppf((np.array([0.4, 0.5, 0.75]) - 1 / 3) * 1.5)
+    plan = cf.plan(Distribution("income", quantiles=(0.4, 0.5, 0.75)), schema, cf.GDP(mu))
+    for run in range(runs):
+        values = np.where(rng.random(1_000) < 1 / 3, 0.0, rng.lognormal(10.5, 0.7, 1_000))
+        release = gate.release(plan, cf.read({"income": values}, schema), ledger=None, noise=SimulatedNoise(run))
+        ends = cf.infer(release).conf_int()
+        hits += int(((ends[0] <= truth) & (truth <= ends[1])).sum())
+    assert stats.beta.ppf(0.999, hits + 1, max(3 * runs - hits, 1e-9)) >= 0.95
 
 
 def test_whole_values_stay_whole_and_atoms_have_an_interval_of_one_value() -> None:
@@ -208,6 +268,7 @@ def test_questions_that_cannot_be_answered_say_what_can(call: object, words: str
         ("income", {"quantiles": (0.5, 1.0)}, "between 0 and 1"),
         ("income", {"covers": "people"}, "population"),
         ("income", {"bins": 2000}, "from 2 to 1024"),
+        ("income", {"fitted": 20}, "from 128 to 1024"),
     ],
 )
 def test_what_cannot_be_planned_says_what_can(formula: str, settings: dict[str, object], words: str) -> None:
@@ -223,3 +284,5 @@ def test_the_plan_says_how_far_intervals_will_reach() -> None:
 def test_the_contract() -> None:
     schema = cf.Schema({"y": cf.Numeric(0.5, 2.5), "k": cf.Categorical(["a", "b"])})
     assert cf.testing.check_method(Distribution("y ~ k", bins=40, quantiles=(0.3, 0.6)), schema, replications=20).ok
+    schema = cf.Schema({"y": cf.Numeric(0.5, 2.5, steps=1025), "k": cf.Categorical(["a", "b"])})
+    assert cf.testing.check_method(Distribution("y ~ k", fitted=128, quantiles=(0.3, 0.6)), schema, replications=20).ok

@@ -48,6 +48,7 @@ __all__ = [
     "Histograms",
     "ScoreRows",
     "SignedRows",
+    "step_of",
 ]
 
 Array = NDArray[np.float64]
@@ -98,7 +99,7 @@ class Bins:
         >>> own.size, [round(edge) for edge in own.edges[:3]]
         (16, [0, 1, 44064])
         """
-        term, step = measure.term, _step(measure)
+        term, step = measure.term, step_of(measure)
         if term.steps <= bins or not term.low <= 0 <= term.high:
             return _even(measure, bins)
         scale = Fraction(term.steps - 1) / (Fraction(term.high) - Fraction(term.low))
@@ -181,7 +182,7 @@ def _even(measure: Measure, bins: int) -> Bins:
             f"bins must be a number from 2 to {MOST_BINS} or a list of public edges, got {bins}; write bins={min(max(bins, 2), MOST_BINS)}"
         )
     term = measure.term
-    step = _step(measure)
+    step = step_of(measure)
     if step or term.steps <= bins:
         wide = ceil(term.steps / bins)
         starts = tuple(range(0, term.steps, wide))
@@ -218,14 +219,14 @@ def _between(measure: Measure, edges: Any) -> Bins:
         raise PlanError(
             f"at most {MOST_BINS} bins are released, got {len(starts)}; give fewer edges or bins={MOST_BINS}"
         )
-    step = _step(measure)
+    step = step_of(measure)
     if not step:
         return Bins(starts, (term.low, *inner, term.high), 0.0)
     return Bins(starts, (*(term.low + start for start in starts), term.high + 1.0), step)
 
 
-def _step(measure: Measure) -> float:
-    """1 for an integer column, 0 for others."""
+def step_of(measure: Measure) -> float:
+    """Between whole values: 1 for an integer column, 0 for others."""
     plain = measure.term.plain
     return 1.0 if plain is not None and measure.design.schema[plain].kind == "integer" else 0.0
 
@@ -251,12 +252,17 @@ class BinRows(CellRows):
 
     def placed(self, codes: Array) -> tuple[Whole, Whole]:
         """The cell of each record, the number of cells for one in none, and its bin."""
+        place, coded = self.coded(codes)
+        return place, np.clip(self.bins.at(coded), 0, self.bins.size - 1)
+
+    def coded(self, codes: Array) -> tuple[Whole, Array]:
+        """The cell of each record, the number of cells for one in none, and the code of its value."""
         at = {name: row for row, name in enumerate(self.columns)}
         place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
         coded, keep = self.measure.design.codes(codes[[at[name] for name in self.measure.columns]])
         if keep is not None:
             place[~keep] = self.cells
-        return place, np.clip(self.bins.at(coded[-1]), 0, self.bins.size - 1)
+        return place, coded[-1]
 
     def rows(self, codes: Array) -> tuple[Whole, Array]:
         place, bins = self.placed(codes)
@@ -376,8 +382,11 @@ class BinTotals(CellTotals):
     def _state(self) -> tuple[int, ...]:
         return (self.map.cells, self.map.bins.size)
 
+    def _binned(self, codes: Array) -> tuple[Whole, Whole]:
+        return self.map.placed(codes)
+
     def update(self, state: Whole, codes: Array) -> Whole:
-        place, bins = self.map.placed(codes)
+        place, bins = self._binned(codes)
         cells, size = state.shape
         index = np.where(place < cells, place * size + bins, cells * size)
         state += np.bincount(index, minlength=cells * size + 1)[:-1].reshape(cells, size)

@@ -334,13 +334,16 @@ class InformationIndices(_AtLine):
         return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
 
     def __call__(self, codes: Array) -> Array:
+        whole, room, edges = np.empty((1, codes.shape[1])), aligned(self.features + 1), self.edges.tolist()
         with np.errstate(all="ignore"):
-            size, keep = self.parts(codes)[3:5]
-            size *= size
-        cell = cell_among(self.edges.tolist(), size)
-        if keep is not None:
-            cell *= keep
-        return np.asarray(cell[None, :])
+            for piece in pieces(codes.shape[1]):
+                size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])[3:5]
+                size *= size
+                cell = cell_among(edges, size)
+                if keep is not None:
+                    cell *= keep
+                whole[0, piece] = cell
+        return whole
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,11 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Ques
     _check(releases, methods)
     first, schema = methods[0], Schema.from_dict(releases[0].plan.schema)
     layout = first.about(schema)
+    if layout.of_units:
+        raise PlanError(
+            "tables by weight under a unit are not combined: what a unit adds to the variance of a cell is no sum; read each release by "
+            "itself"
+        )
     released: list[tuple[Axes, tuple[Array, float]]] = []
     for release, method in zip(releases, methods, strict=True):
         own = method.about(schema)

@@ -1,8 +1,10 @@
 """The distribution of a numeric column, by group: quantiles, its distribution function with a band, box plots, from one release.
 
-Guarantee: mu-GDP, add-remove or substitute. One Gaussian release of K h for each group, h the numbers of records in public bins and K the
+Guarantee: mu-GDP, add-remove or substitute. A Gaussian release of K h for each group, h the numbers of records in bins and K the
 integer strategy of `confide.aggregates.cells.cumulative`, where the sensitivity is proved: groups are disjoint, so that any number of
-them costs what one does. Everything else is computed from it and costs nothing.
+them costs what one does. Bins that nobody gives are laid where the records are, by a first round for an eighth of mu^2 that counts all
+records in 64 public bins (`confide.aggregates.cells.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su 2022, Corollary 2),
+and the records are read once. Everything else is computed from it and costs nothing.
 Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
 sample of (sampling and privacy noise), or of these very records (noise alone). Intervals of quantiles are whole bins, and hold for any
 distribution, atoms included (`distribution_reading`). Quantiles in a GDP ledger are a quarter as long as those of the exponential
@@ -13,7 +15,7 @@ Henzinger, Upadhyay 2023 for the square root; Cornish, Fisher 1938; Kolmogorov 1
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any, ClassVar
@@ -22,15 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows
+from confide.aggregates.cells.cumulative import MOST_BINS, Bins, BinTotals, CumulativeRows
 from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.errors import PlanError
+from confide.aggregates.cells.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
+from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.distribution_result import DistributionResult, checked_quantiles
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.result import checked_reading
-from confide.protocol import Method, Plan, Question, Release, Statistic
+from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.schema import Practice, Schema
 from confide.schema.formula import cut
 
@@ -39,6 +42,10 @@ __all__ = ["Distribution", "DistributionAbout"]
 Array = NDArray[np.float64]
 
 _QUARTILES = (0.25, 0.5, 0.75)
+# Fitted bins: as many as the rounding to whole bins needs to stay beside the sampling error of 10,000 records.
+_FITTED, _FEWEST_FITTED = 384, 128
+# Shares of mu^2: of the round that lays the bins, and of the one that counts in them.
+_FIRST, _SECOND = Fraction(1, 8), Fraction(7, 8)
 # Numbers that one release may hold.
 _MOST_NUMBERS = 1 << 22
 _Z = float(special.ndtri(0.975))
@@ -47,10 +54,33 @@ _SIZES = (1_000, 10_000, 100_000)
 
 @dataclass(frozen=True)
 class DistributionAbout:
-    """What a distribution is asked of: the groups, the measure, the bins, as the record map of the strategy."""
+    """What a distribution is asked of: the groups, the measure, the bins, as the record map of the strategy.
+
+    first, fine: the map of the round that lays the bins, and the fine bins that both rounds are made of; None where bins are public, and
+    those of `rows` stand for their number until the first round is known.
+    """
 
     layout: Layout
     rows: CumulativeRows
+    first: CumulativeRows | None = None
+    fine: Fine | None = None
+
+    def laid(self, starts: NDArray[np.int64]) -> CumulativeRows:
+        """The map of round 2, once the fine bins are known at which its bins start."""
+        assert self.fine is not None
+        return replace(self.rows, bins=of_starts(self.rows.measure, self.fine, starts))
+
+    def starts(self, noisy: Noisy) -> NDArray[np.int64]:
+        """The fine bins at which the bins of round 2 start, from round 1."""
+        assert self.first is not None and self.fine is not None
+        counts = strategy(self.first.bins.size).counts(noisy.decode())
+        return fitted(counts, self.coarse, self.fine.size, self.rows.bins.size)
+
+    @property
+    def coarse(self) -> NDArray[np.int64]:
+        """The fine bins at which those of round 1 start."""
+        assert self.first is not None and self.fine is not None
+        return np.array(self.first.bins.starts, dtype=np.int64) // self.fine.width
 
     @property
     def groups(self) -> tuple[tuple[str, tuple[int, ...], int], ...]:
@@ -70,9 +100,10 @@ class Distribution(Method):
     """Quantiles and the distribution function of a numeric column, by group, from one Gaussian release of cumulative counts.
 
     formula: "income", "income ~ sex", "log(income) ~ sex:cut(age, 18, 65)", groups as in tables (`a * b` with the groups of a and b
-    alone); bins: how many even ones (2 to 1,024), or public edges; an integer column has whole values in its bins. quantiles: those that
-    the table shows; any other one is read off the same release, by `result.quantile(...)`. covers: "population", of which the records are a
-    sample, or "dataset", these very records; either is read off one release, by a question. term_bounds: of derived terms.
+    alone); bins: left out, `fitted` bins (128 to 1,024) laid where the records are; else how many even ones (2 to 1,024), or public edges;
+    an integer column has whole values in its bins. quantiles: those that the table shows; any other one is read off the same release, by
+    `result.quantile(...)`. covers: "population", of which the records are a sample, or "dataset", these very records; either is read off
+    one release, by a question. term_bounds: of derived terms.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
@@ -84,12 +115,16 @@ class Distribution(Method):
     """
 
     formula: str
-    bins: int | Sequence[float] = 256
+    bins: int | Sequence[float] | None = None
     quantiles: float | Sequence[float] = _QUARTILES
     covers: str = "population"
     term_bounds: Mapping[str, Any] | None = None
+    fitted: int = field(default=_FITTED, kw_only=True, metadata={"late": True})
 
     name: ClassVar[str] = "distribution"
+    version: ClassVar[str] = "2"
+    # version 1 had 256 even bins where none were given, and its files say so
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = (
         "cumulative counts by the square-root strategy from both ends, least squares; Dong, Roth, Su 2022"
@@ -102,12 +137,16 @@ class Distribution(Method):
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
             raise PlanError(f'a distribution is of a column, got {self.formula!r}; write Distribution("income ~ sex")')
-        if not isinstance(self.bins, int):
+        if not isinstance(self.fitted, int) or not _FEWEST_FITTED <= self.fitted <= MOST_BINS:
+            raise PlanError(
+                f"fitted must be a number of bins from {_FEWEST_FITTED} to {MOST_BINS}, got {self.fitted!r}; leave it out for {_FITTED}"
+            )
+        if self.bins is not None and not isinstance(self.bins, int):
             try:
                 object.__setattr__(self, "bins", tuple(float(edge) for edge in self.bins))
             except (TypeError, ValueError):
                 raise PlanError(
-                    f"bins must be a number of bins or a list of public edges, got {self.bins!r}; write bins=256"
+                    f"bins must be a number of bins or a list of public edges, got {self.bins!r}; leave it out"
                 ) from None
         checked_reading(self.covers, "distribution")
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
@@ -128,18 +167,32 @@ class Distribution(Method):
                 f'{cut(self.formula)!r} asks for groups that do not partition the records; write "a:b" or "a * b", or plan one for each'
             )
         measure = layout.measures[0]
-        rows = CumulativeRows(layout.crossing, layout.maximal[0], measure, Bins.of(measure, self.bins))
+        given = self.fitted if self.bins is None else self.bins
+        rows = CumulativeRows(layout.crossing, layout.maximal[0], measure, Bins.of(measure, given))
         if rows.width > _MOST_NUMBERS:
             most = _MOST_NUMBERS // 3 // rows.cells
             raise PlanError(
                 f"{rows.cells:,} groups of {rows.bins.size:,} bins are {rows.width:,} numbers, at most {_MOST_NUMBERS:,} are released; "
                 f"write bins={most}" + ("" if most > 1 else " after crossing fewer columns")
             )
-        return DistributionAbout(layout, rows)
+        # where each value has a bin of its own there is nothing to lay
+        if self.bins is not None or measure.term.steps <= self.fitted:
+            return DistributionAbout(layout, rows)
+        # an integer column's even bins may be fewer than were asked for
+        rows = replace(
+            rows,
+            bins=replace(rows.bins, starts=tuple(range(self.fitted)), edges=tuple(map(float, range(self.fitted + 1)))),
+        )
+        fine = Fine.of(measure, rows.cells, self.fitted)
+        return DistributionAbout(
+            layout, rows, CumulativeRows(layout.crossing, (), measure, outline(measure, fine)), fine
+        )
 
     def statistics(self, about: DistributionAbout, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
-        """The strategy's integers of every group."""
-        return {"cumulative": (BinTotals(about.rows), Fraction(1))}
+        """The strategy's integers, of all records where the bins are laid, and of every group."""
+        if about.first is None:
+            return {"cumulative": (BinTotals(about.rows), Fraction(1))}
+        return {"outline": (BinTotals(about.first), _FIRST), "cumulative": (BinTotals(about.rows), _SECOND)}
 
     def facts(self, about: DistributionAbout) -> Mapping[str, Any]:
         """Target and covers."""
@@ -154,9 +207,20 @@ class Distribution(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One Gaussian release; the forecast is of shares of records below quantiles; with n, a note says how far intervals reach."""
-        made = super().plan(schema, privacy, n=n, public=public)
-        rows = self.about(schema).rows
+        """One Gaussian release, or two rounds; the forecast is of shares of records below quantiles; with n, a note says how far intervals
+        reach."""
+        about = self.about(schema)
+        rows = about.rows
+        if about.first is None or about.fine is None:
+            made = super().plan(schema, privacy, n=n, public=public)
+        else:
+            allowance = Allowance.of(privacy, self, schema)
+            planned = self.statistics(about, allowance.relation)
+            event = Together(tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items()))
+            live = {"histograms": FineHistograms(about.rows, about.fine)} | {
+                name: one for name, (one, _) in planned.items()
+            }
+            made = Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
         unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
         part = 1.0 if self.covers == "population" else 0.0
         found: dict[str, Any] = {
@@ -174,6 +238,19 @@ class Distribution(Method):
             reached.append(f"{q:g} from {max(q - half, 0):.3g} to {min(q + half, 1):.3g}")
         said = f"with {n:,} records in a group the intervals reach about as far as these of its quantiles, and a bin: {', '.join(reached)}"
         return replace(made, notes=(*made.notes, said))
+
+    # release ----------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """One pass for the fine histograms, which stay here; round 1, the bins that follow from it, round 2."""
+        about = self.about(Schema.from_dict(plan.schema))
+        if about.first is None:
+            return super().draw(source, plan, meter)
+        (counts,) = source.aggregate(plan.statistic("histograms"))
+        whole = np.add.reduceat(counts.sum(axis=0, keepdims=True), about.coarse, axis=1)
+        starts = about.starts(meter.draw("outline", BinTotals(about.first).value(whole)))
+        meter.draw("cumulative", BinTotals(about.laid(starts)).value(np.add.reduceat(counts, starts, axis=1)))
+        return {"starts": starts}
 
     # infer ------------------------------------------------------------------------------------------------------------
 
@@ -230,9 +307,18 @@ def _row_name(group: str, q: float) -> str:
     return f"{group}, {q:g}" if group else f"{q:g}"
 
 
+def _starts(release: Release, about: DistributionAbout) -> NDArray[np.int64]:
+    """Where the release says that the bins start; `ReleaseError` for what no release says."""
+    found = np.asarray(release.public.get("starts", ()), dtype=np.int64)
+    size = about.fine.size if about.fine is not None else 0
+    if found.shape != (about.rows.bins.size,) or found[0] != 0 or found[-1] >= size or (np.diff(found) < 1).any():
+        raise ReleaseError("the release does not say where its bins start as a distribution does: the file was altered")
+    return found
+
+
 def _groups(release: Release, about: DistributionAbout, covers: str) -> Iterable[Group]:
     """Least squares in each cell, and sums over cells for the groups that are margins."""
-    rows = about.rows
+    rows = about.rows if about.first is None else about.laid(_starts(release, about))
     noisy, own = release["cumulative"], strategy(rows.bins.size)
     values = noisy.decode().reshape(rows.block, rows.cells).T
     counts = own.counts(values).reshape(*about.layout.crossing.shape(rows.axes), rows.bins.size)

@@ -53,6 +53,7 @@ class DistributionResult(BaseResult):
     q: tuple[float, ...]
     reading: str
     drawing: str = "box"
+    laid: bool = False
 
     family: ClassVar[str] = "distribution"
     rows_are: ClassVar[str] = "quantile"
@@ -77,6 +78,7 @@ class DistributionResult(BaseResult):
             groups=groups,
             q=q,
             reading=reading,
+            laid="starts" in release.public,
         )
 
     # the table --------------------------------------------------------------------------------------------------------
@@ -109,8 +111,9 @@ class DistributionResult(BaseResult):
     def head(self) -> tuple[tuple[str, str], ...]:
         """What is covered, and how many records there are."""
         whole = self.groups[0]
+        how = "laid where the records are" if self.laid else "public"
         size = f"{whole.size:,.0f} (noise sd {whole.size_sd:,.3g})"
-        return ("Covers", self.reading), ("Records", size), ("Bins", f"{whole.bins.size:,}, public")
+        return ("Covers", self.reading), ("Records", size), ("Bins", f"{whole.bins.size:,}, {how}")
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The flags that occur, in words, and the guarantee."""

@@ -57,6 +57,8 @@ def pools(methods: Mapping[str, Method], shares: Mapping[str, Fraction], schema:
         if type(method) in (Counts, Shares, Means, Totals):
             assert isinstance(method, TableMethod)
             layout = method.about(schema)
+            if layout.of_units:  # what does not add up is each table's own
+                continue
             alike.setdefault(_key(method, layout), []).append((name, method, layout))
     found = [_pooled(group, shares, schema) for group in alike.values() if len(group) > 1]
     return tuple(pool for pool in found if pool is not None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 from scipy import special, stats
@@ -40,8 +40,8 @@ EFFECTS: Mapping[str, tuple[str, float, str]] = {
     "pearsonr": ("r", 0.1, "correlation"),
 }
 
-#: Of an effect: (degrees of freedom, non-centrality of chi-square) at n records.
-Centre = Callable[[float, float], tuple[float, float]]
+#: Of an effect: (degrees of freedom, non-centrality of chi-square, and what its quantile is stretched by, if at all) at n records.
+Centre = Callable[[float, float], tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def power_of(
     return Power(name, float(shown), tuple(rows))
 
 
-def _power(df: float, away: float) -> float:
-    return float(stats.ncx2.sf(stats.chi2.isf(_LEVEL, df), df, max(away, 1e-12)))
+def _power(df: float, away: float, stretch: float = 1.0) -> float:
+    return float(stats.ncx2.sf(stretch * stats.chi2.isf(_LEVEL, df), df, max(away, 1e-12)))
 
 
 def _least(centre: Centre, n: float) -> float:
@@ -105,16 +105,20 @@ def _means(*, paired: bool = False, two: bool = False) -> Callable[..., Centre]:
         axes = () if paired else max(layout.shown, key=len)
         cells = layout.crossing.cells(axes)
         v0, v1 = method._noises(layout, method.strategy(layout).variance(axes) * unit, relation)
-        share = 1.0 if layout.weight is None else layout.weight.middle / layout.heaviest
+        share = layout.usual
 
-        def centre(n: float, effect: float) -> tuple[float, float]:
+        def centre(n: float, effect: float) -> tuple[float, ...]:
             size = n / cells
             # of a cell's mean, in sds of records: sampling, and the noise of a mean half-way to its bound
             own = 1 / size + (v1 + v0 / 4) / (share * size * _SD) ** 2
+            # half the noise sd of s^2, which the test adds to it
+            spread = v0 * (1 - _SD**2 + 1 / 4) ** 2 + 2 * v1
+            stretch = 1 + sqrt(spread) / (share * size * _SD**2) / 2 / size / own
             if paired:
                 return 1.0, effect**2 / own
             # between two groups d, between several f: cells f^2
-            return cells - 1.0, (effect**2 / 2 if two else cells * effect**2) / own
+            away = (effect**2 / 2 if two else cells * effect**2) / own
+            return (1.0, away, stretch) if two else (cells - 1.0, away)
 
         return centre
 

@@ -58,6 +58,7 @@ _FLAGS = {
     "weak": "too few records for so skewed a column: the interval may be short on one side",
     "whole_range": "the noise leaves every value possible",
 }
+_IN_PLACE = "stand in place of suppression: noise protects the records, so that no cell is left out, and a flag says how far to trust one"
 _REASONS = {
     "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
     "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
@@ -270,7 +271,8 @@ class CellTable(BaseResult):
     def notes(self) -> Sequence[tuple[str, str]]:
         """The flags that occur, in words."""
         used = {name for text in set(self.marks.tolist()) for name in text.split()}
-        return tuple((f"Flag {name}", words) for name, words in _FLAGS.items() if name in used)
+        found = tuple((f"Flag {name}", words) for name, words in _FLAGS.items() if name in used)
+        return (("Flags", _IN_PLACE), *found) if found else ()
 
     def head(self) -> Sequence[tuple[str, str]]:
         """What is covered, and the noisy number of records."""
@@ -284,6 +286,9 @@ class CellTable(BaseResult):
     def _weighted_head(self) -> list[tuple[str, str]]:
         """The sum of the weights, and Kish's effective number of records."""
         assert self.layout.weight is not None
+        if self.layout.of_units:
+            sd = np.sqrt(self.count_variance(()))
+            return [("Weights", f"{self.layout.weight.name}"), ("Units", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
         total, sd = self.layout.heaviest * self.size, self.layout.heaviest * np.sqrt(self.count_variance(()))
         return [
             ("Weights", f"{self.layout.weight.name}, at most {self.layout.heaviest:g}; larger ones count as that"),

@@ -102,6 +102,8 @@ class Kept:
             "short bare": [name for k, name in enumerate(self.names) if sampled
                            and held(own["bare"][:, [k]], plain_sure[:, [k]]).short(LEAST)],
             "long": sampled and noise < 0.5 and whole.long(MOST),
+            # ties and whole values are covered for certain, by any interval
+            "longer": sampled and noise < 0.5 and whole.long(max(MOST, bare.high)),
             "wide": self._wide(kind, ratio, floor), "far": self._far(near),
         }  # fmt: skip
 

@@ -82,12 +82,14 @@ def _failures(rows: Sequence[Row], replications: int) -> Iterator[str]:
     numbers = sum(row["numbers"] for row in rows)
     short = [row for row in rows if row["short"]]
     long = [row for row in rows if row["long"]]
+    longer = sum(row["longer"] for row in rows)
     each = [(row, name) for row in rows for name in row["short numbers"]]
     bare = sum(len(row["short bare"]) for row in rows)
     alarms = FALSE_ALARM * numbers
     every = [(row, name) for row in rows for name in row["short every"]]
     seldom = sum(len(row["seldom"]) for row in rows)
-    yield f"{replications} samples a cell. Kinds below .94: {len(short)} of {kinds}; above .985 with little noise: {len(long)} of {kinds}."
+    yield f"{replications} samples a cell. Kinds below .94: {len(short)} of {kinds}; above .985 with little noise: {len(long)} of {kinds}, "
+    yield f"and {longer} of them above what the interval without privacy covers, too."
     yield (
         f"Numbers below .94 by themselves where no flag speaks against them: {len(each)} of {numbers:,}, of which {seldom} are flagged "
         f"in more than half of the samples; over all answers, flagged or not: {len(every)} of "

@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 
 import confide as cf
+from confide.aggregates.cells.cumulative import Bins
+from confide.aggregates.cells.cumulative_strategy import strategy
+from confide.aggregates.cells.fitted_bins import fitted
 from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.distribution_reading import Group
@@ -325,37 +328,41 @@ class Ranked:
     column: str
 
     @cached_property
-    def _read(self) -> tuple[Any, Any, Any]:
+    def _read(self) -> tuple[Any, Any, Any, Any]:
+        """(release, result, what the method's plan is about, the cell and fine bin of each record)."""
         method = Distribution(f"{self.column} ~ {self.case.recipe.group}", quantiles=QUANTILES)
         release, result = _template(method, self.case, self.widened, self.mu)
         about = method.about(self.case.schema(self.widened))
         practice = Practice.of(self.case.frame, self.case.schema(self.widened))
-        place, _ = about.rows.placed(np.stack([practice.codes[name] for name in about.rows.columns]))
-        coded, keep = about.rows.measure.design.codes(practice.codes[self.column][None])
-        at = about.rows.bins.at(coded[-1])
-        size = about.rows.bins.size
+        place, coded = about.rows.coded(np.stack([practice.codes[name] for name in about.rows.columns]))
+        at, size = about.fine.at(np.nan_to_num(coded)), about.fine.size
         # a record without a value, or in no group, stands behind the last bin
-        lost = (place >= about.rows.cells) | (np.zeros(len(place), dtype=bool) if keep is None else ~keep)
-        return release, result, np.where(lost, about.rows.cells * size, place * size + at)
+        return release, result, about, np.where(place >= about.rows.cells, about.rows.cells * size, place * size + at)
 
     def answer(self, samples: Sequence[Array], generator: np.random.Generator) -> Answer:
-        """Quantiles of all records and of each group."""
-        release, result, places = self._read
-        groups, unit = result.groups, release["cumulative"].variance / 4.0**20
-        own, size, cells = groups[0].strategy, groups[0].bins.size, len(groups) - 1
+        """Quantiles of all records and of each group, by both rounds of the method."""
+        release, result, about, places = self._read
+        first, own = strategy(about.first.bins.size), result.groups[0].strategy
+        outer, unit = (release[name].variance / 4.0**20 for name in ("outline", "cumulative"))
+        size, cells, bins = about.fine.size, about.rows.cells, about.rows.bins.size
         parts = []
         for rows in samples:
             counts = np.bincount(places[rows], minlength=cells * size + 1)[: cells * size].reshape(cells, size)
-            noisy = counts + np.sqrt(unit) * generator.standard_normal((cells, size)) @ own.root.T
-            parts.append(self._of([noisy.sum(0), *noisy], [unit * cells, *[unit] * cells]))
+            coarse = np.add.reduceat(counts.sum(axis=0), about.coarse)
+            told = coarse + np.sqrt(outer) * first.root @ generator.standard_normal(len(coarse))
+            starts = fitted(told, about.coarse, size, bins)
+            noisy = np.add.reduceat(counts, starts, axis=1)
+            noisy = noisy + np.sqrt(unit) * generator.standard_normal((cells, bins)) @ own.root.T
+            edges = about.laid(starts).bins
+            parts.append(self._of([noisy.sum(0), *noisy], [unit * cells, *[unit] * cells], edges))
         names = tuple(f"{self.column} | {name}" for name in result.names)
         low, high, sure, noise = (np.stack([part[k] for part in parts]) for k in range(4))
         return Answer(f"quantiles, bounds x{self.widened:g}", names, low, high, sure.astype(bool), noise)
 
-    def _of(self, counts: Sequence[Array], units: Sequence[float]) -> list[Array]:
+    def _of(self, counts: Sequence[Array], units: Sequence[float], bins: Bins) -> list[Array]:
         found: list[list[Any]] = [[], [], [], []]
         for own, values, unit in zip(self._read[1].groups, counts, units, strict=True):
-            group = Group(own.name, values, unit, own.bins, own.strategy)
+            group = Group(own.name, values, unit, bins, own.strategy)
             read = group.quantiles(np.array(QUANTILES), 0.05)
             q = np.array(QUANTILES)
             noise = unit * np.array([float(own.strategy.centred(float(one)).max()) for one in q])

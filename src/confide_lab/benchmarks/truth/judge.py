@@ -92,14 +92,17 @@ def judge_outcomes(rows: Sequence[dict[str, Any]]) -> int:
     for low, high, words in ((_LIKELY, 1.01, "likely"), (0.5, _LIKELY, "open"), (0.2, 0.5, "seldom"), (-1, 0.2, "no")):
         own = [row for row in told if low <= row["expected"] < high]
         if own:
-            ok = np.mean([row["status"].get("ok", 0.0) for row in own])
+            said, ok = np.mean([(row["expected"], row["status"].get("ok", 0.0)) for row in own], axis=0)
             answered = np.array([row["answered"] for row in own])
             print(
-                f"  {words:<7} {len(own):>4} cells: ok in {ok:.0%} of the runs, {answered.mean():.0%} of coefficients answered, "
-                f"at least {_ANSWERED:.0%} of them in {np.mean(answered >= _ANSWERED):.0%} of the cells"
+                f"  {words:<7} {len(own):>4} cells: said {said:.0%} on average, ok in {ok:.0%} of the runs, {answered.mean():.0%} of "
+                f"coefficients answered, at least {_ANSWERED:.0%} of them in {np.mean(answered >= _ANSWERED):.0%} of the cells"
             )
     missed = [row for row in told if row["expected"] >= _LIKELY and row["answered"] < _ANSWERED]
-    print(f"answers where they are likely: {len(missed)} cells below {_ANSWERED:.0%}")
+    unlikely = sum(1 - row["expected"] for row in told if row["expected"] >= _LIKELY)
+    print(
+        f"answers where they are likely: {len(missed)} cells below {_ANSWERED:.0%}; {unlikely:.1f} by the plans' own chances"
+    )
     for row in missed:
         print(
             f"  FAILED  {row['case']} n={row['n'] or 'whole'} mu={row['mu']:g} {row['relation']}: said {row['expected']:.0%}, "

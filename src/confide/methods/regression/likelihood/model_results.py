@@ -48,10 +48,11 @@ class ModelEstimates(DesignEstimates):
     _ratio: ClassVar[str] = ""
 
     def _ratios(self, alpha: float) -> pd.DataFrame:
-        """exp of the coefficients and of their intervals."""
+        """exp of the coefficients and of their intervals; that of the intercept is no ratio, and is left out."""
         with np.errstate(over="ignore"):
             limits = np.exp(self.conf_int(alpha))
-            return pd.DataFrame({self._ratio: np.exp(self.params), "low": limits[0], "high": limits[1]})
+            found = pd.DataFrame({self._ratio: np.exp(self.params), "low": limits[0], "high": limits[1]})
+        return found.drop(index="Intercept", errors="ignore")
 
     def _spread(self, alpha: float) -> pd.DataFrame:
         """The frame as it goes into a file: with the ratios and their intervals."""

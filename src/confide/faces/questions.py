@@ -1,0 +1,234 @@
+"""The questions that people ask, in their order, and the method behind each: for the studio's form and `confide explore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from confide import registry
+from confide.errors import PlanError
+from confide.guarantees import GDP
+from confide.protocol import Method, parameters_of
+from confide.schema import Categorical, Integer, Schema
+from confide.schema.expression import quoted
+
+__all__ = ["QUESTIONS", "Question", "method_of", "number", "privacy_of", "question", "reading_of"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One kind of question.
+
+    words: as people ask it; method: the registered method, or the test; pattern: the formula, with a role in place of each column, and
+    after | what a schema with fewer columns has; says: what comes back; command: how the command line asks it, {} being the formula.
+    """
+
+    name: str
+    words: str
+    method: str
+    pattern: str
+    says: str
+    command: str
+    test: bool = False
+
+    @property
+    def covers(self) -> bool:
+        """Whether the asker must say what intervals are about."""
+        return not self.test and "covers" in parameters_of(registry.get(self.method))
+
+    @property
+    def example(self) -> str:
+        """The formula of a survey that everybody can picture."""
+        return self.pattern.split(" | ")[0].format(**_PICTURED)
+
+    def asked_of(self, schema: Schema) -> str | None:
+        """The formula with columns of a schema in it; None where the schema has none that fit."""
+        roles = _roles(schema)
+        for pattern in self.pattern.split(" | "):
+            with suppress(KeyError):
+                return pattern.format_map(roles)
+        return None
+
+
+_PICTURED = {
+    "number": "income", "other": "age", "label": "region", "second": "smoker", "pair": "sex", "outcome": "employed", "count": "visits",
+}  # fmt: skip
+
+
+def _roles(schema: Schema) -> dict[str, str]:
+    """A column for each role that a schema can fill."""
+
+    def named(fits: Callable[[Any], bool]) -> list[str]:
+        return [quoted(name) for name in schema.names if fits(schema[name])]
+
+    labels = named(lambda one: isinstance(one, Categorical))
+    pairs = named(lambda one: isinstance(one, Categorical) and len(one.levels) == 2)
+    outcomes = named(lambda one: isinstance(one, Integer) and (one.low, one.high) == (0, 1))
+    counts = named(lambda one: isinstance(one, Integer) and one.low == 0 and one.high > 1)
+    numbers = named(lambda one: not isinstance(one, Categorical) and (one.low, one.high) != (0, 1))
+    found = {
+        "number": numbers[-1:], "other": numbers[:-1], "label": labels, "second": labels[1:], "pair": pairs,
+        "outcome": outcomes, "count": counts,
+    }  # fmt: skip
+    return {role: names[0] for role, names in found.items() if names}
+
+
+_KINDS = (
+    (
+        "counts",
+        "How many, by group",
+        "counts",
+        "{label} * {second} | {label}",
+        "A table of counts with margins; a * b is a crossing.",
+        'table "{}"',
+    ),
+    ("shares", "Which share, by group", "shares", "{label}", "A table of shares.", 'table "{}" --kind shares'),
+    (
+        "means",
+        "A mean by group",
+        "means",
+        "{number} ~ {label} | {number} ~ 1",
+        "Of the left column by the right; ~ 1: of all.",
+        'table "{}"',
+    ),
+    (
+        "totals",
+        "A total by group",
+        "totals",
+        "{number} ~ {label} | {number} ~ 1",
+        "Of the left column by the right.",
+        'table "{}" --kind totals',
+    ),
+    (
+        "medians",
+        "A median by group",
+        "distribution",
+        "{number} ~ {label} | {number}",
+        "Medians and the distribution.",
+        'table "{}" --kind distribution',
+    ),
+    (
+        "table_one",
+        "What the records are like",
+        "table_one",
+        "{number} ~ {label}",
+        "Table One: means, shares, medians.",
+        'describe "{}"',
+    ),
+    (
+        "t_test",
+        "Do two groups differ in their mean (t-test)",
+        "ttest_ind",
+        "{number} ~ {pair}",
+        "Welch's test.",
+        'test ttest_ind "{}"',
+    ),
+    (
+        "anova",
+        "Do several means differ (F-test)",
+        "f_oneway",
+        "{number} ~ {label}",
+        "Welch's F test.",
+        'test f_oneway "{}"',
+    ),
+    (
+        "chi_square",
+        "Are two columns independent",
+        "chi2_contingency",
+        "{label} * {second}",
+        "A chi-square test.",
+        'test chi2_contingency "{}"',
+    ),
+    (
+        "rank_test",
+        "Do two groups differ (rank test)",
+        "mannwhitneyu",
+        "{number} ~ {pair}",
+        "Mann and Whitney's test.",
+        'test mannwhitneyu "{}"',
+    ),
+    ("line", "A regression line", "least_squares", "{number} ~ {other}", "The least-squares line.", 'regress "{}"'),
+    (
+        "logistic",
+        "Odds of a two-valued outcome",
+        "logistic",
+        "{outcome} ~ {number}",
+        "Logistic regression.",
+        'regress "{}" --method logistic',
+    ),
+    (
+        "poisson",
+        "Rates of a count",
+        "poisson",
+        "{count} ~ {label}",
+        "Poisson regression of a bounded count.",
+        'regress "{}" --method poisson',
+    ),
+    (
+        "curve",
+        "A curve",
+        "kernel",
+        "{number} ~ {other}",
+        "A smooth curve, with a band.",
+        'regress "{}" --method kernel',
+    ),
+)
+_TESTS = ("t_test", "anova", "chi_square", "rank_test")
+QUESTIONS = tuple(Question(*one, test=one[0] in _TESTS) for one in _KINDS)
+_BY_NAME = {one.name: one for one in QUESTIONS}
+
+
+def question(name: str) -> Question:
+    """Raises `PlanError` for a kind that is not there."""
+    if name not in _BY_NAME:
+        raise PlanError(f"there is no kind of question {name!r}; there are: {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def method_of(form: Mapping[str, str]) -> Method:
+    """The method that a filled form asks for: kind, formula, covers, where."""
+    asked, formula = question(form.get("kind", "")), form.get("formula", "").strip()
+    if not formula:
+        raise PlanError(f"write what is asked, for instance {asked.example}")
+    settings: dict[str, Any] = {}
+    if where := form.get("where", "").strip():
+        settings["where"] = where
+    if asked.test:
+        from confide.faces import tests
+
+        wanted, _ = tests.asked_of(asked.method, formula)
+        made: Method = tests.method_of(asked.method, wanted, settings)
+        return made
+    if asked.covers:
+        if form.get("covers") not in ("population", "dataset"):
+            raise PlanError(
+                "say what intervals are about: the population that the records are a sample of, or these very records"
+            )
+        settings["covers"] = form["covers"]
+    first = parameters_of(registry.get(asked.method))[0]
+    return registry.make(asked.method, **{first: formula}, **settings)
+
+
+def reading_of(form: Mapping[str, str]) -> Callable[[Any], Any]:
+    """How the result of a form's question is shown: the result itself, or what a test asks of it."""
+    asked = _BY_NAME.get(form.get("kind", ""))
+    if asked is None or not asked.test:
+        return lambda result: result
+    from confide.faces import tests
+
+    return tests.asked_of(asked.method, form.get("formula", "").strip())[1]
+
+
+def privacy_of(form: Mapping[str, str]) -> GDP:
+    """The budget that a filled form asks for."""
+    return GDP(number(form.get("mu", ""), "mu"))
+
+
+def number(text: str, what: str) -> float:
+    """Raises `PlanError` for text that is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise PlanError(f"{what} must be a number, got {text!r}") from None

@@ -1,0 +1,40 @@
+"""What may be asked of a schema: every formula that is proposed has a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+import confide as cf
+from confide.errors import PlanError
+from confide.faces.questions import QUESTIONS, method_of, question
+
+FULL = cf.Schema(
+    {
+        "age": cf.Integer(18, 90),
+        "odd name": cf.Categorical(["a", "b", "c"]),
+        "sex": cf.Categorical(["f", "m"]),
+        "works": cf.Integer(0, 1),
+        "visits": cf.Integer(0, 20),
+        "income": cf.Numeric(0, 9e4),
+    }
+)
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda one: one.name)
+def test_what_is_proposed_can_be_planned(asked):
+    formula = asked.asked_of(FULL)
+    assert formula is not None
+    made = cf.plan(method_of({"kind": asked.name, "formula": formula, "covers": "dataset"}), FULL, cf.GDP(1.0))
+    assert made.method.name and asked.example
+
+
+def test_fewer_columns_are_asked_less():
+    few = cf.Schema({"age": cf.Integer(18, 90)})
+    assert [one.name for one in QUESTIONS if one.asked_of(few)] == ["means", "totals", "medians"]
+    assert question("means").asked_of(few) == "age ~ 1"
+
+
+def test_what_is_no_question():
+    for form in ({"kind": "nonsense"}, {"kind": "means"}, {"kind": "means", "formula": "age ~ 1"}):
+        with pytest.raises(PlanError):
+            method_of(form)
