@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals, local, tables, tests
+    from confide.faces import intervals, local, reduction, tables, tests, voting
     from confide.faces.block_posterior import private_block_posterior
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
@@ -127,6 +127,7 @@ __all__ = [
     "private_block_posterior",
     "ptr",
     "read",
+    "reduction",
     "refit",
     "register",
     "regression",
@@ -139,6 +140,7 @@ __all__ = [
     "testing",
     "tests",
     "verify",
+    "voting",
     "within_regression",
 ]
 
@@ -203,6 +205,7 @@ _HOMES = {
     "poisson_regression": "confide.faces.regression",
     "read": "confide.sources",
     "sql": "confide.sources",
+    "reduction": "confide.faces.reduction",
     "refit": "confide.faces.synthesis",
     "register": "confide.registry",
     "release": "confide.gate",
@@ -211,6 +214,7 @@ _HOMES = {
     "tables": "confide.faces.tables",
     "tests": "confide.faces.tests",
     "verify": "confide.gate",
+    "voting": "confide.faces.voting",
     "within_regression": "confide.faces.regression",
 }
 
