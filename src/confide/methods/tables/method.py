@@ -18,11 +18,13 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout, marginal_name
 from confide.methods.tables.margins import Margins, UnitMargins
+from confide.methods.tables.per_level import LevelStrategy, level_axis
 from confide.methods.tables.result import CellTable, checked_reading
 from confide.methods.tables.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.protocol.orthogonal import per_of
 from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]
@@ -110,8 +112,11 @@ class TableMethod(Method):
 
     # plan -------------------------------------------------------------------------------------------------------------
 
-    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy:
+    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy | LevelStrategy:
         """The shares of the marginals. known: the number of records is public."""
+        axis = level_axis(layout) if self.per_level else None
+        if axis is not None:
+            return LevelStrategy.of(layout, axis)
         return Strategy.of(layout.crossing.sizes, layout.closure, layout.shown, known=known)
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
@@ -130,6 +135,7 @@ class TableMethod(Method):
             relation == "substitute"
             and n is not None
             and self.where is None
+            and per_of(layout.crossing.schema) is None
             and layout.weight is None
             and not layout.drops
             and len(layout.closure) > 1
