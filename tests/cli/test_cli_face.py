@@ -155,6 +155,7 @@ def test_every_example_works(survey):
         "curve",
         "studio",
         "publish",
+        "plan local",
         "protect",
         "fit",
         "interval",

@@ -53,6 +53,7 @@ NAMES = (
     "tables_page",
     "advice",
     "units",
+    "within",
 )
 
 
