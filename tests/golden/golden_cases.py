@@ -130,6 +130,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "means": (cf.tables.Means("y + w ~ g", covers="population"), cf.GDP(1.0)),
     "shares": (cf.tables.Shares("g * z", within="g", covers="dataset"), cf.GDP(1.0)),
     "totals": (cf.tables.Totals("y ~ g", covers="dataset"), cf.GDP(1.0)),
+    "ratios": (cf.tables.Ratios("y / x ~ g", covers="population"), cf.GDP(1.0)),
     "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
     "distribution fitted": (cf.tables.Distribution("x ~ g", fitted=128), cf.GDP(1.0)),
     "publication": (

@@ -118,17 +118,19 @@ def _central(
 
     if found.loss not in _CENTRAL or found.privacy is None or made.level != "record" or found.n > _MOST:
         return ()
-    import confide as cf
+    from confide.faces import regression
     from confide.noise import SimulatedNoise
+    from confide.schema import Schema
+    from confide.sources import read as opened
 
     chosen = loss_named(loss)
     records = planning_records(schema, formula, chosen, made.protection, practice, found.n)
     if practice is not None:
         records = records.sample(found.n, replace=True, random_state=1).reset_index(drop=True)
-    call = getattr(cf, _CENTRAL[found.loss])
+    call = getattr(regression, _CENTRAL[found.loss])
     privacy = replace(found.privacy, relation="substitute", trust="central")
-    used = cf.Schema({name: schema[name] for name in records.columns})
-    result = call(formula, cf.read(records, used), privacy=privacy, ledger=None, noise=SimulatedNoise(1))
+    used = Schema({name: schema[name] for name in records.columns})
+    result = call(formula, opened(records, used), privacy=privacy, ledger=None, noise=SimulatedNoise(1))
     errors = {str(name): float(error) for name, error in result.bse.items()}
     return (Way("a keeper who sees the records", errors, firm=result.status == "ok", local=False),)
 

@@ -31,6 +31,7 @@ __all__ = ["RIVALS"]
 
 Array = NDArray[np.float64]
 
+_GUARANTEES = {"(4, .05)": (4.0, 0.05), "(8, .001)": (8.0, 0.001)}
 _SLOPES = np.array([1.0, -0.5])
 _WAYS = ("no protection", "SL", "RB", "DR", "naive", "Laplace", "Gaussian", "raw sample", "keeper")
 _SCHEMA = cf.Schema(
@@ -53,7 +54,7 @@ def _sd(way: str, epsilon: float, delta: float, zeta: float) -> float:
 
 def line(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
     """The error of the two slopes; NaN where no interval is given."""
-    way, loss, (epsilon, delta), n = at["method"], at["loss"], at["guarantee"], at["n"]
+    way, loss, (epsilon, delta), n = at["method"], at["loss"], _GUARANTEES[at["guarantee"]], at["n"]
     own = shared("zil.rivals", {name: at[name] for name in ("loss", "n", "replication")})
     x = own.uniform(-1, 1, (n, 2))
     t = x @ _SLOPES
@@ -125,7 +126,7 @@ RIVALS = Experiment(
     (
         Block(
             "lines",
-            {"loss": ("squared", "logistic"), "guarantee": ((4.0, 0.05), (8.0, 0.001)), "n": (20_000,)},
+            {"loss": ("squared", "logistic"), "guarantee": tuple(_GUARANTEES), "n": (20_000,)},
             _WAYS,
             line,
             (Quantity("slopes", "rms"), Quantity("answered")),

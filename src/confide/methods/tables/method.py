@@ -90,7 +90,8 @@ class TableMethod(Method):
     def rules(self, schema: Any) -> tuple[str, ...]:
         """By weight where the unit asks for it: what a unit's rows say then counts once in the whole table, and tests are not answered.
         A table of several columns, or with weights of its own, keeps one row."""
-        asked = isinstance(schema.unit, Unit) and schema.unit.rule == "weight" and schema.design is None
+        apart = schema.design is None and schema.cluster is None
+        asked = isinstance(schema.unit, Unit) and schema.unit.rule == "weight" and apart
         if not asked or self.name not in _WEIGHED or self.weights is not None or len(self.about(schema).measures) > 1:
             return self.units
         return (*self.units, "weight")
