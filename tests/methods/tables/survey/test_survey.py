@@ -296,6 +296,20 @@ def test_standard_errors_of_totals_are_never_below_binders(psus: dict[str, Any],
             assert table.bse.iloc[0] == pytest.approx(binder, rel=5e-3)
 
 
+def test_a_cut_of_weights_takes_nothing_from_a_sum() -> None:
+    """Heavy weights that a small budget would cut: sums have all of them, up to the bound."""
+    g = np.random.default_rng(3)
+    frame = pd.DataFrame({"w": np.minimum(g.lognormal(0, 1.1, 2_000), 100), "sex": "f", "y": 50.0})
+    columns = {"y": cf.Numeric(0, 100), "sex": COLUMNS["sex"], "w": cf.Numeric(0, 100)}
+    for method in (cf.tables.Totals("y ~ 1", covers="population"), cf.tables.Counts("sex", covers="population")):
+        for population, cap in ((None, 1), (20_000, CELLS)):
+            schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", population=population))
+            plan = cf.plan(method, schema, cf.GDP(0.3))
+            assert plan.statistics["(weights)"].statistic.map.cells == cap  # type: ignore[attr-defined]
+            release = cf.release(method, cf.read(frame, schema), cf.GDP(0.3), ledger=None, noise=ZeroNoise())
+            assert (cf.infer(release).layout.heaviest == 100) == (cap == 1)
+
+
 def test_a_declared_design_effect_and_fraction_scale_the_sampling_variance() -> None:
     data = records().drop(columns="v").dropna()
     errors = {}

@@ -54,6 +54,8 @@ WEIGHTS, MEAT, KEPT = "(weights)", "(meat)", "(kept)"
 _HISTOGRAM, _COUNT, _SQUARES = Fraction(4, 100), Fraction(1, 100), Fraction(3, 100)
 _PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
 _MOST_CELLS = 256
+# What grows with the population.
+_EXTENSIVE = ("totals", "counts")
 _UNKNOWN = (
     "how many PSUs were sampled is not public: totals and counts then take that number for random, and their intervals are wide; write "
     "count=, where it is public, in the design"
@@ -133,6 +135,9 @@ class SurveyPath:
                 "SurveyDesign(..., population=N) for totals, fraction=f for the sampling fraction"
             )
         design = design or SurveyDesign(deff=1.0)
+        if method.name in _EXTENSIVE and design.population is None:
+            # what is cut off weights is lost to a sum, and no mean of others makes up for it
+            design = replace(design, cap="full")
         layout = method.survey_layout(whole)
         if design.weight is not None:
             layout = replace(layout, weight=CappedWeight(weight_of(design.weight, whole).design))
@@ -162,7 +167,7 @@ class SurveyPath:
     @property
     def _extensive(self) -> bool:
         """Whether what is asked for grows with the population."""
-        return self.kind in ("totals", "counts")
+        return self.kind in _EXTENSIVE
 
     @cached_property
     def listed(self) -> Listed | None:
