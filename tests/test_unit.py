@@ -17,6 +17,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.contributions import Contributions
 from confide.protocol.weighted import Weighted
+from confide.registry import list_methods
 from confide.sources import units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
@@ -45,6 +46,12 @@ def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) ->
     once = people(schema=schema)
     many = pd.concat([once] + [once.iloc[[3]]] * 499).sample(frac=1, random_state=1)
     assert drawn(method, privacy, many, schema) == drawn(method, privacy, once, schema)
+
+
+def test_every_method_of_the_registry_is_among_them() -> None:
+    """But the histogram of contributions, which counts the rows of persons and pays for that (`test_the_histogram_...`)."""
+    named = {type(method).name for method, _ in CASES.values()}
+    assert {one.name for one in list_methods()} - named == {"contributions"}
 
 
 def book(path: Path, **more: Any) -> cf.Ledger:

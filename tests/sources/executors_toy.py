@@ -28,6 +28,14 @@ OF_UNITS = cf.Schema(
     {name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", unit=cf.Unit("person", rule="keep")
 )
 
+BY_WEIGHT = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", unit=cf.Unit("person"))
+_SCHOOLS = cf.Clusters("school", size=40)
+CLUSTERED = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", cluster=_SCHOOLS)
+UNITS_IN_CLUSTERS = cf.Schema(
+    {name: SCHEMA[name] for name in SCHEMA.names}, dataset="survey", unit=cf.Unit("person", rows=2), cluster=_SCHOOLS
+)
+# which methods take all rows by weight, and clusters
+SCHEMAS = {"records": SCHEMA, "units": OF_UNITS, "weight": BY_WEIGHT, "clusters": CLUSTERED, "both": UNITS_IN_CLUSTERS}
 METHODS = {
     "line": cf.regression.LeastSquares("income ~ age + region"),
     "log-odds": cf.regression.Logistic("ill ~ age + region"),
@@ -64,9 +72,13 @@ class Here:
         self.sent += documents
         return self.twist(documents[::-1])
 
-    def grouped(self, records: list[Any], work: Any, column: str, rule: Any) -> list[Any]:
-        split = [dealt(pickle.loads(one), work, column, 5) for one in records]
-        return [pickle.dumps(bounded(label, 5, [own[label] for own in split], work.rows, rule)) for label in range(5)]
+    def grouped(self, records: list[Any], coding: Any, rule: Any) -> list[Any]:
+        coding, rule = pickle.loads(pickle.dumps((coding, rule)))
+        if coding.column is None:
+            own = [dealt(pickle.loads(one), coding, 1) for one in records]
+            return [pickle.dumps(bounded(0, 1, one, coding.rows, rule)) for one in own]
+        split = [dealt(pickle.loads(one), coding, 5) for one in records]
+        return [pickle.dumps(bounded(label, 5, [own[label] for own in split], coding.rows, rule)) for label in range(5)]
 
     def dropped(self, records: list[Any]) -> None:
         self.open -= 1
@@ -76,6 +88,10 @@ def files(at: Path, n: int = 3_000, seed: int = 2) -> list[Path]:
     """Practice records in three Parquet files of several row groups, with a person for every three rows or so."""
     frame = SCHEMA.sample(n, seed)
     frame["person"] = (frame.index.to_numpy() * 7919) % (n // 3)
+    # schools of persons, but for one row in eleven, which names another one, and some that name none
+    frame["school"] = [
+        f"s{p % 37}" if at % 11 else f"s{at % 5}" if at % 2 else "" for at, p in enumerate(frame["person"])
+    ]
     found = []
     for number in range(3):
         frame.iloc[number::3].to_parquet(at / f"{number}.parquet", row_group_size=251)
@@ -88,6 +104,20 @@ def digest(method: str, source: Any, privacy: Any = None) -> str:
         METHODS[method], source, privacy or cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(11), n=None
     ).sha256
     return made
+
+
+def cases() -> list[tuple[str, str]]:
+    """Methods and schemas that go together: tables of means have no meat of clusters."""
+    return [
+        (method, schema)
+        for schema in SCHEMAS
+        for method in METHODS
+        if method != "means" or schema not in ("clusters", "both")
+    ]
+
+
+#: A few of them, for engines on which each takes seconds.
+FEW = [("line", name) for name in SCHEMAS] + [("log-odds", "weight"), ("means", "units"), ("classes", "both")]
 
 
 def groups(path: Path) -> int:

@@ -12,18 +12,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.sources.executors_toy import METHODS, OF_UNITS, SCHEMA, Here, digest, files
+from tests.sources.executors_toy import (
+    BY_WEIGHT,
+    METHODS,
+    OF_UNITS,
+    SCHEMA,
+    SCHEMAS,
+    UNITS_IN_CLUSTERS,
+    Here,
+    cases,
+    digest,
+    files,
+)
 from tests.sources.records import Plain
 
 import confide as cf
+from confide.aggregates.cluster_meat import ClusterMeat
+from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram
+from confide.protocol.weighted import Weighted
+from confide.protocol.whose import UNIT_ROW
+from confide.schema import Design
 from confide.sources.executors import executor_of
-from confide.sources.executors.groups import group_of, whole_units
+from confide.sources.executors.groups import Coding, group_of, whole_units
 from confide.sources.executors.states import state_from_plain, state_to_plain
 from confide.sources.executors.work import Digest, Work, machine, portions
+from confide.sources.groups import HashedGroups
 
 AGES = Gram(Plain(("age",)))
+
+
+def meat() -> ClusterMeat:
+    return ClusterMeat(UnitScores(Design.of("income ~ age", SCHEMA), counting=Counting(2, UNIT_ROW)), 4.0)
 
 
 @pytest.fixture
@@ -31,11 +52,10 @@ def data(tmp_path: Path) -> list[Path]:
     return files(tmp_path)
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])
-@pytest.mark.parametrize("method", METHODS)
-def test_releases_are_those_of_one_thread(method: str, schema: cf.Schema, data: list[Path]) -> None:
-    here = Here()
-    assert digest(method, cf.read(data, schema, executor=here)) == digest(method, cf.read(data, schema, threads=1))
+@pytest.mark.parametrize("method, schema", cases())
+def test_releases_are_those_of_one_thread(method: str, schema: str, data: list[Path]) -> None:
+    here, own = Here(), SCHEMAS[schema]
+    assert digest(method, cf.read(data, own, executor=here)) == digest(method, cf.read(data, own, threads=1))
     assert here.open == 0  # forgotten when the release ended
 
 
@@ -102,6 +122,79 @@ FAULTS: dict[str, tuple[Callable[[list[str]], list[str]], str | None]] = {
 }
 
 
+def spoilt(found: list[str], change: Callable[[Any], Any]) -> list[str]:
+    """The documents, with the keyed parts of a state changed in the first one."""
+    one = json.loads(found[0])
+    one["states"][0] = change(one["states"][0])
+    return [json.dumps(one), *found[1:]]
+
+
+KEYED: dict[str, tuple[Callable[[list[str]], list[str]], str | None]] = {
+    "a task that ran twice": (lambda found: [*found, *found], None),
+    "another size of units": (
+        lambda found: [*spoilt(found, lambda state: [[2, state[0][1]]]), found[0]],
+        "different sums",
+    ),
+    "a size twice": (lambda found: spoilt(found, lambda state: [state[0], *state]), "no state"),
+    "a size that is no number": (lambda found: spoilt(found, lambda state: [["2", state[0][1]]]), "no state"),
+    "a part of another shape": (lambda found: spoilt(found, lambda state: [[2, [1]]]), "no state"),
+    "no parts": (lambda found: spoilt(found, lambda state: 3), "no state"),
+    "a lost result": (lambda found: found[1:], "missing"),
+}
+
+
+@pytest.mark.parametrize("fault", KEYED)
+@pytest.mark.parametrize("statistic", ["weighted", "clusters"])
+def test_faults_of_states_by_key(fault: str, statistic: str, data: list[Path]) -> None:
+    """What comes back by sizes of units, and by clusters, is read and counted as carefully."""
+    twist, words = KEYED[fault]
+    schema, exact = (BY_WEIGHT, Weighted(AGES, 1)) if statistic == "weighted" else (UNITS_IN_CLUSTERS, meat())
+    whole = statistic == "weighted"
+    with cf.read(data, schema).bounded(whole=whole) as here:
+        expected = here.aggregate(exact)[0]
+    with cf.read(data, schema, executor=Here(twist=twist)).bounded(whole=whole) as source:
+        if words is None:
+            assert (source.aggregate(exact)[0] == expected).all()
+            return
+        with pytest.raises(SourceError, match=words):
+            source.aggregate(exact)
+
+
+def test_a_unit_names_several_clusters_on_workers(data: list[Path]) -> None:
+    """Of those the one of the smallest hash, as in one process; its other rows are out, and records without a cluster too."""
+    found = [
+        source.aggregate(AGES, meat())
+        for source in (cf.read(data, UNITS_IN_CLUSTERS), cf.read(data, UNITS_IN_CLUSTERS, executor=Here()))
+    ]
+    assert all((a == b).all() for a, b in zip(*found, strict=True))
+    assert found[0][0][0, 0] < cf.read(data, BY_WEIGHT).aggregate(AGES)[0][0, 0] * 2
+
+
+def test_clusters_on_workers_have_numbers_of_their_own(data: list[Path]) -> None:
+    coding = Coding(UNITS_IN_CLUSTERS, HashedGroups("school", bytes(32)))
+    (own, *_) = coding(portions(cf.read(data, SCHEMA)._parts)[0].blocks(coding.columns))
+    numbers = own.codes[-1]
+    assert numbers.dtype == np.int64 and numbers.min() >= 0 and numbers.max() < 1 << 53
+    assert (numbers == numbers.astype(float)).all() and len(np.unique(numbers)) == 37
+
+
+def test_records_that_change_between_clustering_and_sums(data: list[Path]) -> None:
+    """A worker that reads again what it lost, from other records, is found by the digest of a later pass."""
+    from confide.sources.executors import remote
+
+    twice = []
+
+    def other(documents: list[str]) -> list[str]:
+        twice.append(1)
+        return documents if len(twice) == 1 else edited(lambda one: one.update(digest=one["digest"] + 1))(documents)
+
+    with cf.read(data, BY_WEIGHT, executor=Here(twist=other)).bounded(whole=True) as source:
+        assert isinstance(source, remote.RemoteSource)
+        source.aggregate(Weighted(AGES, 1))
+        with pytest.raises(SourceError, match="the records changed between two passes"):
+            source.aggregate(Weighted(AGES, 1))
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])
 def test_faults(fault: str, schema: cf.Schema, data: list[Path]) -> None:
@@ -133,19 +226,20 @@ def test_a_worker_that_groups_fails_in_fixed_words() -> None:
     from confide.sources.units import Keep
 
     class Broken:
-        def with_ids(self, *_: Any) -> Any:
+        def blocks(self, *_: Any) -> Any:
             raise ValueError("a cell said 31415926")
 
-    work, rule = Work(SCHEMA, ("age",), (), 0), Keep(b"31415926" * 4, 1)
+    coding, rule = Coding(BY_WEIGHT, HashedGroups("school", b"31415926" * 4)), Keep(b"31415926" * 4, 1)
     rows = Rows(pa.array([b"31415926"], pa.large_binary()), [np.array([31415926])])
     for group in (
-        lambda: dask._dealt((Broken(),), work, "pid", 2),  # type: ignore[arg-type]
+        lambda: dask._dealt((Broken(),), coding, 2),  # type: ignore[arg-type]
+        lambda: dask._alone(Broken(), coding, rule),  # type: ignore[arg-type]
         lambda: dask._bounded(0, 2, [[rows, Broken()]], ("age",), rule),
     ):
         with pytest.raises(SourceError, match="on a worker") as caught:
             group()
         assert caught.value.__context__ is None
-    assert "31415926" not in repr((rule, rows))
+    assert "31415926" not in repr((rule, rows, coding))
 
 
 def raising(documents: list[str]) -> list[str]:

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from tests.sources.executors_toy import METHODS, OF_UNITS, SCHEMA, digest, files
+from tests.sources.executors_toy import FEW, METHODS, OF_UNITS, SCHEMA, SCHEMAS, digest, files
 from tests.sources.records import Plain
 
 import confide as cf
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram
+from confide.protocol.weighted import Weighted
 from confide.sources.executors import executor_of
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; pip install 'confide[dask]'")
@@ -36,9 +39,10 @@ def data(tmp_path: Path) -> list[Path]:
     return files(tmp_path)
 
 
-@pytest.mark.parametrize("method, schema", [*((name, OF_UNITS) for name in METHODS), ("classes", SCHEMA)])
-def test_releases_are_those_of_one_thread(method: str, schema: cf.Schema, data: list[Path], client: Any) -> None:
-    assert digest(method, cf.read(data, schema, executor=client)) == digest(method, cf.read(data, schema, threads=1))
+@pytest.mark.parametrize("method, schema", FEW)
+def test_releases_are_those_of_one_thread(method: str, schema: str, data: list[Path], client: Any) -> None:
+    own = SCHEMAS[schema]
+    assert digest(method, cf.read(data, own, executor=client)) == digest(method, cf.read(data, own, threads=1))
 
 
 def test_workers_forget_the_units(data: list[Path], client: Any) -> None:
@@ -105,14 +109,29 @@ def during(action: Any) -> Any:
     return thread
 
 
-def test_a_worker_that_is_killed_in_the_middle(data: list[Path], client: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", ["units", "weight", "both"])
+def test_a_worker_that_is_killed_in_the_middle(schema: str, data: list[Path], client: Any, tmp_path: Path) -> None:
     """What it held, units too, is read again by another one."""
-    expected = cf.read(data, OF_UNITS).aggregate(AGES)[0]
-    at = tmp_path / "killed"
+    own, at = SCHEMAS[schema], tmp_path / "killed"
+    weigh = (lambda one: Weighted(one, own.rows_per_unit)) if schema != "units" else (lambda one: one)
+    expected = cf.read(data, own).aggregate(weigh(AGES))[0]
     killer = during(lambda: os.kill(pid(at), signal.SIGKILL))
-    found = cf.read(data, OF_UNITS, executor=client).aggregate(slowly(at, 30.0))[0]
+    found = cf.read(data, own, executor=client).aggregate(weigh(slowly(at, 30.0)))[0]
     killer.join()
     assert (found == expected).all()
+
+
+@pytest.mark.parametrize("schema", ["weight", "both"])
+def test_files_that_change_under_the_workers(schema: str, data: list[Path], client: Any) -> None:
+    """A worker that is lost after the first pass reads its files again; where they are other ones by then, nothing is released."""
+    with cf.read(data, SCHEMAS[schema], executor=client).bounded(whole=True) as source:
+        source.aggregate(AGES)
+        for one in data:
+            whole = pq.read_table(one)
+            pq.write_table(whole.set_column(0, "age", pc.subtract(91, whole["age"])), one, row_group_size=251)
+        client.restart_workers(list(client.scheduler_info()["workers"]))
+        with pytest.raises(SourceError, match=r"changed|could not be read or coded on a worker|were lost"):
+            source.aggregate(AGES)
 
 
 def test_a_straggler(data: list[Path], client: Any, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, isqrt
 from typing import Any
 
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from confide.aggregates.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
 from confide.protocol.exact import digest, pack
+from confide.protocol.keyed import Keyed
 from confide.protocol.over import MapOver
 from confide.protocol.whose import CLUSTER_ROW, by_units
 from confide.schema import Clusters
@@ -94,10 +95,10 @@ class ClusterMeat:
 
     # the sum ----------------------------------------------------------------------------------------------------------
 
-    def zero(self) -> dict[int, NDArray[np.int64]]:
-        return {}
+    def zero(self) -> Keyed:
+        return Keyed(partial(np.zeros, self.scores.width, np.int64))
 
-    def update(self, state: dict[int, NDArray[np.int64]], codes: Codes) -> dict[int, NDArray[np.int64]]:
+    def update(self, state: Keyed, codes: Codes) -> Keyed:
         own = codes[:-1]
         found = self.scores(own)
         row = by_units(self)
@@ -107,16 +108,15 @@ class ClusterMeat:
         sums = np.zeros((len(numbers), len(found)), dtype=np.int64)
         np.add.at(sums, at, found.T.astype(np.int64))
         for number, total in zip(numbers.tolist(), sums, strict=True):
-            key = int(number)
-            state[key] = state[key] + total if key in state else total
+            state[int(number)] += total
         return state
 
-    def merge(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, a: Keyed, b: Keyed) -> Keyed:
         for key, total in b.items():
-            a[key] = a[key] + total if key in a else total
+            a[key] += total
         return a
 
-    def value(self, state: dict[int, NDArray[np.int64]]) -> NDArray[Any]:
+    def value(self, state: Keyed) -> NDArray[Any]:
         whole = np.zeros(self.shape, dtype=object)
         for total in state.values():
             t = self._limited(total)

@@ -18,6 +18,7 @@ from confide.protocol.shapes import (
     NAME,
     TEXT,
     Shape,
+    all_texts,
     double,
     each,
     finite_doubles,
@@ -91,7 +92,7 @@ def array(value: Any, where: str) -> None:
 
 def _all_whole(data: list[Any]) -> bool:
     """Whether all entries are what `whole_text` lets through, by way of the numbers: a table has millions."""
-    if not set(map(type, data)) <= {str} or max(map(len, data), default=0) > INTEGER_DIGITS:
+    if not all_texts(data) or max(map(len, data), default=0) > INTEGER_DIGITS:
         return False
     try:
         return list(map(str, map(int, data))) == data
@@ -336,7 +337,10 @@ _GRID = {
     "on_missing": TEXT,
     "provenance": _PROVENANCE,
 }
-_UNIT = record({"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")})
+_UNIT = record(
+    {"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")},
+    {"per": NAME, "groups": maybe(whole(1, _COUNT))},
+)
 
 
 _CLUSTER = record(

@@ -21,6 +21,7 @@ __all__ = [
     "NAME",
     "TEXT",
     "Shape",
+    "all_texts",
     "double",
     "each",
     "finite_doubles",
@@ -124,13 +125,18 @@ def whole_texts(values: list[Any]) -> bool:
 
 def finite_doubles(values: list[Any]) -> bool:
     """Whether all are `float.hex` texts of finite numbers."""
-    if not set(map(type, values)) <= {str} or max(map(len, values), default=0) > _DOUBLE_LENGTH:
+    if not all_texts(values) or max(map(len, values), default=0) > _DOUBLE_LENGTH:
         return False
     try:
-        # a table has thousands: mapped without a step of our own for each; only "inf" and "nan" have an n
-        return list(map(float.hex, map(float.fromhex, values))) == values and "n" not in "".join(values)
+        numbers = list(map(float.fromhex, values))
     except (ValueError, OverflowError):
         return False
+    return all(map(isfinite, numbers)) and list(map(float.hex, numbers)) == values
+
+
+def all_texts(values: list[Any]) -> bool:
+    """Whether all are texts, and no instances of a class of its own."""
+    return set(map(type, values)) <= {str}
 
 
 def double(low: float = -inf, high: float = inf, *, finite: bool = True, above: bool = False) -> Shape:

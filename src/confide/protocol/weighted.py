@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol.exact import digest, sqrt_up
+from confide.protocol.keyed import Keyed
 from confide.protocol.over import MapOver, StatisticOver
 from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Codes, RecordMap, Statistic
@@ -108,37 +109,33 @@ class Weighted(StatisticOver):
 
     # the sum ----------------------------------------------------------------------------------------------------------
 
-    def zero(self) -> dict[int, Any]:
-        return {}
+    def zero(self) -> Keyed:
+        return Keyed(self.statistic.zero)
 
-    def update(self, state: dict[int, Any], codes: Codes) -> dict[int, Any]:
+    def update(self, state: Keyed, codes: Codes) -> Keyed:
         own, first = codes[:-1], codes[-1]
         there = usable(self.statistic.map, own)
         _, counts = rows_in_units(first, there)
         # at most `rows` rows: all of them count once, in one sum
         counts = np.where(counts <= self.rows, 0, counts)
         if there.all() and not counts.any():
-            return self._added(state, 0, own)
+            state[0] = self.statistic.update(state[0], own)
+            return state
         sizes = counts[np.cumsum(first >= 0) - 1]
         sizes = np.where(there, sizes, -1)
         order = np.argsort(sizes, kind="stable")
         values, starts = np.unique(sizes[order], return_index=True)
         for m, chosen in zip(values.tolist(), np.split(order, starts[1:]), strict=True):
             if m >= 0:
-                state = self._added(state, m, np.ascontiguousarray(own[:, chosen]))
+                state[m] = self.statistic.update(state[m], np.ascontiguousarray(own[:, chosen]))
         return state
 
-    def _added(self, state: dict[int, Any], m: int, codes: Codes) -> dict[int, Any]:
-        before = state[m] if m in state else self.statistic.zero()
-        state[m] = self.statistic.update(before, codes)
-        return state
-
-    def merge(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, a: Keyed, b: Keyed) -> Keyed:
         for m, own in b.items():
-            a[m] = self.statistic.merge(a[m], own) if m in a else own
+            a[m] = self.statistic.merge(a[m], own)
         return a
 
-    def value(self, state: dict[int, Any]) -> NDArray[Any]:
+    def value(self, state: Keyed) -> NDArray[Any]:
         fine = int(1 / self.grain)
         total = self.statistic.value(self.statistic.zero()).astype(object)
         for m, own in sorted(state.items()):

@@ -1,12 +1,15 @@
 """Which cluster records are in: numbers for the ids of clusters, and one cluster for each unit.
 
 A unit is in one cluster: of those that its rows name, the one whose id has the smallest hash under the key; its other rows are dropped,
-before its rows are bounded. So the cluster follows from the unit's own rows and the key. Numbers are given in the order in which ids are
-met, mean nothing outside the pass and never leave; ids are dropped when the pass ends, and a record without one is dropped.
+before its rows are bounded. So the cluster follows from the unit's own rows and the key. Numbers mean nothing outside the pass and are in
+nothing that is released; ids are dropped when the pass ends, and a record without one is dropped. In one process they are given in the
+order in which ids are met (`Groups`). Workers have nobody to ask which numbers are taken: there they are 53 bits of the ids' hashes
+(`HashedGroups`), and two of C clusters are taken for one with a chance of C^2/2^54, which no guarantee minds.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -19,7 +22,7 @@ from confide.sources.ids import canonical
 from confide.sources.priorities import seeds
 from confide.sources.spill import Rows
 
-__all__ = ["Groups", "numbered_units"]
+__all__ = ["Groups", "HashedGroups", "numbered_units"]
 
 
 class Groups:
@@ -55,11 +58,39 @@ class Groups:
 
     def inside(self, rows: Rows) -> NDArray[np.intp]:
         """The places of rows that name their unit's cluster; its number is the last row of codes."""
-        unit, ids = numbered_units(rows)
-        own = self.ranks[rows.codes[-1]]
-        least = np.full(len(ids), np.iinfo(np.intp).max)
-        np.minimum.at(least, unit, own)
-        return np.flatnonzero(own == least[unit])
+        return _least(rows, self.ranks[rows.codes[-1]])
+
+
+@dataclass(frozen=True)
+class HashedGroups:
+    """Numbers for the canonical ids of clusters that any worker gives alike, in the order of their hashes.
+
+    >>> HashedGroups("school", bytes(32))(np.array(["north", "south", "", "north"], dtype=object)).tolist()
+    [902461741323388, 8239109949119187, -1, 902461741323388]
+    """
+
+    column: str
+    key: bytes = field(repr=False)
+
+    def __call__(self, cells: Any) -> NDArray[np.int64]:
+        """The number of the cluster of each record, -1 without one."""
+        coded = canonical(cells).dictionary_encode()
+        known = coded.dictionary.to_pylist()
+        # codes are doubles: whole numbers up to 2^53
+        own = (seeds(known, self.key) >> np.uint64(11)).astype(np.int64)
+        return np.asarray(np.append(own, -1)[coded.indices.fill_null(len(known)).to_numpy()])
+
+    def inside(self, rows: Rows) -> NDArray[np.intp]:
+        """As that of `Groups`."""
+        return _least(rows, rows.codes[-1])
+
+
+def _least(rows: Rows, places: NDArray[Any]) -> NDArray[np.intp]:
+    """The rows that name the first of their unit's clusters."""
+    unit, ids = numbered_units(rows)
+    least = np.full(len(ids), np.iinfo(np.int64).max)
+    np.minimum.at(least, unit, places)
+    return np.flatnonzero(places == least[unit])
 
 
 def numbered_units(rows: Rows) -> tuple[NDArray[Any], pa.Array]:

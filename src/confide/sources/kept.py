@@ -39,7 +39,7 @@ __all__ = ["MEMORY", "Blocks", "KeptSource", "Packing"]
 #: Megabytes of codes that one draw keeps in memory: 2 million records of 22 columns of 2^20 steps.
 MEMORY = 192
 # Up to this part of it, the first blocks stay the doubles that sums are made of: to unpack them anew costs a tenth of a pass.
-_DOUBLES = 1 / 6
+_DOUBLES = 1 / 2
 
 _Bytes = NDArray[np.uint8]
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"

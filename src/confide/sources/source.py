@@ -25,10 +25,6 @@ from confide.sources.units import UnitSource
 
 __all__ = ["RecordSource", "check_id"]
 
-_NOT_REMOTE = (
-    "an executor brings the kept rows of units together, and neither all rows by weight nor clusters; write "
-    'unit=cf.Unit("person_id", rule="keep") and no cluster, or read without executor='
-)
 # names that an error lists; a file may have thousands of columns
 _LISTED = 30
 
@@ -106,8 +102,9 @@ class RecordSource:
     def opened(self) -> Iterator[RecordSource | RemoteSource]:
         """What one release reads: of databases one snapshot, on an executor its workers' records. The gate opens it before the charge."""
         if self._executor is not None:
-            with _closing(RemoteSource(self, self._executor)) as remote:
-                yield remote
+            # where only clusters are brought together, the gate asks for no bound
+            with self.bounded() if self._brought_together else _closing(RemoteSource(self, self._executor)) as remote:
+                yield remote  # type: ignore[misc]
             return
         with ExitStack() as sessions:
             for part in self._parts:
@@ -168,9 +165,7 @@ class RecordSource:
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
         key = bytes.fromhex(self._schema.digest) if key is None else key
         if self._executor is not None:
-            if whole or unit is None or self._schema.cluster is not None:
-                raise SourceError(_NOT_REMOTE)
-            with _closing(RemoteSource(self, self._executor, unit, key)) as remote:
+            with _closing(RemoteSource(self, self._executor, key, whole)) as remote:
                 yield remote
             return
         with _closing(UnitSource(self, unit, key, whole)) as source, self.opened():

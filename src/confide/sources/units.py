@@ -34,9 +34,10 @@ from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
 from confide.sources.coding import Coder, columns_behind
-from confide.sources.groups import Groups, numbered_units
+from confide.sources.groups import Groups, HashedGroups, numbered_units
 from confide.sources.ids import canonical
 from confide.sources.kept import Blocks, Packing
+from confide.sources.pairs import Levels
 from confide.sources.parts import Block, Part, guarded
 from confide.sources.priorities import first_rows, hashed, numbered, priorities, seeds
 from confide.sources.spill import Files, Rows, joined
@@ -44,7 +45,7 @@ from confide.sources.spill import Files, Rows, joined
 if TYPE_CHECKING:
     from confide.sources.passes import Passes as RecordSource
 
-__all__ = ["GATHERED", "MOST", "UnitSource", "words_of"]
+__all__ = ["GATHERED", "MOST", "UnitSource", "of_kept_rows", "rule_of_rows", "words_of"]
 
 #: Cells of coded records, ids among them, that are gathered in memory at once.
 GATHERED = 1 << 24
@@ -97,12 +98,8 @@ class UnitSource(Behind):
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As `RecordSource.aggregate`, over the bounded units. Raises `SourceError` after the draw."""
         self._source.check(named_rows(statistics))
-        if self._whole:
-            first = partial(_First, rows=self._most)
-            statistics = tuple(one if by_units(one) else cast(Statistic, first(one)) for one in statistics)
-        elif WHOLE_ROW in named_rows(statistics):
-            raise SourceError(_NOT_WHOLE)
-        return summed(self._spool(), statistics, threads=self._records._threads)
+        own = of_kept_rows(statistics, self._most, self._whole)
+        return summed(self._spool(), own, threads=self._records._threads)
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more; a second call does nothing."""
@@ -117,13 +114,22 @@ class UnitSource(Behind):
             if self._over:
                 raise SourceError(_OVER)
             if self._blocks is None:
-                rule = Keep(self._key, MOST, first=self._most) if self._whole else Keep(self._key, self._most)
+                rule = rule_of_rows(self._key, self._most, self._whole)
                 self._blocks, self._units = _clustered(self._records, self._unit, rule)
             return self._blocks
 
     @property
     def _most(self) -> int:
         return 1 if self._unit is None else self._unit.rows
+
+
+def of_kept_rows(statistics: Sequence[Statistic], rows: int, whole: bool) -> tuple[Statistic, ...]:
+    """The statistics over kept rows, where all rows of units are there: of the first `rows` of each, but for those that weigh them."""
+    if whole:
+        return tuple(one if by_units(one) else cast(Statistic, _First(one, rows)) for one in statistics)
+    if WHOLE_ROW in named_rows(statistics):
+        raise SourceError(_NOT_WHOLE)
+    return tuple(statistics)
 
 
 @dataclass(frozen=True)
@@ -158,11 +164,11 @@ def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blo
     """Blocks of whole, bounded units, and the number of ids. unit: None where each record is one, and has a cluster."""
     words, memory, folder = words_of(source.schema), source._memory << 20, source._spool
     groups = None if source.schema.cluster is None else Groups(source.schema.cluster.column, rule.key)
-    rule = replace(rule, groups=groups)
+    rule = replace(rule, groups=groups, levels=Levels.of(unit, source.schema))
     own = () if groups is None else (CLUSTER_ROW,)
-    gathered = Gathered(_packing((*words, *own), source.schema), GATHERED // (len(words) + 1), memory, folder)
+    gathered = Gathered(packing((*words, *own), source.schema), GATHERED // (len(words) + 1), memory, folder)
     marks = (UNIT_ROW,) if rule.first is None else (UNIT_ROW, WHOLE_ROW)
-    out = Blocks(_packing((*words, *own, *marks), source.schema), memory, folder)
+    out = Blocks(packing((*words, *own, *marks), source.schema), memory, folder)
     column = None if unit is None else unit.column
     try:
         source._pass(WithIds(source._parts, source.schema, words, column, gathered.add, groups), ())
@@ -190,10 +196,10 @@ def _written(portions: Iterator[Bounded], out: Blocks, marks: int) -> int:
     return units
 
 
-def _packing(rows: tuple[str, ...], schema: Schema) -> Packing:
-    """How these rows lie in bytes; clusters are numbered by 32 bits."""
+def packing(rows: tuple[str, ...], schema: Schema) -> Packing:
+    """How these rows lie in bytes; clusters are numbered by 53 bits at most."""
     found = Packing.of(rows, schema)
-    types = (np.dtype(np.int32) if row == CLUSTER_ROW else kind for row, kind in zip(rows, found.types, strict=True))
+    types = (np.dtype(np.int64) if row == CLUSTER_ROW else kind for row, kind in zip(rows, found.types, strict=True))
     return replace(found, types=tuple(types))
 
 
@@ -210,7 +216,7 @@ class WithIds:
         rows: tuple[str, ...],
         column: str | None,
         took: Callable[[pa.Array, Codes], None],
-        groups: Groups | None = None,
+        groups: Groups | HashedGroups | None = None,
     ) -> None:
         self.parts, self.rows = parts, rows
         self._ids = [one for one in (column, None if groups is None else groups.column) if one is not None]
@@ -236,9 +242,17 @@ class WithIds:
         return coded
 
     def _of_records(self, rows: int) -> pa.Array:
-        """An id for each record of a block, which no other has."""
+        """An id for each record of a block, which no other has, in ascending order."""
         block = next(self._numbers)
-        return pa.array([b"%d:%d" % (block, row) for row in range(rows)], pa.large_binary())
+        return pa.array([b"%010d:%010d" % (block, row) for row in range(rows)], pa.large_binary())
+
+
+def identified(ids: pa.Array, codes: Codes, packing: Packing) -> Rows:
+    """The records of a block that have an id, packed."""
+    if ids.null_count:
+        there = np.asarray(ids.is_valid())
+        ids, codes = ids.filter(pa.array(there)), codes[:, there]
+    return Rows(ids, packing.typed(packing.pack(codes), codes.shape[1]))
 
 
 class Gathered:
@@ -254,12 +268,9 @@ class Gathered:
 
     def add(self, ids: pa.Array, codes: Codes) -> None:
         """A block of records; those without an id are dropped."""
-        if ids.null_count:
-            there = np.asarray(ids.is_valid())
-            ids, codes = ids.filter(pa.array(there)), codes[:, there]
-        if not len(ids):
+        rows = identified(ids, codes, self._packing)
+        if not len(rows):
             return
-        rows = Rows(ids, self._packing.typed(self._packing.pack(codes), codes.shape[1]))
         with self._lock:
             self._held.append(rows)
             self._rows += len(rows)
@@ -319,24 +330,33 @@ class Gathered:
 Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
 
 
+def rule_of_rows(key: bytes, rows: int, whole: bool) -> Keep:
+    """At most `rows` rows of each unit; whole: all of them up to `MOST`, of which some statistics read the first `rows`."""
+    return Keep(key, MOST, first=rows) if whole else Keep(key, rows)
+
+
 @dataclass(frozen=True)
 class Keep:
     """At most `most` rows of each unit, those of the smallest priorities under a key.
 
     first: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order of their priorities.
-    groups: the clusters, of which each unit is in one.
+    groups: the clusters, of which each unit is in one. levels: where a unit counts once in each level of a column.
     """
 
     key: bytes = field(repr=False)
     most: int
     first: int | None = None
-    groups: Groups | None = None
+    groups: Groups | HashedGroups | None = None
+    levels: Levels | None = None
 
     def __call__(self, rows: Rows, priority: NDArray[np.uint64] | None = None) -> Bounded:
         """The kept rows, unit after unit. priority: where it was found before, for rows of which some were cut."""
         if self.groups is not None:
             inside = self.groups.inside(rows)
             rows, priority = rows.take(inside), None if priority is None else priority[inside]
+        if self.levels is not None:
+            order, sizes = self.levels.kept(rows, self, priority)
+            return [row[order] for row in rows.codes], _marked(sizes, numbered_units(rows)[0][order])
         unit, ids = numbered_units(rows)
         sizes = np.bincount(unit)
         over = (sizes > (self.most if self.first is None else self.first))[unit]
@@ -344,9 +364,9 @@ class Keep:
             order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
         else:
             (large,) = np.nonzero(over)
-            some = [row[large] for row in self._words(rows)]
+            some = [row[large] for row in self.words(rows)]
             if priority is None:
-                found, j = self._ranked(unit[large], ids, some)
+                found, j = self.ranked(unit[large], ids, some)
             else:
                 found, j = priority[large], np.zeros(len(large), dtype=np.int64)
             order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
@@ -355,24 +375,21 @@ class Keep:
             # units of one size next to each other: sums by weight are added up for one size after the other
             order = order[np.argsort(sizes[unit[order]], kind="stable")]
         own = unit[order]
-        # as many rows as lie above 2^(cell - 1) and up to 2^cell
-        cells = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1)[own].astype(np.int8)
-        cells[1:][own[1:] == own[:-1]] = -1
-        return [row[order] for row in rows.codes], cells
+        return [row[order] for row in rows.codes], _marked(sizes[own], own)
 
-    def _words(self, rows: Rows) -> list[NDArray[Any]]:
+    def words(self, rows: Rows) -> list[NDArray[Any]]:
         """The codes that tell rows apart: all but the number of the cluster, which hangs on what was met before."""
         return rows.codes if self.groups is None else rows.codes[:-1]
 
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
         """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities."""
         unit, ids = numbered_units(rows)
-        words = self._words(rows)
-        found, j = self._ranked(unit, ids, words)
+        words = self.words(rows)
+        found, j = self.ranked(unit, ids, words)
         order = first_rows(unit, found, words, j, MOST)
         return rows.take(order), found[order]
 
-    def _ranked(
+    def ranked(
         self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The priority of each row, and its number among its equals."""
@@ -380,3 +397,11 @@ class Keep:
         h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
         j = numbered(unit, h, words)
         return priorities(h, j), j
+
+
+def _marked(sizes: NDArray[Any], unit: NDArray[Any]) -> NDArray[np.int8]:
+    """The row of codes `UNIT_ROW` of rows that lie unit after unit: the cell of a unit's size where it begins, -1 on its other rows."""
+    # as many rows as lie above 2^(cell - 1) and up to 2^cell
+    cells: NDArray[np.int8] = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1).astype(np.int8)
+    cells[1:][unit[1:] == unit[:-1]] = -1
+    return cells

@@ -2,7 +2,8 @@
 
 One process and one thread each (DuckDB too); CPU is user and system time of the process, start-up taken off; memory its largest resident
 set; the spool the temporary files that it holds open, looked at twenty times a second. `confide lab bench scale`; CONFIDE_BENCH_SCALE
-(default "1000000 10000000") numbers of records, CONFIDE_BENCH_FOLDER (default out/bench) where files and spools go; they are removed.
+(default "1000000 10000000") numbers of records, CONFIDE_BENCH_TASKS names of tasks joined by "; " (default all), CONFIDE_BENCH_FOLDER
+(default out/bench) where files and spools go; they are removed.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ TASKS: dict[str, Callable[[list[Path], Path], None]] = {
     ),
     "start": lambda files, spool: None,
 }
+ASKED = tuple(os.environ.get("CONFIDE_BENCH_TASKS", "; ".join(task for task in TASKS if task != "start")).split("; "))
 
 
 def made(n: int, folder: Path) -> list[Path]:
@@ -117,7 +119,7 @@ def run() -> dict[str, Any]:
             found[str(n)] = {"bytes": sum(file.stat().st_size for file in files)}
             print(f"\n{n:,} records, {found[str(n)]['bytes'] / 1e9:.2f} GB of Parquet")
             print(f"{'':32}{'CPU s':>9}{'wall s':>9}{'MB':>8}{'spool GB':>10}")
-            for task in ("start", *(task for task in TASKS if task != "start")):
+            for task in ("start", *ASKED):
                 figures = _measured(task, folder)
                 found[str(n)][task] = figures
                 print(
@@ -136,7 +138,7 @@ def _slopes(found: dict[str, Any]) -> None:
     if few == many:
         return
     print(f"\nCPU seconds per million records, from {few:,} to {many:,}")
-    for task in TASKS:
+    for task in ASKED:
         slope = (found[str(many)][task]["cpu"] - found[str(few)][task]["cpu"]) / ((many - few) / 1e6)
         print(f"{task:32}{slope:9.3f}")
 

@@ -253,7 +253,7 @@ TESTS = Experiment(
             title="Chi-square test of independence at 5 %",
         ),
         Block(
-            "two means",
+            "groups",
             {"setting": tuple(_TWO)},
             ("not private", "ours"),
             two_means,

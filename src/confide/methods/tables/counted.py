@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["CountedTable"]
+__all__ = ["OF_ROWS", "CountedTable"]
+
+OF_ROWS = (
+    "the null laws of these tests are of records that count alike, and here the rows of a unit count once together; plan the test with "
+    'Unit(..., rule="keep"), one row of each'
+)
 
 Array = NDArray[np.float64]
 

@@ -21,15 +21,18 @@ from numpy.typing import NDArray
 from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Axes
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.methods.tables.comparisons import compared, standardised
-from confide.methods.tables.counted import CountedTable
+from confide.methods.tables.counted import OF_ROWS, CountedTable
 from confide.methods.tables.intervals import count_interval, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.per_level import check_one_test, check_within, of_each_level, whose_words
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
 from confide.protocol import Release, Statistic
@@ -77,6 +80,9 @@ class CountTable(CountedTable):
         """
         from confide.methods.tables import independence as own
 
+        check_one_test(self.layout)
+        if self.layout.of_units:
+            raise PlanError(OF_ROWS)
         if self.layout.weight is not None:
             raise PlanError(
                 "the null laws of these tests are of records that count alike, and this table is weighted; ask cf.tables.shares(..., "
@@ -163,7 +169,9 @@ class ShareTable(CountedTable):
 
     def _roots(self, axes: Axes, z: float, *, cut: bool = True) -> tuple[Array, Array]:
         y, n, v_count, v_base, covariance = self.parts(axes)
-        weights = self._weights(axes, n, np.clip(y / np.maximum(n, 1.0), 0.0, 1.0))
+        # in a combination of cells a unit counts no more than as if its rows were units of that weight: sum omega e^2
+        alike = self.layout.of_units and not cut
+        weights = (1.0, 1.0) if alike else self._weights(axes, n, np.clip(y / np.maximum(n, 1.0), 0.0, 1.0))
         return share_interval(y, n, v_count, v_base, covariance, z, self.part, *weights, cut=cut)
 
     def _weights(self, axes: Axes, n: Array, p: Array) -> tuple[Array | float, Array | float]:
@@ -188,7 +196,7 @@ class ShareTable(CountedTable):
             + p[0] * p[1] * noise_covariance(self, *bases)
         )
         sampling = -self.part * p[0] * p[1] / size[0] if bases[0] == bases[1] else 0.0
-        if self.layout.weight is not None:
+        if self.layout.weight is not None and not self.layout.of_units:
             own, of_base = (np.asarray(part)[[one, other]] for part in self._weights(axes, n, y / np.maximum(n, 1.0)))
             sampling *= float(own.sum() - of_base[0])
         return float(noise / (size[0] * size[1]) + sampling)
@@ -199,8 +207,10 @@ class ShareTable(CountedTable):
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
-        estimate, error, _ = self.points(axes, column)
+        estimate, error, share = self.points(axes, column)
         _, n, _, v_base, _ = self.parts(axes)
+        if self.layout.of_units:
+            error = np.sqrt(share * error**2 + self.part * estimate * (1 - estimate) / np.maximum(n, 1.0))
         return estimate, error, n, float(np.sqrt(v_base)), 0.25
 
     def standardise(self, weights: Mapping[str, float], over: str, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -259,8 +269,10 @@ def shares_shown(layout: Layout, within: Axes) -> tuple[Axes, ...]:
 class _CountMethod(TableMethod):
     """What counts and shares share: one exact count for each cell."""
 
+    per_level: ClassVar[bool] = True
+
     def about(self, schema: Any) -> Layout:
-        layout = Layout.of(self.formula, schema, weights=self.weights)
+        layout = of_each_level(Layout.of(self.formula, schema, weights=self.weights))
         self._check(layout)
         return layout
 
@@ -273,10 +285,14 @@ class _CountMethod(TableMethod):
             )
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
-        if layout.weight is None:
-            return CellCounts(CellIndex(layout.crossing, axes))
         own = CountRows(layout.crossing, axes)
-        return CellTotals(WeightedRows(layout.crossing, axes, own, layout.weight))
+        if isinstance(layout.weight, Measure):
+            return CellTotals(WeightedRows(layout.crossing, axes, own, layout.weight))
+        return (
+            CellTotals(UnitCells(layout.crossing, axes, own))
+            if layout.of_units
+            else CellCounts(CellIndex(layout.crossing, axes))
+        )
 
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
         """Two records that differ in every attribute."""
@@ -326,7 +342,10 @@ class Counts(_CountMethod):
     extensive: ClassVar[bool] = True
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {"target": f"numbers of records by {about.formula}{about.weighed}", "covers": self.intervals}
+        return {
+            "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{about.weighed}",
+            "covers": self.intervals,
+        }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         sampling = count if self.covers == "population" else 0.0
@@ -384,11 +403,16 @@ class Shares(_CountMethod):
         return shares_shown(layout, self._within(layout))
 
     def _within(self, layout: Layout) -> Axes:
-        return () if self.within is None else layout.axes(self.within)
+        within = () if self.within is None else layout.axes(self.within)
+        check_within(layout, within)
+        return within
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
-        return {"target": f"shares of records by {about.formula}{of}{about.weighed}", "covers": self.intervals}
+        return {
+            "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{of}{about.weighed}",
+            "covers": self.intervals,
+        }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         inside = tuple(axis for axis in axes if axis in self._within(layout))

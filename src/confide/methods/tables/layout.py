@@ -12,9 +12,10 @@ from typing import Any
 from confide._text import near_match
 from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.unit_blocks import UnitWeight
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.errors import PlanError, SchemaError
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Schema, Unit
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
 
@@ -47,7 +48,7 @@ class Layout:
     crossing: Crossing
     shown: tuple[Axes, ...]
     measures: tuple[Measure, ...] = ()
-    weight: Measure | None = None
+    weight: Measure | UnitWeight | None = None
 
     @classmethod
     def of(
@@ -76,7 +77,9 @@ class Layout:
         measures = tuple(
             Measure.of(text, whole, formula=cut(formula), term_bounds=term_bounds) for text in summands(left)
         )
-        weight = None if weights is None else weight_of(weights, whole)
+        # a reader of its own says how units count
+        of_units = _unit_weight(whole) if reader is None else None
+        weight = of_units if weights is None else weight_of(weights, whole)
         layout = cls(formula, crossing, tuple(sorted(shown, key=lambda axes: (len(axes), axes))), measures, weight)
         layout._check(most)
         return layout
@@ -120,25 +123,37 @@ class Layout:
     def drops(self) -> bool:
         """Whether a record may be left out because a value is missing."""
         alone = len(self.measures) == 1 and self.measures[0].drops
-        return self.crossing.drops or alone or (self.weight is not None and self.weight.drops)
+        return self.crossing.drops or alone or (isinstance(self.weight, Measure) and self.weight.drops)
+
+    @property
+    def of_units(self) -> bool:
+        """Whether rows weigh 1 over the rows of their unit."""
+        return isinstance(self.weight, UnitWeight)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All schema columns that are used."""
         own = (name for measure in self.measures for name in measure.columns)
-        weight = () if self.weight is None else self.weight.columns
+        weight = self.weight.columns if isinstance(self.weight, Measure) else ()
         return tuple(dict.fromkeys((*self.crossing.columns, *own, *weight)))
 
     @property
     def heaviest(self) -> float:
-        """What the largest weights count as, the upper bound in the schema or a cap below it; 1 without weights."""
+        """What the largest weights count as, the upper bound in the schema or a cap below it; 1 without weights, and of units."""
         if isinstance(self.weight, CappedWeight):
             return self.weight.heaviest
-        return 1.0 if self.weight is None else float(self.weight.term.high)
+        return float(self.weight.term.high) if isinstance(self.weight, Measure) else 1.0
+
+    @property
+    def usual(self) -> float:
+        """The middle of the bounds of the weights, over the largest; 1 without weights, and of units."""
+        return self.weight.middle / self.heaviest if isinstance(self.weight, Measure) else 1.0
 
     @property
     def weighed(self) -> str:
         """Of the weights, in the words of a target; nothing without."""
+        if isinstance(self.weight, UnitWeight):
+            return f", {self.weight.name} in the whole table, spread over its rows"
         return "" if self.weight is None else f", weighted by {self.weight.name} (at most {self.heaviest:g})"
 
     def axes(self, names: Any) -> Axes:
@@ -151,6 +166,12 @@ class Layout:
                     f"{name!r} is no attribute of this table{near_match(str(name), tuple(known))}; it has: {', '.join(known) or 'none'}"
                 )
         return tuple(sorted(known.index(name) for name in wanted))
+
+
+def _unit_weight(schema: Schema) -> UnitWeight | None:
+    """By weight where the unit says so; a table keeps one row of each unit otherwise."""
+    unit = schema.unit
+    return UnitWeight(unit.column) if isinstance(unit, Unit) and unit.rule == "weight" else None
 
 
 def marginal_name(layout: Layout, axes: Axes) -> str:

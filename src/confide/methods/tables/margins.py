@@ -13,7 +13,7 @@ With spread_a = 1/sum over A >= a of 1/(n_A V_A), two cells of B and C have the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from math import prod
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes
 
-__all__ = ["Margins", "subsets"]
+__all__ = ["Margins", "UnitMargins", "subsets"]
 
 Array = NDArray[np.float64]
 
@@ -155,6 +155,53 @@ class Margins:
     def largest(self) -> int:
         """Cells of the largest marginal."""
         return max(self.cells(axes) for axes in self.components)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitMargins(Margins):
+    """Margins of units that lie in several cells: only some numbers of a block add up from cell to margin, by which least squares goes.
+
+    raw: the released marginals as they are, with the noise variance of each, for the other numbers; linear: which numbers add up. A block
+    is of two halves, sums of omega m and of omega (1 - omega) m (`aggregates.cells.unit_blocks`).
+    """
+
+    raw: Mapping[Axes, tuple[Array, float]] = field(default_factory=dict)
+    linear: tuple[int, ...] = (0,)
+
+    @classmethod
+    def of_units(
+        cls, sizes: Sequence[int], released: Mapping[Axes, tuple[Array, float]], linear: tuple[int, ...]
+    ) -> UnitMargins:
+        """From released marginals, as `of`."""
+        own = Margins.of(sizes, released)
+        return cls(own.sizes, own.components, own.spread, None, dict(released), linear)
+
+    def table(self, axes: Axes) -> Array:
+        """The marginal; of one that was not drawn the sums of omega^2 m are taken for those of omega m, which are no smaller."""
+        own = super().table(axes)
+        rest = [number for number in range(len(own)) if number not in self.linear]
+        if axes in self.raw:
+            own[rest] = self.raw[axes][0][rest]
+            return own
+        finer = self._finer(axes)
+        others = tuple(1 + place for place, axis in enumerate(finer) if axis not in axes)
+        seen, half = self.raw[finer][0].sum(axis=others), len(own) // 2
+        own[rest] = 0.0
+        first = [number for number in rest if number < half]
+        own[first] = seen[first]
+        return own
+
+    def rough(self, axes: Axes) -> float:
+        """The noise variance of the numbers that do not add up, over that of the others."""
+        if axes in self.raw:
+            return max(self.raw[axes][1] / self.variance(axes), 1.0)
+        finer = self._finer(axes)
+        cells = self.cells(finer) // self.cells(axes)
+        return max(self.raw[finer][1] * cells / self.variance(axes), 1.0)
+
+    def _finer(self, axes: Axes) -> Axes:
+        """The smallest drawn marginal that has these attributes."""
+        return min((one for one in self.raw if set(axes) <= set(one)), key=self.cells)
 
 
 def _centred(table: Array) -> Array:

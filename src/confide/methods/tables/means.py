@@ -23,15 +23,18 @@ from numpy.typing import NDArray
 from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import MomentRows, count_steps
+from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
+from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import WeightedRows
 from confide.errors import PlanError
 from confide.methods.tables import mean_tests as own
 from confide.methods.tables.comparisons import standardised
+from confide.methods.tables.counted import OF_ROWS
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.measured import MeasuredTable
 from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.per_level import check_one_test, of_each_level
 from confide.methods.tables.result import cell_names
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
@@ -69,6 +72,13 @@ class MeanTable(MeasuredTable):
         (low, high), (middle, half) = self.sums(axes, column).interval(z, self.part), self._scale(column)
         return middle + half * low, middle + half * high
 
+    def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
+        if not self.layout.of_units:
+            return super().compared(axes, column, z)
+        sums, (middle, half) = self.loose(axes, column), self._scale(column)
+        low, high = sums.interval(z, self.part)
+        return middle + half * sums.mean, middle + half * low, middle + half * high
+
     def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
         """Fewer records than three squared skewnesses: the interval of so skewed a mean may be short on one side."""
         sums = self.sums(axes, column)
@@ -94,6 +104,9 @@ class MeanTable(MeasuredTable):
         """A test that means answer, of the population: test("t", "sex"), two groups; test("f", "region"), several; test("mean", value=0),
         all records, which for the difference of two columns is the paired t test. of: which variable. `PlanError` for any other.
         """
+        check_one_test(self.layout)
+        if self.layout.of_units:
+            raise PlanError(OF_ROWS)
         if kind in ("t", "f"):
             return own.groups(self, attribute, self.column(of), names=kind)
         if kind == "mean" and attribute is None:
@@ -105,8 +118,9 @@ class MeanTable(MeasuredTable):
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
-        estimate, error, _ = self.points(axes, column)
-        sums, (_, half) = self.sums(axes, column), self._scale(column)
+        estimate, _, _ = self.points(axes, column)
+        sums, (_, half) = self.loose(axes, column), self._scale(column)
+        error = half * sums.standard_error(self.part)
         return estimate, error, sums.n, float(np.sqrt(sums.v0[0])), half * half
 
     def standardise(
@@ -153,6 +167,8 @@ class TotalTable(MeasuredTable):
 class MomentMethod(TableMethod):
     """What means and totals share: free moments in each cell."""
 
+    per_level: ClassVar[bool] = True
+
     term_bounds: Mapping[str, tuple[float, float]] | None
 
     def about(self, schema: Any) -> Layout:
@@ -167,7 +183,9 @@ class MomentMethod(TableMethod):
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
         rows = self._rows(layout, axes, relation)
-        return CellTotals(rows if layout.weight is None else WeightedRows(layout.crossing, axes, rows, layout.weight))
+        if isinstance(layout.weight, Measure):
+            return CellTotals(WeightedRows(layout.crossing, axes, rows, layout.weight))
+        return CellTotals(UnitCells(layout.crossing, axes, rows) if layout.of_units else rows)
 
     def survey_rows(self, layout: Layout, relation: str) -> MomentRows:
         return self._rows(layout, (), relation)
@@ -230,7 +248,7 @@ class MomentMethod(TableMethod):
 def _layout(
     formula: str, bounds: tuple[tuple[str, tuple[float, float]], ...], schema: Any, weights: str | None
 ) -> Layout:
-    layout = Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20, weights=weights)
+    layout = of_each_level(Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20, weights=weights))
     if not layout.measures:
         raise PlanError(
             f"means need a column on the left side, got {formula!r}; write 'income ~ region', or 'income ~ 1'"

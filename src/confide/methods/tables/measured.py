@@ -14,9 +14,10 @@ from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import MomentRows
 from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.margins import UnitMargins
 from confide.methods.tables.result import CellTable
 from confide.methods.tables.simultaneous import expected_cells, summed
-from confide.methods.tables.weighted import WeightedSums
+from confide.methods.tables.weighted import UnitSums, WeightedSums
 from confide.results.base import check_alpha
 
 if TYPE_CHECKING:
@@ -54,7 +55,15 @@ class MeasuredTable(CellTable):
         noises = np.full(len(n), v0), np.full(len(n), v1)
         if self.layout.weight is None:
             return MeanSums(n, s, q, c, d, *noises)
-        return WeightedSums(n, s, q, c, d, *noises, *self._squared(table, column, np.stack([n, s, q, c, d])))
+        squares = self._squared(table, column, np.stack([n, s, q, c, d]))
+        if isinstance(self.margins, UnitMargins):
+            return UnitSums(n, s, q, c, d, *noises, *squares, rough=self.margins.rough(axes))
+        return WeightedSums(n, s, q, c, d, *noises, *squares)
+
+    def loose(self, axes: Axes, column: int) -> MeanSums:
+        """`sums` for combinations of cells: a unit in several of them adds at most sum omega e^2 to the variance."""
+        own = self.sums(axes, column)
+        return MeanSums(own.n, own.s, own.q, own.c, own.d, own.v0, own.v1) if self.layout.of_units else own
 
     def _squared(self, table: Array, column: int, first: Array) -> Array:
         """The sums of omega^2 f: those of omega f less those of omega (1 - omega) f, which stand behind them."""

@@ -12,17 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes
+from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout, marginal_name
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.margins import Margins, UnitMargins
+from confide.methods.tables.per_level import LevelStrategy, level_axis
 from confide.methods.tables.result import CellTable, checked_reading
 from confide.methods.tables.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
-from confide.schema import Practice
+from confide.protocol.orthogonal import per_of
+from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]
 
@@ -31,13 +34,15 @@ Array = NDArray[np.float64]
 #: The constant that says that the number of records is public and was not drawn.
 _TOTAL = "records"
 _SIZES = (1_000, 10_000, 100_000)
+# Tables whose intervals know what a unit in several cells adds to them.
+_WEIGHED = ("counts", "shares", "means", "totals")
 
 
 def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None = None) -> Array:
     """Sums of practice records by cell of a marginal, (cells,); of 1 each when weights are left out."""
     codes = np.stack([frame.codes[name] for name in layout.crossing.columns]) if layout.crossing.columns else None
     cells = layout.crossing.cells(axes)
-    if layout.weight is not None:
+    if isinstance(layout.weight, Measure):
         read = np.stack([frame.codes[name] for name in layout.weight.columns])
         omega, keep = places_of_weights(layout.weight, read)
         own = layout.heaviest * (omega if keep is None else np.where(keep, omega, 0.0))
@@ -82,6 +87,15 @@ class TableMethod(Method):
                 "that was seen is not n/N; leave population_size out"
             )
 
+    def rules(self, schema: Any) -> tuple[str, ...]:
+        """By weight where the unit asks for it: what a unit's rows say then counts once in the whole table, and tests are not answered.
+        A table of several columns, or with weights of its own, keeps one row."""
+        apart = schema.design is None and schema.cluster is None
+        asked = isinstance(schema.unit, Unit) and schema.unit.rule == "weight" and apart
+        if not asked or self.name not in _WEIGHED or self.weights is not None or len(self.about(schema).measures) > 1:
+            return self.units
+        return (*self.units, "weight")
+
     # what a subclass gives --------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -98,8 +112,11 @@ class TableMethod(Method):
 
     # plan -------------------------------------------------------------------------------------------------------------
 
-    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy:
+    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy | LevelStrategy:
         """The shares of the marginals. known: the number of records is public."""
+        axis = level_axis(layout) if self.per_level else None
+        if axis is not None:
+            return LevelStrategy.of(layout, axis)
         return Strategy.of(layout.crossing.sizes, layout.closure, layout.shown, known=known)
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
@@ -118,6 +135,7 @@ class TableMethod(Method):
             relation == "substitute"
             and n is not None
             and self.where is None
+            and per_of(layout.crossing.schema) is None
             and layout.weight is None
             and not layout.drops
             and len(layout.closure) > 1
@@ -145,9 +163,11 @@ class TableMethod(Method):
         strategy, unit = self.strategy(layout, known=known), 1.0 / float(allowance.amount)
         alike = "of one cell of each marginal, if all its cells have the same number of records"
         own = 1.0
-        if layout.weight is not None:
+        if layout.of_units:
+            alike += ", and each unit's rows lie in one"
+        elif isinstance(layout.weight, Measure):
             # in units of the mean weight the noise is W/mean as large
-            own = layout.weight.middle / layout.heaviest
+            own = layout.usual
             alike += f" and weights are {layout.weight.middle:g} each, the middle of their bounds"
         scale = own * layout.heaviest if self.extensive else 1.0
         found: dict[str, Any] = {"assumes": alike}
@@ -211,6 +231,8 @@ class TableMethod(Method):
     def released(self, release: Release, layout: Layout) -> Margins:
         """The released marginals put together, as sums in the statistics' own integers."""
         found = self._found(release.statistics, layout)
+        if layout.of_units:
+            return UnitMargins.of_units(layout.crossing.sizes, found, (0, 1) if layout.measures else (0,))
         own = Margins.of(layout.crossing.sizes, found, total=self._known(release))
         return self.with_total(own, release, layout)
 

@@ -51,10 +51,14 @@ class Pool:
 def pools(methods: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any) -> tuple[Pool, ...]:
     """The questions that gain by being one table. methods, shares: of the publication, by name; only what can be planned is looked at."""
     alike: dict[Any, list[tuple[str, TableMethod, Layout]]] = {}
+    if schema.design is not None or schema.cluster is not None:
+        return ()  # meats belong to one table's estimates
     for name, method in methods.items():
         if type(method) in (Counts, Shares, Means, Totals):
             assert isinstance(method, TableMethod)
             layout = method.about(schema)
+            if layout.of_units:  # what does not add up is each table's own
+                continue
             alike.setdefault(_key(method, layout), []).append((name, method, layout))
     found = [_pooled(group, shares, schema) for group in alike.values() if len(group) > 1]
     return tuple(pool for pool in found if pool is not None)

@@ -105,7 +105,7 @@ def _means(*, paired: bool = False, two: bool = False) -> Callable[..., Centre]:
         axes = () if paired else max(layout.shown, key=len)
         cells = layout.crossing.cells(axes)
         v0, v1 = method._noises(layout, method.strategy(layout).variance(axes) * unit, relation)
-        share = 1.0 if layout.weight is None else layout.weight.middle / layout.heaviest
+        share = layout.usual
 
         def centre(n: float, effect: float) -> tuple[float, ...]:
             size = n / cells

@@ -8,7 +8,7 @@ effective number of records is Kish's, (sum omega)^2/sum omega^2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from confide.methods.tables.intervals import MeanSums
 
-__all__ = ["WeightedSums", "mean_weights"]
+__all__ = ["UnitSums", "WeightedSums", "mean_weights"]
 
 Array = NDArray[np.float64]
 
@@ -151,3 +151,20 @@ class WeightedSums(MeanSums):
         estimate, noise, _ = super().total(middle, half, part)
         squares = half**2 * (self.n2 - self.q2) + 2 * half * middle * self.s2 + middle**2 * self.n2
         return estimate, noise, part * np.maximum(squares, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums(WeightedSums):
+    """The same of units, omega the part of a unit's rows in the cell, u their mean. rough: the noise variance of what least squares does
+    not put together, over that of N and S."""
+
+    rough: float = field(kw_only=True)
+
+    @cached_property
+    def _squares_noise(self) -> Array:
+        return np.asarray(self.rough * super()._squares_noise)
+
+    @cached_property
+    def _third(self) -> tuple[Array, Array]:
+        found, noise = super()._third
+        return found, noise * np.sqrt(self.rough)

@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import Any
 
 from confide.errors import SourceError
-from confide.sources.executors.groups import Group, bounded, dealt
+from confide.sources.executors.groups import Coding, Group, bounded, dealt
 from confide.sources.executors.work import Portion, Work, portions
 from confide.sources.parts import Part, guarded
 from confide.sources.units import Keep
@@ -74,12 +74,14 @@ class Dask:
         finally:
             self.dropped(tasks)
 
-    def grouped(self, records: list[Any], work: Work, column: str, rule: Keep) -> list[Any]:
+    def grouped(self, records: list[Any], coding: Coding, rule: Keep) -> list[Any]:
+        if coding.column is None:
+            return self._submitted(_alone, [(one, coding, rule) for one in records])
         coarse = _coarser(records, _PORTIONS)
         groups = min(max(4 * len(self._client.nthreads()), len(coarse), 2), _GROUPS)
-        split = self._submitted(_dealt, [(one, work, column, groups) for one in coarse])
+        split = self._submitted(_dealt, [(one, coding, groups) for one in coarse])
         own = [self._submitted(_group_of, [(one, label) for one in split]) for label in range(groups)]
-        return self._submitted(_bounded, [(label, groups, own[label], work.rows, rule) for label in range(groups)])
+        return self._submitted(_bounded, [(label, groups, own[label], coding.rows, rule) for label in range(groups)])
 
     def dropped(self, records: list[Any]) -> None:
         for one in records:
@@ -105,8 +107,13 @@ def _coarser(records: list[Portion], most: int) -> list[tuple[Portion, ...]]:
 _FAILED = "the records could not be read or coded on a worker"
 
 
-def _dealt(several: tuple[Portion, ...], work: Work, column: str, groups: int) -> list[list[Any]]:
-    parts = [guarded(_FAILED, partial(dealt, one, work, column, groups)) for one in several]
+def _alone(portion: Portion, coding: Coding, rule: Keep) -> Group:
+    own = guarded(_FAILED, partial(dealt, portion, coding, 1))
+    return guarded(_FAILED, partial(bounded, 0, 1, own, coding.rows, rule))
+
+
+def _dealt(several: tuple[Portion, ...], coding: Coding, groups: int) -> list[list[Any]]:
+    parts = [guarded(_FAILED, partial(dealt, one, coding, groups)) for one in several]
     return [[own[label] for own in parts if own[label] is not None] for label in range(groups)]
 
 

@@ -17,15 +17,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.protocol.whose import UNIT_ROW
-from confide.schema import Schema
+from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
+from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes
-from confide.sources.executors.work import Portion, Work
-from confide.sources.kept import Packing
+from confide.sources.executors.work import Portion
+from confide.sources.groups import HashedGroups
+from confide.sources.parts import Block
 from confide.sources.spill import Rows, joined
-from confide.sources.units import Keep
+from confide.sources.units import Keep, WithIds, identified, packing, words_of
 
-__all__ = ["Group", "Ids", "bounded", "dealt", "group_of", "whole_units", "with_ids"]
+__all__ = ["Coding", "Group", "Ids", "bounded", "dealt", "group_of", "places", "whole_units"]
 
 _ORDER = "the rows of one id did not come one after the other from the engine that brought them together"
 _APART = "the rows of one id did not meet on one worker; workers need equal versions of pandas and confide"
@@ -41,20 +42,49 @@ def group_of(ids: pa.Array, groups: int) -> NDArray[np.intp]:
     return np.asarray((hashed % np.uint64(groups)).astype(np.intp)[coded.indices.to_numpy()])
 
 
-def with_ids(blocks: Iterator[tuple[Any, Codes]], work: Work) -> Iterator[Rows]:
-    """The rows of each block that have an id, codes packed."""
-    packing = Packing.of(work.rows, work.schema)
-    with np.errstate(all="ignore"):
-        for ids, codes in blocks:
-            there = np.asarray(ids.is_valid())
-            if there.any():
-                own = codes[:, there]
-                yield Rows(ids.filter(pa.array(there)), packing.typed(packing.pack(own), own.shape[1]))
+@dataclass(frozen=True)
+class Coding:
+    """How a worker codes records before they are brought together: with their ids, and their clusters where the schema has them."""
+
+    schema: Schema = field(repr=False)
+    groups: HashedGroups | None = None
+
+    @property
+    def column(self) -> str | None:
+        """The id column of the units; None where each record is one, which then stay in their portions."""
+        return self.schema.unit.column if isinstance(self.schema.unit, Unit) else None
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows of codes that tell records apart, and that of the clusters."""
+        return words_of(self.schema) if self.groups is None else (*words_of(self.schema), CLUSTER_ROW)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is asked of the data."""
+        return self._input([]).columns
+
+    def __call__(self, blocks: Iterator[Block]) -> Iterator[Rows]:
+        """The rows of each block that have an id, codes packed."""
+        held: list[tuple[pa.Array, Codes]] = []
+        coder, packed = self._input(held).coder(BLOCK_ROWS), packing(self.rows, self.schema)
+        with np.errstate(all="ignore"):
+            for block in blocks:
+                coder(block)
+                rows = identified(*held.pop(), packed)
+                if len(rows):
+                    yield rows
+
+    def _input(self, held: list[tuple[pa.Array, Codes]]) -> WithIds:
+        def took(ids: pa.Array, codes: Codes) -> None:
+            held.append((ids, codes))
+
+        return WithIds((), self.schema, words_of(self.schema), self.column, took, self.groups)
 
 
-def dealt(portion: Portion, work: Work, column: str, groups: int) -> list[Rows | None]:
+def dealt(portion: Portion, coding: Coding, groups: int) -> list[Rows | None]:
     """The rows of a portion that have an id, group by group, coded; None for a group of which it has none."""
-    held = list(with_ids(portion.with_ids(work.rows, work.schema, column), work))
+    held = list(coding(portion.blocks(coding.columns)))
     if not held:
         return [None] * groups
     rows = joined(held)
@@ -87,6 +117,11 @@ def whole_units(batches: Iterator[Any]) -> Iterator[Rows]:
         yield joined(held)
 
 
+def places(own: tuple[str, ...], rows: tuple[str, ...]) -> list[int]:
+    """Where the rows of codes of bounded units lie; the same one says where units begin, whichever of their rows are there."""
+    return [own.index(UNIT_ROW if name == WHOLE_ROW else name) for name in rows]
+
+
 @dataclass(frozen=True)
 class Group:
     """Codes of whole, bounded units, with the row `UNIT_ROW`: what later passes of a draw read on a worker."""
@@ -95,7 +130,7 @@ class Group:
     codes: list[NDArray[Any]] = field(repr=False)
 
     def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
-        picks = [self.rows.index(name) for name in rows]
+        picks = places(self.rows, rows)
         for start in range(0, len(self.codes[0]) if self.codes else 0, BLOCK_ROWS):
             yield np.array([self.codes[at][start : start + BLOCK_ROWS] for at in picks], dtype=np.float64)
 

@@ -10,23 +10,27 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Unit
 from confide.sources.aggregation import named_rows
 from confide.sources.executors.states import check_states, state_from_plain
 from confide.sources.executors.work import Work
+from confide.sources.groups import HashedGroups
+from confide.sources.pairs import Levels
 from confide.sources.parts import Part, guarded
-from confide.sources.units import Keep, words_of
+from confide.sources.units import Keep, of_kept_rows, rule_of_rows
 
 if TYPE_CHECKING:
+    from confide.sources.executors.groups import Coding
     from confide.sources.passes import Passes
 
 __all__ = ["Executor", "RemoteSource", "merged"]
@@ -53,9 +57,9 @@ class Executor(Protocol):
         """The documents of `work(label, portion)` for each portion, in any order."""
         ...
 
-    def grouped(self, records: Any, work: Work, column: str, rule: Keep) -> Any:
-        """A handle on the same records, coded in the rows of `work`, with all rows of one canonical id of `column` in one portion and
-        bounded by `rule`: each portion's codes have the further row `UNIT_ROW`."""
+    def grouped(self, records: Any, coding: Coding, rule: Keep) -> Any:
+        """A handle on the same records, coded by `coding`, with all rows of one canonical id of its column in one portion and bounded by
+        `rule`: each portion's codes have the further row `UNIT_ROW`. Without a column each record is a unit and stays where it is."""
         ...
 
     def dropped(self, records: Any) -> None:
@@ -71,8 +75,9 @@ class RemoteSource:
 
     rereadable = True
 
-    def __init__(self, source: Passes, executor: Executor, unit: Unit | None = None, key: bytes = b"") -> None:
-        self._source, self._executor, self._unit, self._key = source, executor, unit, key
+    def __init__(self, source: Passes, executor: Executor, key: bytes | None = None, whole: bool = False) -> None:
+        """key: under which units are bounded and clusters told apart; None for the records as they are. whole: of `bounded`."""
+        self._source, self._executor, self._key, self._whole = source, executor, key, whole
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()
         self._records: Any = None
@@ -112,9 +117,12 @@ class RemoteSource:
 
     def count(self) -> int:
         """The exact number of records, of ids under a unit. For the gate alone, and there only under "substitute"."""
-        if self._unit is None:
+        if self._key is None:
             self._summed((), self.schema.names[:1])
             return self._number or 0
+        if self._coding.column is None:
+            with closing(RemoteSource(self._source, self._executor)) as records:
+                return records.count()
         from confide.sources.executors.groups import Ids
 
         (ids,) = self._summed((Ids(),))
@@ -124,7 +132,7 @@ class RemoteSource:
         """As `RecordSource.aggregate`, to the bit."""
         self.check_statistics(statistics)
         self._source.check(named_rows(statistics))
-        sums = self._summed(statistics)
+        sums = self._summed(statistics if self._key is None else of_kept_rows(statistics, self._most, self._whole))
         self._source.check(())
         return sums
 
@@ -136,8 +144,8 @@ class RemoteSource:
 
     def _summed(self, statistics: Sequence[Statistic], asked: Sequence[str] = ()) -> tuple[NDArray[Any], ...]:
         rows = tuple(dict.fromkeys((*self._rows, *asked, *named_rows(statistics))))
-        if self._unit is not None:
-            rows = (*words_of(self.schema), UNIT_ROW)
+        if self._key is not None:
+            rows = (*self._coding.rows, UNIT_ROW, *([WHOLE_ROW] if self._whole else []))
         work = Work(self.schema, rows, tuple(statistics), self._seed)
         lost = (
             f"the records could not be added up on {self._executor.name}: workers, or the connection to them, were lost"
@@ -156,11 +164,25 @@ class RemoteSource:
     def _placed(self) -> Any:
         if self._records is None:
             records = self._executor.placed(self._source._parts)
-            if self._unit is not None:
-                coding = Work(self.schema, words_of(self.schema), (), self._seed)
-                records = self._executor.grouped(records, coding, self._unit.column, Keep(self._key, self._unit.rows))
+            if self._key is not None:
+                coding = self._coding
+                unit = self.schema.unit if isinstance(self.schema.unit, Unit) else None
+                levels = Levels.of(unit, self.schema)
+                rule = replace(rule_of_rows(self._key, self._most, self._whole), groups=coding.groups, levels=levels)
+                records = self._executor.grouped(records, coding, rule)
             self._records = records
         return self._records
+
+    @cached_property
+    def _coding(self) -> Coding:
+        from confide.sources.executors.groups import Coding
+
+        cluster = self.schema.cluster
+        return Coding(self.schema, None if cluster is None else HashedGroups(cluster.column, self._key or b""))
+
+    @property
+    def _most(self) -> int:
+        return int(self.schema.rows_per_unit)
 
 
 def _read(text: str) -> dict[str, Any]:

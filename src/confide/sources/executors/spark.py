@@ -1,7 +1,8 @@
 """Passes on Spark: `mapInArrow` over a DataFrame, or over a list of files that its Python workers read themselves.
 
 Units are brought together by `repartition` on the canonical id as binary and `sortWithinPartitions`; the rows of a portion must come in
-ascending order of the bytes of their ids, or the pass is an error. Spark runs a failed task again, and counts one result of each; coded
+ascending order of the bytes of their ids, or the pass is an error. Rows of one id are sorted by their codes, so that a portion that is made
+again is the same one. Spark runs a failed task again, and counts one result of each; coded
 units are persisted on the executors until the release ends, and a block that is lost is made again: from other records, it is found
 (`remote.RemoteSource`) and is an error.
 """
@@ -16,24 +17,25 @@ from functools import partial
 from typing import Any
 
 from confide.errors import SourceError
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW
 from confide.sources.aggregation import Codes
 from confide.sources.coding import columns_behind
+from confide.sources.executors.groups import Coding
 from confide.sources.executors.spark_tasks import (
     ID,
     PORTION,
     SparkFrame,
     bounded,
+    cells,
     coded,
     of_cells,
-    of_cells_with_ids,
     of_codes,
     of_portions,
-    of_portions_with_ids,
+    portion_cells,
     worked,
 )
 from confide.sources.executors.work import Work, portions
-from confide.sources.parts import Part
+from confide.sources.parts import Block, Part
 from confide.sources.units import Keep
 
 __all__ = ["Spark", "SparkFrame"]
@@ -41,11 +43,11 @@ __all__ = ["Spark", "SparkFrame"]
 
 @dataclass(frozen=True)
 class _Frame:
-    """A DataFrame, and how its batches become codes: `coded(batches, rows, schema)`; with_ids: the same with canonical ids."""
+    """A DataFrame, and how its batches become codes: `coded(batches, rows, schema)`; blocks: of columns, `blocks(batches, columns)`."""
 
     frame: Any = field(repr=False)
     coded: Callable[..., Iterator[Codes]]
-    with_ids: Callable[..., Iterator[tuple[Any, Codes]]] | None = None
+    blocks: Callable[..., Iterator[Block]] | None = None
 
 
 class Spark:
@@ -87,7 +89,7 @@ class Spark:
     def placed(self, parts: Sequence[Part]) -> _Frame:
         frames = [part.frame for part in parts if isinstance(part, SparkFrame)]
         if len(frames) == len(parts) == 1:
-            return _Frame(frames[0], of_cells, of_cells_with_ids)
+            return _Frame(frames[0], of_cells, cells)
         from pyspark import cloudpickle
 
         made = portions(parts)
@@ -95,33 +97,34 @@ class Spark:
         frame = self._session.createDataFrame(rows, f"label int, {PORTION} binary")
         # by label and not by hash: one portion a task
         spread = frame.repartitionByRange(max(len(made), 1), "label").select(PORTION)
-        return _Frame(spread, of_portions, of_portions_with_ids)
+        return _Frame(spread, of_portions, portion_cells)
 
     def size(self, records: _Frame) -> None:
         """Spark vouches for its tasks; those without records may send nothing."""
         return
 
     def run(self, records: _Frame, work: Work) -> Iterator[str]:
-        names = columns_behind([row for row in work.rows if row != UNIT_ROW], work.schema)
-        frame = records.frame.select(*map(_named, names)) if records.coded is of_cells else records.frame
+        frame = records.frame
+        if records.coded is of_cells:
+            frame = frame.select(*map(_named, columns_behind(work.rows, work.schema)))
         found = frame.mapInArrow(partial(worked, records.coded, work), "document string").collect()
         return iter([row[0] for row in found])
 
-    def grouped(self, records: _Frame, work: Work, column: str, rule: Keep) -> _Frame:
+    def grouped(self, records: _Frame, coding: Coding, rule: Keep) -> _Frame:
         frame = records.frame
-        assert records.with_ids is not None
+        assert records.blocks is not None
         if records.coded is of_cells:
-            names = dict.fromkeys((column, *columns_behind(work.rows, work.schema)))
-            frame = frame.select(*map(_named, names))
-        codes = [f"c{at}" for at in range(len(work.rows))]
-        with_ids = frame.mapInArrow(
-            partial(coded, records.with_ids, work, column),
-            f"{ID} binary, " + ", ".join(f"{one} int" for one in codes),
-        )
-        count = 4 * max(int(self._session.conf.get("spark.default.parallelism", "0")), self._cores())
-        together = with_ids.repartition(count, ID).sortWithinPartitions(ID)
-        units = together.mapInArrow(partial(bounded, rule), ", ".join(f"{one} int" for one in [*codes, "sizes"]))
-        return _Frame(units.persist(), partial(of_codes, (*work.rows, UNIT_ROW)))
+            frame = frame.select(*map(_named, dict.fromkeys(coding.columns)))
+        codes = [f"c{at}" for at in range(len(coding.rows))]
+        types = [
+            f"{one} {'long' if row == CLUSTER_ROW else 'int'}" for one, row in zip(codes, coding.rows, strict=True)
+        ]
+        together = frame.mapInArrow(partial(coded, records.blocks, coding), ", ".join([f"{ID} binary", *types]))
+        if coding.column is not None:
+            count = 4 * max(int(self._session.conf.get("spark.default.parallelism", "0")), self._cores())
+            together = together.repartition(count, ID).sortWithinPartitions(ID, *codes)
+        units = together.mapInArrow(partial(bounded, rule), ", ".join([*types, "sizes int"]))
+        return _Frame(units.persist(), partial(of_codes, (*coding.rows, UNIT_ROW)))
 
     def _cores(self) -> int:
         context = getattr(self._session, "sparkContext", None)

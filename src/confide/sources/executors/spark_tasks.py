@@ -15,9 +15,8 @@ from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Coder, columns_behind
-from confide.sources.executors.groups import whole_units, with_ids
+from confide.sources.executors.groups import Coding, places, whole_units
 from confide.sources.executors.work import Work
-from confide.sources.ids import canonical
 from confide.sources.parts import Block, Piece, cut, guarded
 from confide.sources.plain import kind_of
 from confide.sources.units import Keep
@@ -27,12 +26,12 @@ __all__ = [
     "PORTION",
     "SparkFrame",
     "bounded",
+    "cells",
     "coded",
     "of_cells",
-    "of_cells_with_ids",
     "of_codes",
     "of_portions",
-    "of_portions_with_ids",
+    "portion_cells",
     "worked",
 ]
 
@@ -88,21 +87,14 @@ def worked(made: Callable[..., Iterator[Codes]], work: Work, batches: Iterator[A
     yield pa.record_batch({"document": [work(label, _Portion(batches, made))]})
 
 
+def cells(batches: Iterator[Any], names: Sequence[str]) -> Iterator[Block]:
+    """Blocks of the named columns of batches."""
+    for batch in batches:
+        yield from cut(Block(batch.num_rows, [batch.column(name) for name in names]), BLOCK_ROWS)
+
+
 def of_cells(batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
-    coder, names = Coder(rows, schema, BLOCK_ROWS), columns_behind(rows, schema)
-    for batch in batches:
-        for block in cut(Block(batch.num_rows, [batch.column(name) for name in names]), BLOCK_ROWS):
-            yield coder(block)
-
-
-def of_cells_with_ids(
-    batches: Iterator[Any], rows: tuple[str, ...], schema: Schema, column: str
-) -> Iterator[tuple[Any, Codes]]:
-    coder, names = Coder(rows, schema, BLOCK_ROWS), columns_behind(rows, schema)
-    for batch in batches:
-        for block in cut(Block(batch.num_rows, [batch.column(name) for name in (column, *names)]), BLOCK_ROWS):
-            ids, *cells = block.columns
-            yield canonical(ids), coder(Block(block.rows, cells))
+    yield from map(Coder(rows, schema, BLOCK_ROWS), cells(batches, columns_behind(rows, schema)))
 
 
 def _portions(batches: Iterator[Any]) -> Iterator[Any]:
@@ -111,36 +103,40 @@ def _portions(batches: Iterator[Any]) -> Iterator[Any]:
             yield pickle.loads(one.as_py())
 
 
+def portion_cells(batches: Iterator[Any], names: Sequence[str]) -> Iterator[Block]:
+    """Blocks of the named columns of portions, read here."""
+    for one in _portions(batches):
+        yield from one.blocks(names)
+
+
 def of_portions(batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
     for one in _portions(batches):
         yield from one.coded(rows, schema)
 
 
-def of_portions_with_ids(
-    batches: Iterator[Any], rows: tuple[str, ...], schema: Schema, column: str
-) -> Iterator[tuple[Any, Codes]]:
-    for one in _portions(batches):
-        yield from one.with_ids(rows, schema, column)
-
-
 def of_codes(own: tuple[str, ...], batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
-    picks = [own.index(name) for name in rows]
+    picks = places(own, rows)
     for batch in batches:
         for block in cut(Block(batch.num_rows, batch.columns), BLOCK_ROWS):
             yield np.array([block.columns[at].to_numpy() for at in picks], dtype=np.float64)
 
 
-def coded(made: Callable[..., Any], work: Work, column: str, batches: Iterator[Any]) -> Iterator[Any]:
+def coded(blocks: Callable[..., Iterator[Block]], coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
     """Canonical ids and codes as columns; rows without an id are left out."""
-    for rows in _guarded(with_ids(made(batches, work.rows, work.schema, column), work)):
-        columns = {ID: rows.ids.cast(pa.binary())}
-        yield pa.record_batch(columns | {f"c{at}": pa.array(row, pa.int32()) for at, row in enumerate(rows.codes)})
+    for rows in _guarded(coding(blocks(batches, coding.columns))):
+        yield pa.record_batch({ID: rows.ids.cast(pa.binary())} | _columns(rows.codes))
 
 
 def bounded(rule: Keep, batches: Iterator[Any]) -> Iterator[Any]:
     for codes, sizes in _guarded(rule(rows) for rows in whole_units(batches)):
-        columns = {f"c{at}": pa.array(row, pa.int32()) for at, row in enumerate(codes)}
-        yield pa.record_batch(columns | {"sizes": pa.array(sizes, pa.int32())})
+        yield pa.record_batch(_columns(codes) | {"sizes": pa.array(sizes, pa.int32())})
+
+
+def _columns(codes: list[Any]) -> dict[str, Any]:
+    """Rows of codes as columns: 32 bits, and 64 of the numbers of clusters."""
+    return {
+        f"c{at}": pa.array(row, pa.int64() if row.dtype == np.int64 else pa.int32()) for at, row in enumerate(codes)
+    }
 
 
 def _guarded(values: Iterator[Any]) -> Iterator[Any]:

@@ -1,8 +1,9 @@
 """States of statistics as JSON: what alone comes back from workers.
 
-A state is made of integers: arrays of them, in tuples or the fields of dataclasses. It is read into the shape of the statistic's own zero,
-so that what arrives chooses neither types nor sizes, and no code is unpickled on the way back. A state that holds anything else, such as
-the records that a method of order statistics or likelihoods collects, is refused before a release is charged.
+A state is made of integers: arrays of them, in tuples, in the fields of dataclasses or by keys (`protocol.keyed`). It is read into the
+shape of the statistic's own zero, so that what arrives chooses no types and no sizes of parts, and no code is unpickled on the way back. A
+state that holds anything else, such as the records that a method of order statistics or likelihoods collects, is refused before a release
+is charged.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
+from confide.protocol.keyed import Keyed
 
 __all__ = ["check_states", "state_from_plain", "state_to_plain"]
 
@@ -21,7 +23,7 @@ _DOUBT = "a worker sent what is no state of this statistic"
 
 
 def state_to_plain(state: Any) -> Any:
-    """A state as lists, mappings and whole numbers.
+    """A state as lists, mappings and whole numbers; the same text for the same state, whatever was met first.
 
     >>> state_to_plain((np.array([[1, 2]]), 3))
     [[[1, 2]], 3]
@@ -30,6 +32,8 @@ def state_to_plain(state: Any) -> Any:
         return state.tolist()
     if isinstance(state, np.ndarray) and state.dtype == object and all(isinstance(one, int) for one in state.flat):
         return state.tolist()
+    if isinstance(state, Keyed):
+        return [[int(key), state_to_plain(part)] for key, part in sorted(state.items())]
     if isinstance(state, tuple):
         return [state_to_plain(one) for one in state]
     if is_dataclass(state) and not isinstance(state, type):
@@ -47,6 +51,8 @@ def state_from_plain(zero: Any, data: Any) -> Any:
     """
     if isinstance(zero, np.ndarray):
         return _array(zero, data)
+    if isinstance(zero, Keyed):
+        return _keyed(zero, data)
     if isinstance(zero, tuple) and isinstance(data, list) and len(data) == len(zero):
         return tuple(state_from_plain(own, one) for own, one in zip(zero, data, strict=True))
     if is_dataclass(zero) and not isinstance(zero, type) and isinstance(data, dict):
@@ -56,6 +62,16 @@ def state_from_plain(zero: Any, data: Any) -> Any:
     if isinstance(zero, (int, np.integer)) and isinstance(data, int) and not isinstance(data, bool):
         return data
     raise SourceError(_DOUBT)
+
+
+def _keyed(zero: Keyed, data: Any) -> Keyed:
+    pairs = isinstance(data, list) and all(isinstance(one, list) and len(one) == 2 for one in data)
+    if not pairs or any(type(key) is not int for key, _ in data) or len({key for key, _ in data}) < len(data):
+        raise SourceError(_DOUBT)
+    found = Keyed(zero.zero)
+    for key, part in data:
+        found[key] = state_from_plain(zero.zero(), part)
+    return found
 
 
 def _array(zero: Any, data: Any) -> Any:

@@ -25,7 +25,6 @@ from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.executors.states import state_to_plain
-from confide.sources.ids import canonical
 from confide.sources.parts import Block, Part, guarded
 
 __all__ = ["Portion", "Work", "portions"]
@@ -52,13 +51,6 @@ class Portion:
         coder = Coder(rows, schema, BLOCK_ROWS)
         for block in self.blocks(columns_behind(rows, schema)):
             yield coder(block)
-
-    def with_ids(self, rows: tuple[str, ...], schema: Schema, column: str) -> Iterator[tuple[Any, Codes]]:
-        """Canonical ids and codes of each block."""
-        coder = Coder(rows, schema, BLOCK_ROWS)
-        for block in self.blocks((column, *columns_behind(rows, schema))):
-            ids, *cells = block.columns
-            yield canonical(ids), coder(Block(block.rows, cells))
 
 
 def portions(parts: Sequence[Part], most: int = _TASKS) -> list[Portion]:
