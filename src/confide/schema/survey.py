@@ -44,8 +44,9 @@ class SurveyDesign:
     lists are given. deff: a declared design effect, in place of PSUs: the variance of independent persons times it.
 
     cap: "auto", weights above a noisy quantile count as that, and intervals carry the bias; "full", all weights as they are, with the
-    noise of the largest one that the bounds allow. population: the public number of persons, for totals; fraction: the public share of
-    the population's PSUs (persons, without PSUs) that was sampled, whose sampling variance is taken times 1 - fraction.
+    noise of the largest one that the bounds allow, as totals and counts without `population` take them. population: the public number of
+    persons, for totals; fraction: the public share of the population's PSUs (persons, without PSUs) that was sampled, whose sampling
+    variance is taken times 1 - fraction.
 
     Raises `SchemaError` for a fact that cannot be, or that goes with none of the others.
 

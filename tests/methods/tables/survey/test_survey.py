@@ -277,6 +277,58 @@ def test_a_public_population_makes_totals_of_means() -> None:
     assert number.params["total"] == pytest.approx(50_000, rel=1e-9)
 
 
+def test_a_public_population_is_not_that_of_a_subgroup() -> None:
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", population=50_000))
+    for method in (cf.tables.Totals, cf.tables.Counts):
+        with pytest.raises(PlanError, match="ask by group"):
+            formula = "y ~ 1" if method is cf.tables.Totals else "sex"
+            cf.plan(method(formula, covers="population", where="sex == 'f'"), schema, cf.GDP(1.0))
+    cf.plan(cf.tables.Means("y ~ 1", covers="population", where="sex == 'f'"), schema, cf.GDP(1.0))
+
+
+@pytest.mark.parametrize(
+    "psus", [{}, {"psu": "v", "size": 20}, {"psu": "v", "size": 22}, {"psu": "v", "size": 20, "count": 200}]
+)
+@pytest.mark.parametrize("where", [None, "sex == 'f'"])
+def test_standard_errors_of_totals_are_never_below_binders(psus: dict[str, Any], where: str | None) -> None:
+    """Also where how many PSUs or persons were sampled is not public, or is that of a subgroup; with the number they are equal."""
+    g = np.random.default_rng(1)
+    frame = pd.DataFrame({"sex": g.choice(["f", "m"], 4_000, p=[0.3, 0.7]), "w": g.uniform(1, 3, 4_000)})
+    frame["y"] = np.clip(g.normal(50, 10, 4_000), 0, 100)
+    frame["v"] = np.repeat(np.arange(200), 20) if psus else np.arange(4_000)
+    inside = 1.0 if where is None else (frame["sex"] == "f")
+    schema = cf.Schema(
+        {"y": cf.Numeric(0, 100), "sex": COLUMNS["sex"], "w": cf.Numeric(0, 4)},
+        design=cf.SurveyDesign(weight="w", cap="full", **psus),
+    )
+    data = cf.read(frame if psus else frame.drop(columns="v"), schema)
+    for method, z in (
+        (cf.tables.Totals("y ~ 1", covers="population", where=where), frame["w"] * frame["y"] * inside),
+        (cf.tables.Counts("sex", covers="population", where=where), frame["w"] * inside),
+    ):
+        table = cf.infer(cf.release(method, data, cf.GDP(1e4), ledger=None, noise=ZeroNoise()))
+        sums = z.groupby(frame["v"]).sum()
+        binder = np.sqrt(len(sums) * sums.var())
+        assert table.params.iloc[0] == pytest.approx(z.sum(), rel=1e-4)
+        assert table.bse.iloc[0] > binder * (1 - 1e-3)
+        if "count" in psus or not (psus or where):
+            assert table.bse.iloc[0] == pytest.approx(binder, rel=5e-3)
+
+
+def test_a_cut_of_weights_takes_nothing_from_a_sum() -> None:
+    """Heavy weights that a small budget would cut: sums have all of them, up to the bound."""
+    g = np.random.default_rng(3)
+    frame = pd.DataFrame({"w": np.minimum(g.lognormal(0, 1.1, 2_000), 100), "sex": "f", "y": 50.0})
+    columns = {"y": cf.Numeric(0, 100), "sex": COLUMNS["sex"], "w": cf.Numeric(0, 100)}
+    for method in (cf.tables.Totals("y ~ 1", covers="population"), cf.tables.Counts("sex", covers="population")):
+        for population, cap in ((None, 1), (20_000, CELLS)):
+            schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", population=population))
+            plan = cf.plan(method, schema, cf.GDP(0.3))
+            assert plan.statistics["(weights)"].map.cells == cap
+            release = cf.release(method, cf.read(frame, schema), cf.GDP(0.3), ledger=None, noise=ZeroNoise())
+            assert (cf.infer(release).layout.heaviest == 100) == (cap == 1)
+
+
 def test_a_declared_design_effect_and_fraction_scale_the_sampling_variance() -> None:
     data = records().drop(columns="v").dropna()
     errors = {}

@@ -54,6 +54,12 @@ WEIGHTS, MEAT, KEPT = "(weights)", "(meat)", "(kept)"
 _HISTOGRAM, _COUNT, _SQUARES = Fraction(4, 100), Fraction(1, 100), Fraction(3, 100)
 _PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
 _MOST_CELLS = 256
+# What grows with the population.
+_EXTENSIVE = ("totals", "counts")
+_UNKNOWN = (
+    "how many PSUs were sampled is not public: totals and counts then take that number for random, and their intervals are wide; write "
+    "count=, where it is public, in the design"
+)
 _ONE = float(1 << BITS)
 
 
@@ -129,12 +135,21 @@ class SurveyPath:
                 "SurveyDesign(..., population=N) for totals, fraction=f for the sampling fraction"
             )
         design = design or SurveyDesign(deff=1.0)
+        if method.name in _EXTENSIVE and design.population is None:
+            # what is cut off weights is lost to a sum, and no mean of others makes up for it
+            design = replace(design, cap="full")
         layout = method.survey_layout(whole)
         if design.weight is not None:
             layout = replace(layout, weight=CappedWeight(weight_of(design.weight, whole).design))
         return cls(method, whole, design, layout)._checked()
 
     def _checked(self) -> SurveyPath:
+        if self.design.population is not None and self._extensive and self.method.where is not None:
+            raise PlanError(
+                f"population={self.design.population:,} is of all persons, and where= keeps some: N times their mean is no total of "
+                f'theirs; ask by group, as in {type(self.method).__name__}("{"y ~ sex" if self.kind == "totals" else "sex"}") or with '
+                "cut(age, 65), or leave population out of the design, where weights add up to persons"
+            )
         for axes in self.layout.shown:
             if self.layout.crossing.cells(axes) > _MOST_CELLS:
                 raise PlanError(
@@ -148,6 +163,11 @@ class SurveyPath:
     @property
     def kind(self) -> str:
         return str(self.method.name)
+
+    @property
+    def _extensive(self) -> bool:
+        """Whether what is asked for grows with the population."""
+        return self.kind in _EXTENSIVE
 
     @cached_property
     def listed(self) -> Listed | None:
@@ -170,7 +190,7 @@ class SurveyPath:
         own = layout or self.layout
         within = self.method.survey_within(own)
         shown = self.method.survey_shown(own)
-        size = self.design.population if self.kind in ("totals", "counts") else None
+        size = self.design.population if self._extensive else None
         return tuple(Estimand(self.kind, own, axes, column, within, size) for column in self._columns for axes in shown)
 
     def label(self, of: Estimand) -> str:
@@ -244,6 +264,11 @@ class SurveyPath:
         target = facts["target"] + (f", {self.design.words}" if self.design.words else "")
         assumed = (ASSUMPTION,) if self.design.weight is not None or self.listed is not None else ()
         drawn = self.design.psu is not None or self.design.weight is not None
+        unknown = (
+            (_UNKNOWN,)
+            if self._extensive and self.design.psu and not (self.design.psu_count or self.design.population)
+            else ()
+        )
         few = [too_few(self.design, sqrt(spend.mu_squared)) for spend in spends if spend.name.startswith(MEAT)]
         facts |= {
             "target": target,
@@ -251,6 +276,7 @@ class SurveyPath:
             "passes": 3 if WEIGHTS in planned else 2,
             "warnings": (
                 *few[0],
+                *unknown,
                 *((f"assumed: {ASSUMPTION}",) if assumed else ()),
                 *((NOT_COVERED,) if drawn else ()),
             ),

@@ -16,7 +16,7 @@ from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.survey.cap import DISTANCE
 from confide.methods.tables.survey.estimand import Estimand, Sums
-from confide.methods.tables.survey.path import KEPT, MEAT, SurveyPath, facts_of
+from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, facts_of
 from confide.methods.tables.survey.result import Estimated, SurveyTable
 from confide.methods.tables.survey.spread import pooled, squares_of
 from confide.methods.tables.weighted import WeightedSums
@@ -93,10 +93,12 @@ class _Reading:
         units = facts["scales"] / self._steps(facts["steps"], len(facts["scales"]))
         scale = np.multiply.outer(units, units)
         sampling, error = noisy.decode() * scale, sqrt(noisy.variance) * np.diag(scale)
-        if of.base is None and not centred:
-            # sums of scores are the totals themselves: what is left is their spread over PSUs
+        if of.base is None and not centred and (known := self._known(of)) is not None:
+            # sums of scores are the totals themselves: what is left is their spread over as many PSUs or persons as were sampled
             total = np.where(np.isfinite(sums.y), sums.y, 0.0)
-            sampling = sampling - np.multiply.outer(total, total) / count
+            sampled, sd = known
+            sampling = sampling - np.multiply.outer(total, total) / sampled
+            error = np.hypot(error, total**2 * sd / sampled**2)
         design = self.path.design
         factor *= (design.deff or 1.0) * (1.0 - (design.fraction or 0.0))
         factor *= self._cut_back(of, sums, facts, label)
@@ -105,6 +107,26 @@ class _Reading:
             bias = DISTANCE * self.lost * self._sd(of, sums)
         moments = self._moments(sums) if of.kind == "means" else None
         return Estimated(sums, factor * sampling, factor * error, count, strata, part, bias, moments)
+
+    def _known(self, of: Estimand) -> tuple[float, float] | None:
+        """(how many PSUs, or persons without, were sampled, the sd of its noise); None where nobody knows.
+
+        A part of them will not do: T^2/C is near the whole of M, and C too small by a hundredth can leave nothing of it. Without C the
+        number itself counts as random, and M as the variance, which is then no smaller than that of any fixed number.
+        """
+        design = self.path.design
+        if design.psu is not None:
+            return None if design.psu_count is None else (float(design.psu_count), 0.0)
+        if self.path.method.where is not None:
+            return None
+        if WEIGHTS in self.release.statistics:
+            noisy = self.release[WEIGHTS]
+            return self.persons, sqrt(noisy.variance * noisy.decode().size)
+        if self.layout.crossing.drops or any(own.drops for own in self.layout.measures):
+            return None
+        every = self.sums(Estimand(self.path.kind, self.layout, (), 0, (), None))
+        variance = float(np.max(self.margins.variance(())))
+        return self.persons, sqrt(variance) / (every.one if every.rows is None else every.rows.count)
 
     @staticmethod
     def _steps(longest: Array, cells: int) -> float:
