@@ -44,7 +44,8 @@ if TYPE_CHECKING:
         SchemaError,
         SourceError,
     )
-    from confide.faces import intervals, local, tables, tests
+    from confide.faces import intervals, local, reduction, tables, tests, voting
+    from confide.faces.block_posterior import private_block_posterior
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
     from confide.faces.selection import select
@@ -123,8 +124,10 @@ __all__ = [
     "plan",
     "poisson_regression",
     "precision",
+    "private_block_posterior",
     "ptr",
     "read",
+    "reduction",
     "refit",
     "register",
     "regression",
@@ -137,6 +140,7 @@ __all__ = [
     "testing",
     "tests",
     "verify",
+    "voting",
     "within_regression",
 ]
 
@@ -189,6 +193,7 @@ _HOMES = {
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
     "find_bounds": "confide.faces.bounds",
+    "private_block_posterior": "confide.faces.block_posterior",
     "infer": "confide.gate",
     "intervals": "confide.faces.intervals",
     "linear_regression": "confide.faces.regression",
@@ -200,6 +205,7 @@ _HOMES = {
     "poisson_regression": "confide.faces.regression",
     "read": "confide.sources",
     "sql": "confide.sources",
+    "reduction": "confide.faces.reduction",
     "refit": "confide.faces.synthesis",
     "register": "confide.registry",
     "release": "confide.gate",
@@ -208,6 +214,7 @@ _HOMES = {
     "tables": "confide.faces.tables",
     "tests": "confide.faces.tests",
     "verify": "confide.gate",
+    "voting": "confide.faces.voting",
     "within_regression": "confide.faces.regression",
 }
 

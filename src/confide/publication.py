@@ -76,6 +76,7 @@ class Publication(Method):
     # whether several rows of a unit are too many, and by which rule they count, is for each question to say
     unit_meat: ClassVar[bool] = True
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    designs: ClassVar[bool] = True
 
     _made: Mapping[str, Method] = field(init=False, repr=False, compare=False, default_factory=dict)
 

@@ -21,7 +21,18 @@ from confide.protocol.subgroup import check_read
 __all__ = ["MethodInfo", "current", "get", "known", "list_methods", "make", "register", "remake"]
 
 _GROUP = "confide.methods"
-_FAMILIES = ("tables", "tests", "regression", "classification", "moments", "ptr", "selection", "synthesis")
+_FAMILIES = (
+    "tables",
+    "tests",
+    "regression",
+    "classification",
+    "moments",
+    "voting",
+    "reduction",
+    "ptr",
+    "selection",
+    "synthesis",
+)
 _registered: dict[str, type[Any]] = {}
 
 

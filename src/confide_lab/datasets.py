@@ -33,7 +33,7 @@ from confide.errors import PlanError, SourceError
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
 from confide.schema.expression import quoted
 
-__all__ = ["ENVIRONMENT", "SETS", "Recipe", "Table", "available", "content_digest", "table"]
+__all__ = ["ENVIRONMENT", "SETS", "Recipe", "Table", "available", "content_digest", "frame_of", "table"]
 
 ENVIRONMENT = "CONFIDE_DATA"
 _URL = "https://archive.ics.uci.edu/static/public/{id}/data.csv"
@@ -92,6 +92,11 @@ SETS: Mapping[str, Recipe] = {
     "california": Recipe("california_housing", "median_house_value"),
     "adult": Recipe("adult", "hours_per_week", out=("education", "native_country", "source_split", "fnlwgt")),
 }
+
+
+def frame_of(name: str) -> pd.DataFrame:
+    """All columns of a file by its own name, as they stand; `SourceError` when it cannot be had."""
+    return pd.read_parquet(io.BytesIO(_bytes(name, _entry(name))))
 
 
 @cache

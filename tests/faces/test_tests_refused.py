@@ -23,7 +23,7 @@ def test_examples_leave_out_how_the_sample_was_drawn():
     columns = {
         "s": cf.Categorical(["a", "b"]),
         "g": cf.Categorical(["a", "b"]),
-        "y": cf.Numeric(0, 1),
+        "y": cf.Numeric(0, 5),
         "w": cf.Numeric(0, 3),
     }
     schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", strata="s"))

@@ -65,10 +65,40 @@ COMPLETE = cf.Schema(
         "v": cf.Integer(0, 25, on_missing=0),
     }
 )
+_PUBLIC = [[0.5, 1.0], [3.5, 8.0], [2.0, -2.0]]
+
+
+class NearestMean:
+    """A teacher: the class whose mean is nearest."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> NearestMean:
+        self.known = np.unique(y)
+        self.means = np.array([x[y == k].mean(axis=0) for k in self.known])
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return self.known[((x[:, None] - self.means) ** 2).sum(axis=2).argmin(axis=1)]
+
+
+class FirstHalf(NearestMean):
+    """A teacher that agrees with all others."""
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        return (x[:, 0] > 2).astype(int)
+
+
 #: Of methods about persons with several rows.
 PERSONS = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid"))
 _MIXED = "y ~ x + w + g"
 _PLAIN = "y ~ x + w"
+
+
+def drawn_rows(table: Any, generator: Any) -> Any:
+    """The rows themselves, as a sampler's draws."""
+    return table
 
 
 #: name -> (method, guarantee)
@@ -100,6 +130,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "means": (cf.tables.Means("y + w ~ g", covers="population"), cf.GDP(1.0)),
     "shares": (cf.tables.Shares("g * z", within="g", covers="dataset"), cf.GDP(1.0)),
     "totals": (cf.tables.Totals("y ~ g", covers="dataset"), cf.GDP(1.0)),
+    "ratios": (cf.tables.Ratios("y / x ~ g", covers="population"), cf.GDP(1.0)),
     "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
     "distribution fitted": (cf.tables.Distribution("x ~ g", fitted=128), cf.GDP(1.0)),
     "publication": (
@@ -158,11 +189,43 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "slope": (cf.intervals.Slope("y ~ x"), cf.GDP(1.0)),
     "slope laplace": (cf.intervals.Slope("y ~ x"), cf.PureDP(1.0)),
     "pure_quantiles": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
+    "correlations": (cf.reduction.Correlations("x + w + y"), cf.GDP(1.0)),
+    "pca": (cf.reduction.PCA("x + w + y"), cf.GDP(1.0)),
+    "pca covariance": (cf.reduction.PCA("x + w + y", 2, "covariance"), cf.GDP(1.0)),
+    "teacher_labels": (
+        cf.voting.TeacherLabels(
+            "g", NearestMean(), _PUBLIC, 30, features=("x", "y"), certificate="gaussian", seconds=3.0, jobs=4
+        ),
+        cf.GDP(3.0),
+    ),
+    "teacher_labels distance": (
+        cf.voting.TeacherLabels(
+            "s", FirstHalf(), _PUBLIC, 30, ("x", "y"), "distance", 1.0, agreement=(30.0, 1.0), seconds=3.0, jobs=4
+        ),
+        cf.ApproxDP(20.0, 1e-2),
+    ),
+    "majority": (cf.voting.Majority("z"), cf.ApproxDP(1.0, 1e-6)),
+    "majority generalized": (cf.voting.Majority("z", "generalized"), cf.ApproxDP(1.0, 1e-6)),
+    "plurality": (cf.voting.Plurality("g"), cf.PureDP(1.0)),
+    "plurality distance": (cf.voting.Plurality("g", "distance"), cf.ApproxDP(1.0, 1e-6)),
     "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
+    "block_posterior": (
+        cf.intervals.BlockPosterior(drawn_rows, {"x": (0, 4)}, blocks=10, columns=("x",), seconds=2.5, jobs=10),
+        cf.PureDP(10.0),
+    ),
 }
 
 #: Cases on a schema of their own.
-_OWN = {"proportion", "categorical", "rate", "mean_and_variance", "slope", "difference"}
+_OWN = {
+    "teacher_labels",
+    "block_posterior",
+    "proportion",
+    "categorical",
+    "rate",
+    "mean_and_variance",
+    "slope",
+    "difference",
+}
 
 
 def schema_of(method: Any) -> cf.Schema:

@@ -8,7 +8,7 @@ A map of records gives each person integers with |a| <= s; Z_i is their sum over
                 a listed PSU without a record has Z = 0, a record of another PSU is in none
 
 Guarantee. A cut to a ball moves no two points further apart, so that a person who comes or goes moves one Z_i by at most s + sqrt(p) + 2,
-p the width: what the cut lets through, the rounding of two vectors, 1 for the last bits of |a| and 1 for whole numbers in the cut.
+p the width: what the cut lets through, the rounding of two vectors, 1 for the last bits of |a| and 1 for whole numbers in the cut; and
 |Z| <= G + sqrt(p)/2. With |aa' - bb'|_F <= |a - b| (|a| + |b|):
 
     persons     |a a'|_F = |a|^2 <= (s + 1)^2

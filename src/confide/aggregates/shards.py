@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -21,14 +22,16 @@ from numpy.typing import NDArray
 
 from confide.aggregates.collected import Collected
 from confide.aggregates.isolated import Answers, Isolated, Room, Work
-from confide.protocol import RecordMap, Source
+from confide.protocol import Noise, RecordMap, Source
 
-__all__ = ["BY", "Tabled", "blocks", "divided", "keyed_hashes"]
+__all__ = ["BY", "Tabled", "blocks", "divided", "fresh_key", "keyed_hashes"]
 
 Array = NDArray[np.float64]
 
 #: Relation -> how a record finds its block.
 BY = {"substitute": "position", "add-remove": "identity"}
+# A key is normal integers of sd 2^40, hashed.
+_KEY = (Fraction(1 << 80), 8)
 
 
 class Tabled(RecordMap, Protocol):
@@ -57,6 +60,12 @@ def blocks(
     with Isolated(work, answers, room, progress) as workers:
         (rows,) = source.aggregate(Collected(record))
         return workers.run([record.table(own) for own in divided(rows, k, key, by)], key)
+
+
+def fresh_key(noise: Noise) -> bytes:
+    """A fresh key of 32 bytes, from noise that knows no records (`meter.noise`); it never leaves the release."""
+    drawn = ",".join(str(int(v)) for v in noise.grid_gaussian(*_KEY))
+    return hashlib.sha256(f"confide/split/{drawn}".encode()).digest()
 
 
 def divided(rows: Array, k: int, key: bytes, by: str) -> list[Array]:

@@ -88,6 +88,11 @@ class Front(TyperGroup):
         command.name = cmd_name
         return command
 
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        """`plan local` is a command of its own: what protected records give is asked in other words than a release."""
+        joined = [" ".join(args[:2]), *args[2:]] if args[:2] == ["plan", "local"] else args
+        return super().resolve_command(ctx, joined)
+
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Without frames: loading what draws them takes longer than all the rest of this page."""
         super(TyperGroup, self).format_help(ctx, formatter)
@@ -156,6 +161,7 @@ app.command()(analysis.regress)
 app.command()(publish.publish)
 app.command()(synthesize.synthesize)
 app.command()(synthesize.refit)
+app.command("plan local")(local.plan)
 app.command()(local.protect)
 app.command()(local.fit)
 app.add_typer(ledger.app, name="ledger")

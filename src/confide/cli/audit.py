@@ -11,10 +11,10 @@ import typer
 
 from confide.cli.files import check_places, load_schema, put, reserve
 from confide.cli.options import Parameters, Privacy, Settings, Written
-from confide.cli.progress import progress_bar
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 from confide.cli.tables import table
+from confide.faces.progress import progress_bar
 
 if TYPE_CHECKING:
     from confide.audit.verdict import Audit, Finding

@@ -1,4 +1,4 @@
-"""`confide protect` and `confide fit`: a table in which every row carries its own noise, and what can be learnt from it."""
+"""`confide plan local`, `confide protect` and `confide fit`: a table whose rows carry noise of their own, and what it tells."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from confide.cli.options import (
     Account,
     Alpha,
     Delimiter,
+    Json,
     Privacy,
     SchemaFile,
     Seed,
@@ -24,7 +25,34 @@ from confide.cli.session import Refused, Session, reading_only
 from confide.cli.spread import spread
 from confide.errors import ReleaseError
 
-__all__ = ["fit", "protect"]
+__all__ = ["fit", "plan", "protect"]
+
+Columns = Annotated[str, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")]
+Public = Annotated[
+    str | None,
+    typer.Option("--public", metavar="A,B", help="Columns to publish as they are, with no protection at all."),
+]
+Level = Annotated[
+    str,
+    typer.Option(
+        "--level",
+        metavar="record|attribute",
+        help="What the guarantee is about: all protected columns of a record, or any one of them.",
+    ),
+]
+NoiseShare = Annotated[
+    float | None,
+    typer.Option("--noise", help="In place of a guarantee: noise standard deviation over the column's width."),
+]
+Zeta = Annotated[
+    float, typer.Option("--zeta", help="The probability that a row is published verbatim.", show_default=False)
+]
+LossName = Annotated[
+    str,
+    typer.Option("--loss", metavar="NAME", help="squared, logistic, poisson, quantile, absolute, huber or hinge."),
+]
+Tau = Annotated[float | None, typer.Option("--tau", help="The level of --loss quantile; a half when left out.")]
+Corner = Annotated[float | None, typer.Option("--k", help="The corner of --loss huber, in units of the response.")]
 
 
 @spread
@@ -35,26 +63,21 @@ def protect(
         Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.", show_default=False)
     ],
     schema: SchemaFile,
-    columns: Annotated[str, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")],
-    public: Annotated[
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")
+    ] = None,
+    levels: Annotated[
         str | None,
-        typer.Option("--public", metavar="A,B", help="Columns to publish as they are, with no protection at all."),
-    ] = None,
-    level: Annotated[
-        str,
         typer.Option(
-            "--level",
-            metavar="record|attribute",
-            help="What the guarantee is about: all protected columns of a record, or any one of them.",
+            "--levels",
+            metavar="A=EPS,B=EPS",
+            help="Columns of levels to protect by randomised response, with the epsilon of each.",
         ),
-    ] = "record",
-    noise: Annotated[
-        float | None,
-        typer.Option("--noise", help="In place of a guarantee: noise standard deviation over the column's width."),
     ] = None,
-    zeta: Annotated[
-        float, typer.Option("--zeta", help="The probability that a row is published verbatim.", show_default=False)
-    ] = 0.0,
+    public: Public = None,
+    level: Level = "record",
+    noise: NoiseShare = None,
+    zeta: Zeta = 0.0,
     accept: Annotated[
         bool, typer.Option("--accept-verbatim-rows", help="Say that rows without noise are meant.")
     ] = False,
@@ -82,11 +105,12 @@ def protect(
     from confide.sources import read
 
     public_schema = load_schema(schema)
-    asked = {
+    asked: dict[str, Any] = {
         "public": _names(public),
         "level": level,
         "privacy": privacy.guarantee() if privacy.given else None,
         "noise": noise,
+        "levels": _epsilons(levels),
         "zeta": zeta,
         "accept_verbatim_rows": accept,
     }
@@ -124,22 +148,80 @@ def protect(
 
 
 @spread
+def plan(
+    ctx: typer.Context,
+    formula: Annotated[
+        str, typer.Argument(metavar="FORMULA", help='What will be fitted: "y ~ x1 + x2".', show_default=False)
+    ],
+    schema: SchemaFile,
+    columns: Columns,
+    n: Annotated[int, typer.Option("--n", help="How many records there will be.")],
+    public: Public = None,
+    level: Level = "record",
+    noise: NoiseShare = None,
+    zeta: Zeta = 0.0,
+    loss: LossName = "squared",
+    tau: Tau = None,
+    k: Corner = None,
+    json: Json = False,
+    *,
+    privacy: Privacy,
+) -> None:
+    """Show the standard errors to expect of a protected table, of every method, and of what would do better.
+
+    Reads the schema alone. Beside the methods stand a raw sample that promises as
+    much, and a keeper who sees the records and adds noise to what is counted.
+
+    Example:
+
+    confide plan local "spent ~ age" --schema schema.toml --columns age \
+      --public spent --epsilon 2 --delta .001 --n 10000
+    """
+    session: Session = ctx.obj
+    from confide.faces import local
+
+    asked: dict[str, Any] = {
+        "public": _names(public),
+        "level": level,
+        "privacy": privacy.guarantee() if privacy.given else None,
+        "noise": noise,
+        "zeta": zeta,
+        "accept_verbatim_rows": True,  # a plan publishes none
+    }
+    with session.doing("planning the protected table"):
+        made = local.plan(
+            load_schema(schema), _names(columns) or (), formula=formula, n=n, loss=loss, tau=tau, k=k, **asked
+        )
+    for line in made.lines():
+        session.say(line)
+    outlook = made.outlook
+    ways = (
+        []
+        if outlook is None
+        else [
+            {
+                "way": way.name,
+                "noise": way.noise,
+                "zeta": way.zeta,
+                "errors": dict(way.errors),
+                "interval_likely": way.firm,
+            }
+            for way in outlook.ways
+        ]
+    )
+    session.answer(_facts(made) | {"formula": formula, "n": n, "loss": loss, "ways": ways})
+
+
+@spread
 def fit(
     ctx: typer.Context,
     formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "y ~ x1 + x2".', show_default=False)],
     table: Annotated[
         Path, typer.Argument(metavar="PROTECTED", help="A table that `confide protect` wrote.", show_default=False)
     ],
-    loss: Annotated[
-        str,
-        typer.Option("--loss", metavar="NAME", help="squared, logistic, poisson, quantile, absolute, huber or hinge."),
-    ] = "squared",
-    tau: Annotated[
-        float | None, typer.Option("--tau", help="The level of --loss quantile; a half when left out.")
-    ] = None,
-    k: Annotated[
-        float | None, typer.Option("--k", help="The corner of --loss huber, in units of the response.")
-    ] = None,
+    loss: LossName = "squared",
+    tau: Tau = None,
+    k: Corner = None,
     method: Annotated[str, typer.Option("--method", metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
     alpha: Alpha = None,
     *,
@@ -177,10 +259,22 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return found
 
 
+def _epsilons(text: str | None) -> dict[str, float] | None:
+    found = {}
+    for part in _names(text) or ():
+        name, _, epsilon = part.rpartition("=")
+        try:
+            found[name.strip()] = float(epsilon)
+        except ValueError:
+            raise Refused(f"--levels takes a column and its epsilon, got {part!r}; write --levels region=1.0") from None
+    return found or None
+
+
 def _facts(made: Any) -> dict[str, Any]:
     told = made.protection
     return {
         "columns": {name: {"noise_sd": one.sd, "low": one.low, "high": one.high} for name, one in told.columns.items()},
+        "randomised": {name: {"epsilon": one.epsilon, "keep": float(one.keep)} for name, one in told.levels.items()},
         "public": list(told.public),
         "zeta": told.zeta,
         "level": made.level,
@@ -193,7 +287,7 @@ def _bar(session: Session) -> Any:
     """Rows done, on stderr: the number of rows is public under substitute."""
     from contextlib import contextmanager
 
-    from confide.cli.progress import progress_bar
+    from confide.faces.progress import progress_bar
 
     @contextmanager
     def rows() -> Any:

@@ -128,6 +128,7 @@ def check(
             "columns": [_column(name, found[name]) for name in found.names],
             "unit": found.to_dict()["unit"],
             "cluster": None if found.cluster is None else found.to_dict()["cluster"],
+            "design": None if found.design is None else found.to_dict()["design"],
             "rows_per_unit": found.rows_per_unit,
             "dataset": found.dataset,
             "schema_sha256": found.digest,
@@ -155,7 +156,9 @@ def _whose(found: Schema) -> list[tuple[str, str]]:
             ("unit", f"{unit} (declared{'' if unit == 'record' and rows == 1 else ', not enforced'})"),
             ("rows per unit", f"{rows} ({'declared, not enforced' if rows > 1 else 'declared, or by default'})"),
         ]
-    if found.cluster is not None:
+    if found.design is not None:
+        told.append(("design", f"{found.design!r}"))
+    elif found.cluster is not None:
         told.append(("clusters", f"{found.cluster!r}: intervals take its values as independent"))
     return told
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["needs_covers", "table", "test"]
 
-_KINDS = ("counts", "shares", "means", "totals", "distribution", "person_counts", "person_shares")
+_KINDS = ("counts", "shares", "means", "totals", "ratios", "distribution", "person_counts", "person_shares")
 
 
 def needs_covers(settings: dict[str, Any]) -> None:
@@ -48,8 +48,8 @@ def table(
         typer.Option(
             "--kind",
             metavar="|".join(_KINDS),
-            help="Left out: counts, or means where the formula has a left side. distribution: medians and other quantiles by group. "
-            "person_counts, person_shares: persons by all their rows.",
+            help="Left out: counts; means where the formula has a left side, ratios where that is a / b. distribution: medians and other "
+            "quantiles by group. person_counts, person_shares: persons by all their rows.",
         ),
     ] = None,
     within: Within = None,
@@ -76,7 +76,8 @@ def table(
     confide table "happy ~ region" survey.csv --schema schema.toml --covers population \
       --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
     """
-    name = kind or ("means" if "~" in formula else "counts")
+    left = formula.partition("~")[0] if "~" in formula else ""
+    name = kind or ("ratios" if "/" in left else "means" if left else "counts")
     if name not in _KINDS:
         raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
     settings = once.parameters.settings(covers=covers, within=named(within), weights=weights)

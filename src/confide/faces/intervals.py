@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         slope,
         variance,
     )
+    from confide.methods.intervals.block_posterior import BlockPosterior
     from confide.methods.intervals.categorical import CategoricalShares
     from confide.methods.intervals.difference import Difference
     from confide.methods.intervals.mean_and_variance import MeanAndVariance
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from confide.methods.intervals.slope import Slope
 else:
     _METHODS: dict[str, Any] = {
+        "BlockPosterior": "confide.methods.intervals.block_posterior",
         "CategoricalShares": "confide.methods.intervals.categorical",
         "Difference": "confide.methods.intervals.difference",
         "Histogram": "confide.methods.intervals.quantile",
@@ -50,6 +52,7 @@ else:
     )
 
 __all__ = [
+    "BlockPosterior",
     "CategoricalShares",
     "Difference",
     "Histogram",

@@ -2,44 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.local.estimates import ProtectedEstimates, fit
-from confide.local.protection import KEY, Noised, Protection
+from confide.local.functionals import mean
+from confide.local.levels import ProtectedShares, shares
+from confide.local.own_loss import OwnLoss
+from confide.local.protection import KEY, Noised, Protection, Told
 from confide.local.table import read
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from confide.ledger import Ledger
+    from confide.local.forecast import Outlook, Way
+    from confide.local.losses import Loss
     from confide.local.release import Planned
     from confide.local.stream import Stream
     from confide.schema import Schema
 
-__all__ = ["Noised", "ProtectedEstimates", "Protection", "Releaser", "fit", "plan", "protect", "read"]
+__all__ = [
+    "Noised",
+    "OwnLoss",
+    "ProtectedEstimates",
+    "ProtectedShares",
+    "Protection",
+    "Releaser",
+    "Told",
+    "fit",
+    "mean",
+    "plan",
+    "protect",
+    "read",
+    "shares",
+]
 
 
-def plan(schema: Schema, columns: Sequence[str], **asked: Any) -> Planned:
+def plan(
+    schema: Schema,
+    columns: Sequence[str],
+    *,
+    formula: str | None = None,
+    n: int | None = None,
+    loss: str | Loss = "squared",
+    tau: float | None = None,
+    k: float | None = None,
+    practice: pd.DataFrame | None = None,
+    **asked: Any,
+) -> Planned:
     """What a protected table will carry and promise, from public facts; nothing is read and nothing is charged.
 
-    columns: to protect. asked: public, level, privacy or noise, zeta, stream (`confide.local.release.planned`).
+    columns: to protect. asked: public, level, privacy or noise, zeta, stream (`confide.local.release.planned`). formula and n: what will
+    be fitted, on how many records; the plan then has an `outlook`, with the standard errors to expect of every method under `loss`, of a
+    raw sample that promises as much, and of a keeper who sees the records (`confide.local.forecast`). practice: records for planning.
 
     >>> import confide as cf
-    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0)}, dataset="survey")
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0), "spent": cf.Numeric(0, 100)}, dataset="survey")
     >>> for line in cf.local.plan(schema, ["income"], noise=0.5).lines():
     ...     print(line)
     income: noise sd 5e+04, 0.5 of its width
     one attribute replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
     one record replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
     no column is published as it is
+    >>> made = cf.local.plan(
+    ...     schema, ["income"], public=["spent"], privacy=cf.ApproxDP(1.0, 0.01), formula="spent ~ income", n=5_000)
+    >>> list(made.outlook.frame.index)[:2]
+    ['without protection', 'SL']
     """
     from confide.local.release import planned
 
-    return planned(schema, columns, **asked)
+    made = planned(schema, columns, **asked)
+    if formula is None:
+        if n is not None or practice is not None:
+            raise PlanError("n= and practice= are for the standard errors of a formula; write formula='y ~ x'")
+        return made
+    if n is None:
+        raise PlanError("standard errors need a number of records; write n=10_000")
+    from confide.local.forecast import outlook
+
+    about = {key: asked[key] for key in ("privacy", "noise", "zeta") if key in asked}
+    found = outlook(
+        schema,
+        columns,
+        formula,
+        n,
+        public=made.protection.public,
+        level=made.level,
+        loss=loss,
+        tau=tau,
+        k=k,
+        practice=practice,
+        **about,
+    )
+    central = _central(schema, made, found, formula, loss, practice)
+    return replace(made, outlook=replace(found, ways=(*found.ways, *central)))
+
+
+# What a keeper would run for a loss; a quantile line and a separating line have no central method here.
+_CENTRAL = {"squared": "linear_regression", "logistic": "logistic_regression", "poisson": "poisson_regression"}
+# Beyond this many records simulating a keeper's release takes longer than a plan may.
+_MOST = 200_000
+
+
+def _central(
+    schema: Schema, made: Planned, found: Outlook, formula: str, loss: str | Loss, practice: pd.DataFrame | None
+) -> tuple[Way, ...]:
+    """The standard errors of the central method at the same guarantee for a record, by one simulated release of planning records."""
+    from confide.local.forecast import Way, planning_records
+    from confide.local.losses import loss_named
+
+    if found.loss not in _CENTRAL or found.privacy is None or made.level != "record" or found.n > _MOST:
+        return ()
+    from confide.faces import regression
+    from confide.noise import SimulatedNoise
+    from confide.schema import Schema
+    from confide.sources import read as opened
+
+    chosen = loss_named(loss)
+    records = planning_records(schema, formula, chosen, made.protection, practice, found.n)
+    if practice is not None:
+        records = records.sample(found.n, replace=True, random_state=1).reset_index(drop=True)
+    call = getattr(regression, _CENTRAL[found.loss])
+    privacy = replace(found.privacy, relation="substitute", trust="central")
+    used = Schema({name: schema[name] for name in records.columns})
+    result = call(formula, opened(records, used), privacy=privacy, ledger=None, noise=SimulatedNoise(1))
+    errors = {str(name): float(error) for name, error in result.bse.items()}
+    return (Way("a keeper who sees the records", errors, firm=result.status == "ok", local=False),)
 
 
 def protect(
@@ -47,12 +140,13 @@ def protect(
     schema: Schema | str | Path,
     path: str | Path,
     *,
-    columns: Sequence[str],
+    columns: Sequence[str] = (),
     ledger: Ledger | None,
     public: Sequence[str] | None = None,
     level: str = "record",
     privacy: Guarantee | None = None,
     noise: float | None = None,
+    levels: Mapping[str, float] | None = None,
     zeta: float = 0.0,
     accept_verbatim_rows: bool = False,
     charge_delta: float | None = None,
@@ -62,11 +156,12 @@ def protect(
 ) -> Planned:
     """Write a table in which each row carries noise of its own: the protected columns with it, the public ones as they are.
 
-    data: whatever `cf.read` takes; path: a .parquet or .csv file. columns: to protect; public: to publish without any protection; columns
-    in neither are left out. privacy: ApproxDP (PureDP for one column) at `level`, "record" or "attribute"; or noise: standard deviation
-    over width. ledger: one of its own, under trust local and relation substitute, with `unit` = level; None charges nobody.
-    charge_delta: where a Gaussian ledger charges the curve. zeta: the probability that a row goes without noise. seed: simulation only,
-    marks the file; progress: called with the rows written.
+    data: whatever `cf.read` takes; path: a .parquet or .csv file. columns: numbers to protect; levels: columns of levels to protect, each
+    with the epsilon of its randomised response; public: to publish without any protection; columns in none of them are left out. privacy:
+    ApproxDP (PureDP for one column) at `level`, "record" or "attribute"; or noise: standard deviation over width. ledger: one of its own,
+    under trust local and relation substitute, with `unit` = level; None charges nobody. charge_delta: where a Gaussian ledger charges
+    the curve. zeta: the probability that a row's numbers go without noise. seed: simulation only, marks the file; progress: called with
+    the rows written.
 
     The ledger is charged before anything is drawn. Whatever fails afterwards leaves the charge, and no file.
     Raises `PlanError`, `PrivacyError`, `SchemaError`, `SourceError`, `BudgetExceeded`, `LedgerBusy`; `ReleaseError` after the charge.
@@ -91,6 +186,7 @@ def protect(
         level=level,
         privacy=privacy,
         noise=noise,
+        levels=levels,
         zeta=zeta,
         accept_verbatim_rows=accept_verbatim_rows,
         charge_delta=charge_delta,
@@ -126,7 +222,7 @@ def protect_source(
     check_place(place, force)
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
     rows = RowSource(source)
-    rows.check((*made.protection.columns, *made.protection.public))
+    rows.check((*made.protection.protected, *made.protection.public))
     _check_trust(ledger, made)
     charge = None if ledger is None else charged(made, ledger, source.dataset, charge_delta)
     sampler = SecureNoise() if seed is None else SimulatedNoise(seed)

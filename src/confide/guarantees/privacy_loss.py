@@ -232,6 +232,18 @@ class PrivacyLoss:
         result = _sum([(self, _STAGE)])._settled().power(stages)
         return result if not rest else result.compose(self.power(rest))
 
+    @staticmethod
+    def repeated(parts: Iterable[tuple[PrivacyLoss, int]]) -> PrivacyLoss:
+        """The loss of releases together, each with how often it is made, in one transform on the widest of their steps.
+
+        For many unlike losses whose steps fit what is asked of the sum; where they are far too fine, `compose` chooses wider ones.
+
+        >>> coin = PrivacyLoss(0.5, -2, np.array([0.25, 0, 0, 0, 0.75]), 0.0)
+        >>> PrivacyLoss.repeated([(coin, 2)]).delta(1.0) == coin.power(2).delta(1.0)
+        True
+        """
+        return _sum([(part, count(times, "times", "repeated([(loss, 10)])")) for part, times in parts])
+
     @cached_property
     def _spread(self) -> float:
         """The mu of the Gaussian with the same total variation: a public scale of the loss."""

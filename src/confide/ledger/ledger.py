@@ -35,7 +35,7 @@ from confide.ledger.moves import (
     write_pins,
 )
 from confide.ledger.names import same_name
-from confide.ledger.outputs import Outputs
+from confide.ledger.outputs import Outputs, stored_outputs
 from confide.ledger.pins import check_dataset, check_pins
 from confide.ledger.places import check_text, checked_path, store_of
 from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification
@@ -388,7 +388,7 @@ class Ledger:
             return statement_of_account(self._read(connection), rows.chain_rows(connection, self._dataset))
 
     def verify(self, *, heads: Iterable[Receipt | str] = ()) -> Verification:
-        """Go through the whole chain: hashes, prices, limits, totals, receipts. Problems are text, never exceptions.
+        """Go through the whole chain: hashes, prices, limits, totals, receipts, stored outputs. Problems are text, never exceptions.
 
         heads: receipts, chain heads or release digests that were kept outside the ledger, or their first 12 digits or
         more. Without them, entries cut from the end and an older copy put back cannot be seen. `PlanError` for text that
@@ -400,9 +400,10 @@ class Ledger:
             with self._store.reading() as connection:
                 budget = rows.budget_row(connection, self._dataset)
                 chain = rows.chain_rows(connection, self._dataset)
+                stored = stored_outputs(connection, self._dataset)
         except ConfideError as error:
             return Verification(False, (str(error),), 0, GENESIS)
-        return examine(self._dataset, budget, chain, heads, damage)
+        return examine(self._dataset, budget, chain, heads, damage, stored)
 
     def amend(self, budget: Guarantee, *, reason: str) -> None:
         """Replace the budget, upward or downward, by a new entry that says why; what is spent stays spent.

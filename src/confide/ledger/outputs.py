@@ -5,24 +5,27 @@ changed. So an output is drawn once, stored, and given again whenever its id com
 never compared. Source: derived here; errata, the section on protected records.
 
 The ids of the records stand beside their outputs: where a stream is stored, the file or database is as private as its ids, while all that
-a ledger shows stays public. Outputs are no entries of the chain, and `Ledger.verify` says nothing of them: where a row was deleted, or an
-older copy put back, an id that was published is drawn once more, and its noise could be averaged with the first.
+a ledger shows stays public. Every transaction that stores outputs also writes an entry of the chain: how many the version has by now, and
+their digest, the sum modulo 2^256 of the SHA-256 of each id with its output. So `Ledger.verify` sees a row that was deleted or altered,
+nothing is drawn where one is missing, and a head that was kept elsewhere tells an older copy, in which ids would be drawn once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, Connection, LargeBinary, MetaData, String, Table, insert, inspect, select
+from sqlalchemy import Column, Connection, LargeBinary, MetaData, String, Table, func, insert, inspect, select
 
 from confide.errors import PlanError
 from confide.ledger import rows
+from confide.ledger.chain import guarantee_to_text
 
 if TYPE_CHECKING:
     from confide.ledger.store import Store
 
-__all__ = ["Outputs"]
+__all__ = ["Outputs", "stored_outputs"]
 
 _metadata = MetaData()
 
@@ -58,10 +61,11 @@ class Outputs:
         """An output for each id. draw: the outputs of rows at these positions, called once at most, for ids that have none yet.
 
         An id that stands twice in `ids` has one output, that of its first row.
-        Raises `PlanError` when the stream's version was never charged, `LedgerBusy` when nothing could be written.
+        Raises `PlanError` when the stream's version was never charged or outputs of it are missing, `LedgerBusy` when nothing could be
+        written.
         """
         with self._store.writing() as connection:
-            rows.locked_account(connection, self._dataset)
+            account = rows.locked_account(connection, self._dataset)
             if not rows.has_charge(connection, self._dataset, self._plan):
                 raise PlanError(
                     "this version of the stream was never charged, so no record of it can be published; open it with cf.local.Releaser.open"
@@ -72,13 +76,46 @@ class Outputs:
                 if one not in known:
                     first.setdefault(one, at)
             if first:
+                count, digest = self._before(connection)
                 made = dict(zip(first, draw(list(first.values())), strict=True))
-                own = {"dataset": self._dataset, "plan_sha256": self._plan}
-                connection.execute(
-                    insert(_outputs), [{**own, "id": one, "output": output} for one, output in made.items()]
+                self._store_all(connection, made)
+                rows.append(
+                    connection,
+                    account,
+                    kind="outputs",
+                    guarantee=guarantee_to_text(account.budget),
+                    plan_sha256=self._plan,
+                    release_sha256=_text(digest + _sum(made.items())),
+                    note=str(count + len(made)),
                 )
                 known |= made
         return [known[one] for one in ids]
+
+    def _store_all(self, connection: Connection, made: Mapping[bytes, bytes]) -> None:
+        """Insert the outputs by the driver itself: what is put between for types costs more than the rows."""
+        statement = insert(_outputs).compile(dialect=connection.dialect)
+        names = statement.positiontup
+        whole = [
+            {"dataset": self._dataset, "plan_sha256": self._plan, "id": one, "output": output}
+            for one, output in made.items()
+        ]
+        rows_of: Any = [tuple(row[name] for name in names) for row in whole] if names else whole
+        connection.exec_driver_sql(str(statement), rows_of)
+
+    def _before(self, connection: Connection) -> tuple[int, int]:
+        """How many outputs the version has, and their digest, as its last entry says; refuses to draw where the table has others."""
+        own = _outputs.c.dataset == self._dataset, _outputs.c.plan_sha256 == self._plan
+        there = connection.execute(select(func.count()).select_from(_outputs).where(*own)).scalar_one()
+        last = rows.last_outputs(connection, self._dataset, self._plan)
+        if last is None:  # a stream of before these entries were written: what it has is taken as it stands
+            found = connection.execute(select(_outputs.c.id, _outputs.c.output).where(*own))
+            return there, _sum((bytes(one), bytes(output)) for one, output in found)
+        if int(last["note"]) != there:
+            raise PlanError(
+                f"the stream has {there:,} stored outputs, and the chain says {int(last['note']):,}: an id that was published would be "
+                "drawn once more; nothing was drawn; restore the newest backup, or open a new version"
+            )
+        return there, int(last["release_sha256"], 16)
 
     def _known(self, connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -91,3 +128,28 @@ class Outputs:
             )
             found |= {bytes(one): bytes(output) for one, output in connection.execute(query)}
         return found
+
+
+def stored_outputs(connection: Connection, dataset: str) -> dict[str, tuple[int, str]]:
+    """plan -> (how many outputs a dataset stores for it, their digest), by going through all of them."""
+    if not inspect(connection).has_table(_outputs.name):
+        return {}
+    query = select(_outputs.c.plan_sha256, _outputs.c.id, _outputs.c.output).where(_outputs.c.dataset == dataset)
+    counts: dict[str, int] = {}
+    sums: dict[str, int] = {}
+    for plan, one, output in connection.execute(query):
+        counts[plan] = counts.get(plan, 0) + 1
+        sums[plan] = sums.get(plan, 0) + _sum([(bytes(one), bytes(output))])
+    return {plan: (count, _text(sums[plan])) for plan, count in counts.items()}
+
+
+def _sum(outputs: Iterable[tuple[bytes, bytes]]) -> int:
+    """The same whatever the order: databases have none."""
+    return sum(
+        int.from_bytes(hashlib.sha256(len(one).to_bytes(8, "big") + one + output).digest(), "big")
+        for one, output in outputs
+    )
+
+
+def _text(total: int) -> str:
+    return f"{total % 2**256:064x}"

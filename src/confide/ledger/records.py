@@ -83,7 +83,7 @@ class Receipt:
 class Entry:
     """One line of the statement of account.
 
-    kind: "open", "pin", "charge", "receipt", "amend" or "convert". amount: what was charged, or what it was converted to, as
+    kind: "open", "pin", "charge", "receipt", "amend", "convert" or "outputs". amount: what was charged, or what it was converted to, as
     text; status: of a charge, "released" or "unfinished"; note: the note of open, the reason of amend and convert, the release's
     SHA-256 of a receipt.
     """

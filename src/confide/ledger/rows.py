@@ -27,6 +27,7 @@ __all__ = [
     "dataset_names",
     "first_charge",
     "has_charge",
+    "last_outputs",
     "locked_account",
     "open_ledger",
     "receipt_row",
@@ -64,6 +65,14 @@ def has_charge(connection: Connection, dataset: str, plan_sha256: str) -> bool:
     """Whether a plan was charged."""
     query = select(entries.c.seq).where(entries.c.dataset == dataset, entries.c.kind == "charge")
     return connection.execute(query.where(entries.c.plan_sha256 == plan_sha256).limit(1)).first() is not None
+
+
+def last_outputs(connection: Connection, dataset: str, plan_sha256: str) -> dict[str, Any] | None:
+    """The latest entry on the stored outputs of a stream's version."""
+    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "outputs")
+    query = query.where(entries.c.plan_sha256 == plan_sha256).order_by(entries.c.seq.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else dict(row)
 
 
 def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> dict[str, Any] | None:

@@ -65,6 +65,12 @@ def _spent(account: Account, rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{text}, and more: it was amended to less than was spent by then"
 
 
+def _note(row: Mapping[str, Any]) -> str:
+    if row["kind"] == "receipt":
+        return f"release {row['release_sha256']} of charge {row['charge_seq']}"
+    return f"{int(row['note']):,} stored outputs of a stream" if row["kind"] == "outputs" else str(row["note"])
+
+
 def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
     released = {row["charge_seq"]: row["release_sha256"] for row in rows if row["kind"] == "receipt"}
     # prices before a conversion are pairs, those after it mu^2 and delta
@@ -88,9 +94,7 @@ def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry
                 status=("released" if row["seq"] in released else "unfinished") if kind == "charge" else "",
                 method=row["method"],
                 plan_sha256=row["plan_sha256"],
-                note=f"release {row['release_sha256']} of charge {row['charge_seq']}"
-                if kind == "receipt"
-                else row["note"],
+                note=_note(row),
                 hash=row["hash"],
             )
         )

@@ -78,7 +78,7 @@ entry = Table(
     metadata,
     Column("dataset", String(200), ForeignKey("budget.dataset"), primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", String(8), nullable=False),  # open, pin, charge, receipt, amend, convert
+    Column("kind", String(8), nullable=False),  # open, pin, charge, receipt, amend, convert, outputs
     Column("time", String(32), nullable=False),  # UTC, ISO 8601
     Column("guarantee", Text, nullable=False),  # canonical JSON: the budget, or the statement that was charged
     # the price of a charge, the limit of open, amend and convert, 0 for the others

@@ -56,12 +56,15 @@ def examine(
     rows: Sequence[Mapping[str, Any]],
     heads: Iterable[Receipt | str] = (),
     file_problems: Sequence[str] = (),
+    outputs: Mapping[str, tuple[int, str]] | None = None,
 ) -> Verification:
-    """The verification of one dataset from its raw rows, in order of seq."""
+    """The verification of one dataset from its raw rows, in order of seq. outputs: plan -> (number, digest) of a stream's stored ones."""
     walk = _Walk(dataset, [f"the file: {line}" for line in file_problems])
     for number, row in enumerate(rows, start=1):
         walk.step(number, row)
     walk.compare(budget)
+    if outputs is not None:
+        walk.compare_outputs(outputs)
     for item in heads:
         walk.look_for(item)
     unfinished = tuple(seq for seq in walk.charges if seq not in walk.paid)
@@ -81,6 +84,7 @@ class _Walk:
     paid: dict[int, str] = field(default_factory=dict)
     receipts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     hashes: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def step(self, number: int, row: Mapping[str, Any]) -> None:
         """One entry: its place, its hash, and what it says."""
@@ -88,7 +92,8 @@ class _Walk:
         try:
             self._chain(number, row, name)
             kinds = {"open": self._open, "amend": self._amend, "charge": self._charge, "receipt": self._receipt}
-            read = (kinds | {"pin": self._pin, "convert": self._convert}).get(row["kind"])
+            more = {"pin": self._pin, "convert": self._convert, "outputs": self._outputs}
+            read = (kinds | more).get(row["kind"])
             if read is None:
                 self.problems.append(f"{name}: unknown kind {row['kind']!r}")
             else:
@@ -207,6 +212,28 @@ class _Walk:
                 self.problems.append(f"{name}: its {column} is not that of charge {row['charge_seq']}")
         if (row["amount"], row["delta"]) != (0, 0):
             self.problems.append(f"{name}: a receipt has a price")
+
+    def _outputs(self, row: Mapping[str, Any], name: str) -> None:
+        if not any(charge["plan_sha256"] == row["plan_sha256"] for charge in self.charges.values()):
+            self.problems.append(f"{name}: stores outputs of a stream that no entry before it paid for")
+        if int(row["note"]) <= self.outputs.get(row["plan_sha256"], (0, ""))[0]:
+            self.problems.append(f"{name}: says of fewer outputs than an entry before it")
+        if (row["amount"], row["delta"]) != (0, 0):
+            self.problems.append(f"{name}: stored outputs have a price")
+        self.outputs[row["plan_sha256"]] = int(row["note"]), row["release_sha256"]
+
+    def compare_outputs(self, stored: Mapping[str, tuple[int, str]]) -> None:
+        """The stored outputs of streams against the last entry on each."""
+        for plan, (count, digest) in self.outputs.items():
+            there, found = stored.get(plan, (0, ""))
+            if there != count:
+                self.problems.append(
+                    f"dataset {self.dataset!r}: the stream {plan[:12]} has {there:,} stored outputs, and the chain says {count:,}"
+                )
+            elif found != digest:
+                self.problems.append(
+                    f"dataset {self.dataset!r}: a stored output of the stream {plan[:12]}, or its id, was changed after it was published"
+                )
 
     def _opened(self, name: str) -> Account:
         if self.account is None:

@@ -14,12 +14,17 @@ __getattr__, __dir__ = names(
     __name__,
     {
         "Noised": "confide.local.protection",
+        "OwnLoss": "confide.local.own_loss",
         "Protection": "confide.local.protection",
         "ProtectedEstimates": "confide.local.estimates",
         "Releaser": _FACE,
+        "ProtectedShares": "confide.local.levels",
+        "Told": "confide.local.protection",
         "fit": "confide.local.estimates",
+        "mean": "confide.local.functionals",
         "plan": _FACE,
         "protect": _FACE,
         "read": "confide.local.table",
+        "shares": "confide.local.levels",
     },
 )

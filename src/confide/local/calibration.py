@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import ceil, sqrt
 
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.guarantees.curves import calibrate_symmetric_laplace
-from confide.local.protection import Noised
+from confide.local.protection import Noised, Told
 from confide.schema import Categorical, Schema
 
-__all__ = ["LEVELS", "noised_columns"]
+__all__ = ["LEVELS", "noised_columns", "told_columns"]
 
 #: One attribute of a record changes, or all its protected columns.
 LEVELS = ("attribute", "record")
@@ -80,8 +80,8 @@ def _noised(schema: Schema, name: str, share: Fraction) -> Noised:
     column = schema[name]
     if isinstance(column, Categorical):
         raise PlanError(
-            f"column {name!r} has levels, and noise on levels is randomised response, which this release does not have; "
-            "publish it as it is by leaving it out of columns=, or protect a numeric column"
+            f"column {name!r} has levels, and noise on levels is randomised response; write levels={{{name!r}: 1.0}}, with its "
+            "epsilon, and leave it out of columns="
         )
     if column.on_missing == "drop":
         raise PlanError(
@@ -96,3 +96,23 @@ def _noised(schema: Schema, name: str, share: Fraction) -> Noised:
             "would be seen in corrections; declare it as cf.Numeric(low, high), or ask for more noise"
         )
     return Noised(column.low, column.high, column.steps, lam)
+
+
+def told_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, Told]:
+    """The columns of levels with their randomised response, each of its own epsilon; `PlanError` for what has no levels."""
+    found = {}
+    for name, epsilon in levels.items():
+        column = schema[name]
+        if not isinstance(column, Categorical):
+            raise PlanError(f"column {name!r} has no levels; name it in columns=, whose noise is for numbers")
+        if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 1e-3 <= epsilon <= 20:
+            raise PlanError(
+                f"levels= gives the epsilon of each column, from .001 to 20, got {epsilon!r} for {name!r}; write 1.0"
+            )
+        if column.on_missing == "drop":
+            raise PlanError(
+                f"column {name!r} drops records without a level, and here every record is published; state a public level for them: "
+                f"on_missing={column.levels[0]!r} in the schema"
+            )
+        found[name] = Told.of(column.levels, float(epsilon))
+    return found

@@ -141,8 +141,8 @@ class Corrected:
         ]
 
     def _plain(self, rows: Rows, theta: Array, weight: float) -> tuple[Array, Array, Array]:
-        t = rows.x @ theta
-        return weight * self.loss.value(t, rows.y), weight * self.loss.slope(t, rows.y), np.zeros(1)
+        value, slope = self.loss.first(rows.x @ theta, rows.y)
+        return weight * value, weight * slope, np.zeros(1)
 
     def _less_bend(self, rows: Rows, theta: Array, q: float, share: float, own: float) -> tuple[Array, Array, Array]:
         """own times the loss less half of `share` of its bend."""

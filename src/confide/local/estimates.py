@@ -14,13 +14,13 @@ from confide.local.corrected import METHODS
 from confide.local.fitting import FIRM, SMOOTHING, Fitted, fitted
 from confide.local.losses import Check, Huber, Loss, loss_named
 from confide.local.protection import Protection
-from confide.local.quantile import own_intercept
+from confide.local.quantile import beyond, own_intercept
 from confide.local.table import read_protected
 from confide.local.terms import Model
 from confide.results.base import Column
 from confide.results.estimates import Estimates
 
-__all__ = ["ProtectedEstimates", "fit"]
+__all__ = ["ProtectedEstimates", "fit", "protection_facts", "scaled"]
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def _method(method: str, told: Protection) -> str:
     return method
 
 
-def _scaled(loss: Loss, model: Model) -> Loss:
+def scaled(loss: Loss, model: Model) -> Loss:
     """A loss whose corner is in units of the response, in those of the fit."""
     if isinstance(loss, Huber):
         return Huber(loss.k / model.width)
@@ -94,8 +94,8 @@ def _scaled(loss: Loss, model: Model) -> Loss:
 
 def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
     """The fit; where no row is without noise, a kinked loss at the least smoothing whose curvature is firm."""
-    scaled = _scaled(loss, model)
-    first = fitted(scaled, method, model.rows, seed=seed)
+    own = scaled(loss, model)
+    first = fitted(own, method, model.rows, seed=seed)
     if not loss.kinked or model.rows.zeta > 0 or method == "naive":
         return first
     unit = first.h / SMOOTHING
@@ -103,7 +103,7 @@ def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
     for wider in _WIDER:
         if done.identified and done.firm >= FIRM:
             break
-        done = fitted(scaled, method, model.rows, seed=seed, h=wider * SMOOTHING * unit)
+        done = fitted(own, method, model.rows, seed=seed, h=wider * SMOOTHING * unit)
     return done
 
 
@@ -120,7 +120,7 @@ def _table(
     if status not in ("ok", "partial"):
         covariance = np.full((p, p), nan)
     noise = np.where(np.isnan(np.diag(covariance)), nan, 0.0)
-    attribute, record = told.guarantee("attribute"), told.guarantee("record")
+    attribute = told.guarantee("attribute")
     return ProtectedEstimates(
         method=f"local {loss.name} {method}",
         response=model.response,
@@ -137,7 +137,10 @@ def _table(
         target=_target(loss, done.h * model.width, formula),
         covers="sampling and the noise of the protection",
         release_sha256=digest,
-        facts=_facts(told, attribute, record, model, done),
+        facts=(
+            *protection_facts(told, len(model.rows)),
+            *((("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()),
+        ),
         simulated=told.simulated,
         h=done.h * model.width,
     )
@@ -158,6 +161,8 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
             "weak",
             "the noise of the index is so wide that the corrected score of this loss has no variance; protect with less noise",
         )
+    if isinstance(loss, Check) and (why := beyond(done, method)):
+        return "weak", why
     if done.firm < FIRM:
         return "weak", (
             f"the curvature of the corrected loss is {done.firm:.1f} of its standard errors above zero, less than {FIRM:g}, so that no "
@@ -167,30 +172,29 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
 
 
 def _smoothed(loss: Loss, h: float) -> str:
-    """What is fitted in place of a loss with a corner; a quantile line says its own, of slopes and intercept apart."""
-    bare = h == 0 or isinstance(loss, Check)
-    return "" if bare else f", of the response under normal noise of standard deviation {h:.3g}"
+    """What is fitted in place of a loss with a corner; of a quantile line the slopes alone, whose intercept has a correction of its own."""
+    whose = "slopes those" if isinstance(loss, Check) else "that"
+    return "" if h == 0 else f", {whose} of the response under normal noise of standard deviation {h:.3g}"
 
 
 def _target(loss: Loss, h: float, formula: str) -> str:
     slopes = ""
     if isinstance(loss, Check) and h > 0:
-        slopes = (
-            f"; slopes of the response under normal noise of standard deviation {h:.3g}, which are the slopes themselves "
-            "where errors do not depend on the terms" + (", or are symmetric given them" if loss.tau == 0.5 else "")
-        )
+        symmetric = ", or are symmetric given them" if loss.tau == 0.5 else ""
+        slopes = f"; these are the slopes themselves where errors do not depend on the terms{symmetric}"
     return f"{loss.target} of {formula}, columns clipped to their public bounds{_smoothed(loss, h)}{slopes}"
 
 
-def _facts(told: Protection, attribute: Any, record: Any, model: Model, done: Fitted) -> tuple[tuple[str, str], ...]:
+def protection_facts(told: Protection, rows: int) -> tuple[tuple[str, str], ...]:
+    """What every result from protected records states: both levels side by side, and the columns that had no protection."""
+    attribute, record = told.guarantee("attribute"), told.guarantee("record")
     bare = ", ".join(told.public) or "none"
     return (
         ("One attribute replaced", f"{attribute.curve}; detection at 5 % false alarms {_detected(attribute)}"),
         ("A whole record replaced", f"{record.curve}; detection at 5 % false alarms {_detected(record)}"),
         ("No protection at all", bare),
         *((("Rows without noise", f"each with probability {told.zeta:g}"),) if told.zeta else ()),
-        ("No. Observations", f"{len(model.rows):,}"),
-        *((("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()),
+        ("No. Observations", f"{rows:,}"),
     )
 
 

@@ -59,6 +59,10 @@ class Loss:
     def third(self, t: Array, y: Array) -> Array:
         raise NotImplementedError
 
+    def first(self, t: Array, y: Array) -> tuple[Array, Array]:
+        """The loss and its slope at once."""
+        return self.value(t, y), self.slope(t, y)
+
     def derivatives(self, t: Array, y: Array) -> tuple[Array, Array, Array, Array]:
         """The loss and its first three derivatives at once, where they share work."""
         return self.value(t, y), self.slope(t, y), self.bend(t, y), self.third(t, y)
@@ -120,10 +124,15 @@ class Logistic(Loss):
     target = "log-odds line of maximum likelihood"
 
     def value(self, t: Array, y: Array) -> Array:
-        return np.logaddexp(0, t) - y * t
+        return self.first(t, y)[0]
 
     def slope(self, t: Array, y: Array) -> Array:
         return np.asarray(expit(t)) - y
+
+    def first(self, t: Array, y: Array) -> tuple[Array, Array]:
+        small = np.exp(-np.abs(t))
+        whole = 1 + small
+        return np.maximum(t, 0) + np.log(whole) - y * t, np.where(t > 0, 1.0, small) / whole - y
 
     def bend(self, t: Array, y: Array) -> Array:
         return self.derivatives(t, y)[2]

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from math import expm1, floor, log1p
 from typing import Self
 
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import TradeOff
-from confide.guarantees.curves import Curve, levels
+from confide.guarantees.curves import Curve, approx_dp, levels
+from confide.guarantees.curves.composed import composed
 
-__all__ = ["DIGEST", "KEY", "Noised", "Protection"]
+__all__ = ["DIGEST", "KEY", "Noised", "Protection", "Told"]
 
 #: The key of a Parquet file's metadata, and the start of a CSV file's first line.
 KEY = "confide.local"
 #: Of a frame that was read from a file: the file's SHA-256, which the ledger's receipt names.
 DIGEST = "confide.local.sha256"
-FORMAT = 1
+# 2 has columns with levels; what has none is written as 1 was
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,39 @@ class Noised:
 
 
 @dataclass(frozen=True)
+class Told:
+    """One protected column of levels: with probability `keep` a record's level is told, else one of all levels at random.
+
+    Guarantee: k levels are told with probabilities whose ratio for two records is at most 1 + k keep / (1 - keep) = e^epsilon, which is
+    pure epsilon for replacing the level. Source: Warner 1965; Kairouz, Oh, Viswanath 2015 (its trade-off function is the worst).
+
+    >>> sex = Told.of(("f", "m"), 1.0)
+    >>> round(float(sex.keep), 4), round(sex.epsilon, 6)
+    (0.4621, 1.0)
+    """
+
+    levels: tuple[str, ...]
+    keep: Fraction
+
+    @classmethod
+    def of(cls, levels: tuple[str, ...], epsilon: float) -> Self:
+        """The most that epsilon allows, rounded down."""
+        keep = expm1(epsilon) / (expm1(epsilon) + len(levels))
+        return cls(levels, Fraction(floor(keep * (1 - 1e-9) * 2**40), 2**40))
+
+    @property
+    def epsilon(self) -> float:
+        """Of replacing the level, rounded up."""
+        return log1p(float(len(self.levels) * self.keep / (1 - self.keep))) * (1 + 1e-12)
+
+
+@dataclass(frozen=True)
 class Protection:
     """The protection of one table; frozen for a stream of records.
 
-    columns: the protected ones by name; public: the columns published as they are; zeta: the probability that a row goes without noise;
-    stream and version: whose records, and which of their publications; simulated: a seed made the noise, which protects nobody.
+    columns: the protected numbers by name; levels: the protected columns of levels (`Told`); public: the columns published as they are;
+    zeta: the probability that a row's numbers go without noise; stream and version: whose records, and which of their publications;
+    simulated: a seed made the noise, which protects nobody.
 
     >>> age = Noised(0.0, 100.0, 101, Fraction(50))
     >>> told = Protection({"age": age}, public=("sex",), zeta=0.0, stream="survey", version=1)
@@ -71,15 +102,35 @@ class Protection:
     stream: str = "records"
     version: int = 1
     simulated: bool = False
+    levels: Mapping[str, Told] = field(default_factory=dict)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """All protected columns: numbers, then levels."""
+        return (*self.columns, *self.levels)
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
         """The exact trade-off function when one attribute of a row is replaced, and when all its protected columns are."""
-        return levels(
+        told = [approx_dp(one.epsilon) for one in self.levels.values()]
+        if not self.columns:
+            return {
+                "attribute": max(told, key=lambda one: float(one.delta(0.0))),
+                "record": composed([(c, 1) for c in told]),
+            }
+        found = levels(
             [float(one.steps - 1) for one in self.columns.values()],
             [float(one.lam) for one in self.columns.values()],
             zeta=self.zeta,
         )
+        if not told:
+            return found
+        # one attribute is a number or has levels: both curves at once are a lower bound of either
+        worst = max(told, key=lambda one: float(one.delta(0.0)))
+        return {
+            "attribute": composed([(found["attribute"], 1), (worst, 1)]),
+            "record": composed([(found["record"], 1), *((one, 1) for one in told)]),
+        }
 
     def guarantee(self, level: str) -> TradeOff:
         """The statement for one level, "attribute" or "record": about the protected columns, given everything in the public ones."""
@@ -88,9 +139,10 @@ class Protection:
 
     def to_json(self) -> str:
         """One line of JSON, numbers to the bit."""
+        more = {} if not self.levels else {"levels": {n: [list(o.levels), str(o.keep)] for n, o in self.levels.items()}}
         return json.dumps(
             {
-                "format": FORMAT,
+                "format": FORMAT if self.levels else 1,
                 "stream": self.stream,
                 "version": self.version,
                 "zeta": float(self.zeta).hex(),
@@ -105,6 +157,7 @@ class Protection:
                     }
                     for name, one in self.columns.items()
                 },
+                **more,
             }
         )
 
@@ -113,7 +166,7 @@ class Protection:
         """Raises `ReleaseError` for anything that `to_json` did not write: a correction with wrong numbers is worse than none."""
         try:
             data = json.loads(text)
-            if data["format"] != FORMAT:
+            if data["format"] not in (1, FORMAT):
                 raise ReleaseError(
                     f"the table was protected in format {data['format']!r}, and this confide reads {FORMAT}; install the one that wrote it"
                 )
@@ -130,13 +183,18 @@ class Protection:
                 str(data["stream"]),
                 int(data["version"]),
                 bool(data["simulated"]),
+                {
+                    str(name): Told(tuple(str(one) for one in own), Fraction(keep))
+                    for name, (own, keep) in data.get("levels", {}).items()
+                },
             )
         except ReleaseError:
             raise
         except Exception:
             raise ReleaseError(_UNREADABLE) from None
         if (
-            not columns
+            not made.protected
+            or any(not 0 < one.keep < 1 or len(one.levels) < 2 for one in made.levels.values())
             or not 0 <= made.zeta < 1
             or any(one.lam <= 0 or not one.low < one.high or one.steps < 2 for one in columns.values())
         ):
@@ -149,8 +207,13 @@ class Protection:
             return self.columns[name]
         if name in self.public:
             return None
+        if name in self.levels:
+            raise PlanError(
+                f"{name!r} went through randomised response, and a formula cannot correct its levels; its shares are known: write "
+                f"cf.local.shares(data, {name!r})"
+            )
         raise PlanError(
-            f"the protected table has no column {name!r}; it has {', '.join([*self.columns, *self.public])}"
+            f"the protected table has no column {name!r}; it has {', '.join([*self.protected, *self.public])}"
         )
 
 

@@ -11,13 +11,34 @@ from confide.local.fitting import Fitted, residual_sd
 from confide.local.losses import Check
 from confide.local.terms import Model
 
-__all__ = ["own_intercept"]
+__all__ = ["RECORDS", "beyond", "own_intercept"]
 
 Array = NDArray[np.float64]
 
 _POINTS, _REACH, _STEP = 401, 2.5, 0.15
 
 _UNKNOWN = "the intercept of a quantile line needs rows that went without noise, or errors known to be symmetric; slopes are answered"
+
+
+# Where intervals of quantile lines were counted (docs/local.md), and held: from so many records, up to so much noise of a term.
+RECORDS, _NOISE = 5_000, 2.0
+
+
+def beyond(done: Fitted, method: str) -> str:
+    """Why no interval of a quantile line is promised here, empty where one is: fewer records, or a term with more noise than errors.
+
+    At n = 2,500 with lam |b| = 2 residual standard deviations .84 of 95 % intervals held.
+    """
+    rows = done.corrected.rows
+    if len(rows) < RECORDS:
+        return f"intervals of quantile lines hold from {RECORDS:,} records on, and the table has {len(rows):,}"
+    spread = residual_sd(rows, done.theta, method)
+    if (np.abs(rows.lam * done.theta) > _NOISE * spread).any():
+        return (
+            f"noise moves one term's part of the line by more than {_NOISE:g} residual standard deviations, where intervals of quantile "
+            "lines do not hold; protect with less noise"
+        )
+    return ""
 
 
 def own_intercept(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from confide._version import __version__
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, TradeOff
-from confide.local.calibration import noised_columns
+from confide.local.calibration import noised_columns, told_columns
 from confide.local.protection import KEY, Protection
 from confide.noise import SecureNoise
 from confide.schema import Categorical, Schema, Unit
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
+    from confide.local.forecast import Outlook
 
 __all__ = [
     "METHOD",
@@ -62,16 +63,18 @@ class Rows(Protocol):
 class Planned:
     """What a protected table will be, from public facts: its protection, the level that is charged, the statement.
 
-    Guarantee: with x the integer codes of a row's protected columns, each between 0 and steps - 1, the row published is x + round(S), S
-    symmetric Laplace with standard deviation lam_j in coordinate j (with probability zeta, x). Replacing the values of a row at its place,
-    of one column or of all, moves x by at most steps_j - 1 in the columns concerned, so that the trade-off function of
-    `Protection.curves` holds for the relation "substitute", under local trust: rows are noised one by one, each with a draw of its own.
+    Guarantee: with x the integer codes of a row's protected numbers, each between 0 and steps - 1, the row published is x + round(S), S
+    symmetric Laplace with standard deviation lam_j in coordinate j (with probability zeta, x), beside levels told by randomised response
+    (`Told`), all drawn independently. Replacing the values of a row at its place, of one column or of all, moves x by at most steps_j - 1
+    in the columns concerned, so that the trade-off function of `Protection.curves` holds for the relation "substitute", under local
+    trust: rows are noised one by one, each with a draw of its own.
     Source: Lu, Chen, Qiu 2026, Theorem 3.1, with the exact functions of `confide.guarantees.symmetric_laplace`.
     """
 
     protection: Protection
     level: str
     statement: TradeOff
+    outlook: Outlook | None = field(default=None, compare=False)
 
     @property
     def sha256(self) -> str:
@@ -87,12 +90,17 @@ class Planned:
         told = self.protection
         bare = f"without any protection: {', '.join(told.public)}" if told.public else "no column is published as it is"
         said = [
+            f"{name}: told with probability {float(one.keep):.3g}, else one of its {len(one.levels)} levels at random; "
+            f"epsilon {one.epsilon:.4g}"
+            for name, one in told.levels.items()
+        ]
+        said += [
             f"{name}: noise sd {one.sd:.4g}, {one.sd / (one.high - one.low):.3g} of its width"
             for name, one in told.columns.items()
         ]
         for level, curve in told.curves.items():
             said.append(f"one {level} replaced: {curve}; detection at 5 % false alarms {1 - float(curve.f(0.05)):.0%}")
-        return (*said, *self._floor(), bare)
+        return (*said, *self._floor(), bare, *(() if self.outlook is None else self.outlook.lines()))
 
     def _floor(self) -> tuple[str, ...]:
         """What a trivial release would do: each row as it is with probability zeta, else nothing.
@@ -121,6 +129,7 @@ def planned(
     level: str = "record",
     privacy: Guarantee | None = None,
     noise: float | None = None,
+    levels: Mapping[str, float] | None = None,
     zeta: float = 0.0,
     accept_verbatim_rows: bool = False,
     stream: str | None = None,
@@ -129,7 +138,8 @@ def planned(
 ) -> Planned:
     """A protected table, planned from public facts; nothing is read and nothing is charged.
 
-    columns: to protect; public: to publish as they are, with no protection at all; none when left out. level: whether the guarantee is
+    columns: numbers to protect; levels: columns of levels to protect, each with the epsilon of its randomised response; public: to publish
+    as they are, with no protection at all; none when left out. level: whether the guarantee is
     about one attribute of a record or about all protected ones. zeta: the probability that a row goes without noise, which needs
     accept_verbatim_rows=True. Raises `PlanError`, `PrivacyError`, `NoConversion`, `SchemaError`.
     """
@@ -139,7 +149,11 @@ def planned(
             "table with one row for each, and a schema without unit="
         )
     bare = tuple(public or ())
-    twice = [name for name in bare if name in columns]
+    if levels and privacy is not None:
+        raise PlanError(
+            "levels= says the epsilon of each column of levels, and privacy= would ask for the whole; write noise=1.0 for the numbers"
+        )
+    twice = [name for name in bare if name in columns or name in (levels or {})]
     if twice:
         raise PlanError(f"{', '.join(twice)} cannot be both protected and public; leave it out of public=")
     for name in bare:
@@ -153,8 +167,13 @@ def planned(
             f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognised; leave zeta out, "
             "or write accept_verbatim_rows=True"
         )
-    carried = noised_columns(schema, columns, level=level, zeta=zeta, privacy=privacy, noise=noise)
-    told = Protection(carried, bare, float(zeta), stream or schema.dataset or "records", version, simulated)
+    told_levels = told_columns(schema, levels or {})
+    only_levels = bool(told_levels) and not columns and noise is None and zeta == 0
+    carried = (
+        {} if only_levels else noised_columns(schema, columns, level=level, zeta=zeta, privacy=privacy, noise=noise)
+    )
+    own = stream or schema.dataset or "records"
+    told = Protection(carried, bare, float(zeta), own, version, simulated, told_levels)
     return Planned(told, level, told.guarantee(level))
 
 
@@ -167,18 +186,25 @@ def protected_batches(
     dropped, and nothing says which rows were concerned.
     """
     sampler, told, schema = SecureNoise() if noise is None else noise, made.protection, source.schema
-    for values, _ in source.rowwise((*told.columns, *told.public), ROWS):
+    for values, _ in source.rowwise((*told.protected, *told.public), ROWS):
         yield published(schema, told, noised(sampler, schema, told, values), values)
         if progress is not None:
             progress(len(values[0]))
 
 
 def noised(sampler: Any, schema: Schema, told: Protection, values: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
-    """Codes of the protected columns with the noise of each row, in grid steps, (rows, columns)."""
-    codes = np.column_stack([schema[name].code(own) for name, own in zip(told.columns, values, strict=False)])
-    lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
-    drawn = sampler.zero_inflated_laplace(lam, zeta, len(codes)) if zeta else sampler.symmetric_laplace(lam, len(codes))
-    return np.asarray(codes.astype(np.int64) + drawn)
+    """Codes of the protected columns as they are told: numbers with the noise of each row, in grid steps, then positions of levels."""
+    count, parts = len(values[0]), []
+    if told.columns:
+        codes = np.column_stack([schema[name].code(own) for name, own in zip(told.columns, values, strict=False)])
+        lam, zeta = [one.lam for one in told.columns.values()], Fraction(told.zeta)
+        drawn = sampler.zero_inflated_laplace(lam, zeta, count) if zeta else sampler.symmetric_laplace(lam, count)
+        parts.append(codes.astype(np.int64) + drawn)
+    for (name, one), own in zip(told.levels.items(), values[len(told.columns) :], strict=False):
+        positions = np.where(own < 0, schema[name].missing_code, own).astype(np.int64)
+        keep, anyone = sampler.bernoulli(one.keep, count), sampler.uniform_integers(len(one.levels), count)
+        parts.append(np.where(keep, positions, anyone)[:, None])
+    return np.asarray(np.hstack(parts))
 
 
 def published(
@@ -186,13 +212,17 @@ def published(
 ) -> pa.RecordBatch:
     """The rows as they are published: noised codes in the columns' units, then the public columns as they are."""
     cells = [pa.array(one.low + steps[:, k] * one.step) for k, one in enumerate(told.columns.values())]
-    cells += [_bare(schema, name, own) for name, own in zip(told.public, values[len(told.columns) :], strict=True)]
+    cells += [
+        pa.array(np.array(one.levels, dtype=object)[steps[:, k]], pa.string())
+        for k, one in enumerate(told.levels.values(), start=len(told.columns))
+    ]
+    cells += [_bare(schema, name, own) for name, own in zip(told.public, values[len(told.protected) :], strict=True)]
     return pa.RecordBatch.from_arrays(cells, schema=arrow_schema(schema, told))
 
 
 def arrow_schema(schema: Schema, told: Protection) -> pa.Schema:
     """Columns of the protected table, with what it says of itself as metadata."""
-    fields = [(name, pa.float64()) for name in told.columns]
+    fields = [(name, pa.float64()) for name in told.columns] + [(name, pa.string()) for name in told.levels]
     fields += [(name, pa.string() if isinstance(schema[name], Categorical) else pa.float64()) for name in told.public]
     return pa.schema(fields, metadata={KEY: told.to_json()})
 

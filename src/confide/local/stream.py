@@ -50,7 +50,7 @@ class Stream:
         told, schema = self.planned.protection, source.schema
         store = self.ledger.outputs(self.planned.named(STREAM))
         noise, done = SecureNoise(), []
-        for values, named in source.rowwise((*told.columns, *told.public), ROWS, ids):
+        for values, named in source.rowwise((*told.protected, *told.public), ROWS, ids):
             if any(one is None for one in named):
                 raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
 
@@ -58,7 +58,9 @@ class Stream:
                 steps = noised(noise, schema, told, [own[at] for own in values])
                 return [row.tobytes() for row in steps.astype("<i8")]
 
-            kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(len(named), len(told.columns))
+            kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(
+                len(named), len(told.protected)
+            )
             done.append(published(schema, told, kept.astype(np.int64), values))
             if progress is not None:
                 progress(len(named))

@@ -87,7 +87,7 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
 
 
 def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection]:
-    missing = [name for name in (*told.columns, *told.public) if name not in table.column_names]
+    missing = [name for name in (*told.protected, *told.public) if name not in table.column_names]
     if missing:
         raise ReleaseError(
             f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide protect` wrote it"

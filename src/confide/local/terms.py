@@ -123,6 +123,8 @@ def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame
 
 def _units(name: str, variables: set[str], values: Array, told: Protection) -> tuple[float, float, float]:
     """(noise sd, middle, width) of one term."""
+    for column in sorted(variables & set(told.levels)):
+        told.column(column)  # refuses it
     protected = sorted(variables & set(told.columns))
     if not protected:
         spread = float(values.std())

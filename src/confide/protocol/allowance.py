@@ -11,6 +11,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
 from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
+from confide.protocol.orthogonal import per_of, unit_squared
 from confide.protocol.statistic import Statistic
 from confide.protocol.weighted import Weighted, rows_moved
 from confide.protocol.whose import by_units, resolved, rule_of, unit_assumptions
@@ -57,7 +58,8 @@ class Allowance:
     `rows_per_unit` into every sensitivity: a unit moves a sum k times as far as one row, whose Euclidean and Frobenius bounds are for
     one row added, removed or replaced. Under an enforced unit at most k rows of it are there (keep) or weigh k together (weight): only
     its own term C of the sum changes, |C| <= sum v_r |g(r)| <= k B, and replaced, with another number of rows too, |C - C'| <= k B' by
-    pairing both weightings, padded with zero rows (B' >= B). Elsewhere k is a declaration, and the statement says so.
+    pairing both weightings, padded with zero rows (B' >= B). (Once in each level of a
+    column: `orthogonal`.) Elsewhere k is a declaration, and the statement says so.
     """
 
     requested: Guarantee
@@ -65,6 +67,7 @@ class Allowance:
     rows_per_unit: int
     part: Fraction = Fraction(1)
     weighted: bool = False
+    per: str | None = None
 
     @classmethod
     def of(
@@ -86,7 +89,8 @@ class Allowance:
                 f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
                 f"write relation={method.relations[0]!r} in the guarantee"
             )
-        asked, rule = resolved(privacy, relation, schema, method.name), rule_of(method, schema)
+        asked = resolved(privacy, relation, schema, method.name, per=method.per_level)
+        rule = rule_of(method, schema)
         assumed = privacy.assumptions + unit_assumptions(schema, rule) + assumptions
         labels: dict[str, Any] = {"relation": relation, "unit": asked.unit, "assumptions": assumed}
         match "PureDP" if method.native == EITHER and isinstance(privacy, PureDP) else method.native:
@@ -103,7 +107,12 @@ class Allowance:
         # what a Gaussian level of an enforced unit leaves for the histogram of contributions
         counted = isinstance(schema.unit, Unit) and method.native == "GDP" and failure is None
         return cls(
-            asked, level, schema.rows_per_unit, 1 - UNIT_SHARE if counted else Fraction(1), weighted=rule == "weight"
+            asked,
+            level,
+            schema.rows_per_unit,
+            1 - UNIT_SHARE if counted else Fraction(1),
+            weighted=rule == "weight",
+            per=per_of(schema),
         )
 
     def bounded(self, statistic: Statistic) -> Statistic:
@@ -167,7 +176,7 @@ class Allowance:
         rows = rows_moved(statistic, self.rows_per_unit)
         if gaussian:
             norm = "l2" if statistic.norm == "cells" else statistic.norm
-            sensitivity = sqrt_up(statistic.sensitivity_squared(self.relation) * rows**2)
+            sensitivity = sqrt_up(unit_squared(statistic, self.relation, self.rows_per_unit, self.per))
             scale = sensitivity**2 / allowed  # sigma^2
         else:
             norm = "l1"

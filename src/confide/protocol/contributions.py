@@ -156,10 +156,13 @@ class Counted:
         """Whether more than 5 % of the rows are beyond what units may count, beyond the noise."""
         return self.lost - _ONE_SIDED * self.lost_sd > _NOTICEABLE
 
-    def words(self, k: int, *, weighted: bool = False, whole: bool = False) -> str:
+    def words(self, k: int, *, weighted: bool = False, whole: bool = False, per: str | None = None) -> str:
         """In one line, for the head of a table. weighted: all rows count, those of units with more than k by weight; whole: units do,
-        whatever rows they have."""
+        whatever rows they have; per: they count once in each level of this column, in at most k."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
+        if per is not None:
+            more = f"{self.above:.0%} ± {self.above_sd:.0%} have rows in more than {k} levels of {per}"
+            return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {more}"
         if whole:
             return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}"
         low, high = self.lost_range
@@ -255,7 +258,8 @@ def shown(result: _Result, release: Release) -> _Result:
         independent = Independent.of(release, found.units * k)
         if independent is not None and independent.units < _FEW_UNITS:
             flags = (*flags, "few_units")
-        words = found.words(k, weighted=weighted, whole=WHOLE in release.plan.constants)
+        whole, per = WHOLE in release.plan.constants, schema["unit"].get("per")
+        words = found.words(k, weighted=weighted, whole=whole, per=per)
         facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", words))
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
     more = {

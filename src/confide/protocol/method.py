@@ -33,7 +33,8 @@ class Method:
     relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
     on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
     that its table answers; units: the rules by which rows of an enforced unit can be bounded for it; unit_meat: whether its intervals
-    hold where a unit counts several rows, which are not independent (without it the plan refuses more than one); designs: whether they
+    hold where a unit counts several rows, which are not independent (without it the plan refuses more than one); per_level: whether they
+    do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows; designs: whether they
     hold under the weights, strata and PSUs of a survey, and in clusters.
 
     where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
@@ -54,6 +55,7 @@ class Method:
     asks: ClassVar[tuple[str, ...]] = ()
     units: ClassVar[tuple[str, ...]] = ("keep",)
     unit_meat: ClassVar[bool] = False
+    per_level: ClassVar[bool] = False
     designs: ClassVar[bool] = False
 
     where: str | None = field(default=None, kw_only=True, repr=False)

@@ -22,6 +22,7 @@ from confide.protocol.events import (
     leaves,
 )
 from confide.protocol.laws import ADDITIVE
+from confide.protocol.orthogonal import per_of, unit_squared
 from confide.protocol.parts import names_of, of_parts
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
@@ -194,7 +195,7 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
         if leaf.norm == "l1":
             least = (statistic.sensitivity_l1(plan.relation) * own) ** 2
         else:
-            least = statistic.sensitivity_squared(plan.relation) * own**2
+            least = unit_squared(statistic, plan.relation, rows, per_of(plan.schema))
         if (leaf.sensitivity * leaf.step) ** 2 < least or leaf.map != statistic.map.digest:
             raise PlanError(
                 f"{who} states a smaller sensitivity for {leaf.name!r} than its record map; this is an error of the method"

@@ -337,7 +337,10 @@ _GRID = {
     "on_missing": TEXT,
     "provenance": _PROVENANCE,
 }
-_UNIT = record({"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")})
+_UNIT = record(
+    {"column": NAME, "rows": whole(1, _COUNT), "rule": one_of(None, "keep", "weight")},
+    {"per": NAME, "groups": maybe(whole(1, _COUNT))},
+)
 
 
 _CLUSTER = record(

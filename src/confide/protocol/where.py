@@ -23,6 +23,7 @@ from confide.errors import PlanError
 from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
 from confide.protocol.exact import digest
 from confide.protocol.laws import ADDITIVE
+from confide.protocol.orthogonal import per_of, unit_squared
 from confide.protocol.over import MapOver, StatisticOver
 from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.weighted import of_rows
@@ -143,7 +144,7 @@ def in_subgroup(
             isinstance(one, (Spend, Together, Either)) for one in nodes(event)
         )
         for leaf in leaves(event):
-            if not plain or not _covered(leaf, read, schema.rows_per_unit):
+            if not plain or not _covered(leaf, read, schema):
                 raise PlanError(
                     f"{method.name} has no guarantee for a subgroup under 'substitute', where a record may also enter or leave it; "
                     "write relation='add-remove' in the guarantee, or leave where out"
@@ -165,15 +166,15 @@ def check_subgroup(method: Any) -> None:
             )
 
 
-def _covered(leaf: Any, statistics: Mapping[str, Statistic], rows: int) -> bool:
+def _covered(leaf: Any, statistics: Mapping[str, Statistic], schema: Any) -> bool:
     """Whether a spend's sensitivity also covers a record that enters or leaves."""
     if not isinstance(leaf, Spend) or leaf.law not in ADDITIVE or leaf.name not in statistics:
         return False
-    own = statistics[leaf.name]
-    least = own.sensitivity_squared("substitute")
+    own, rows = statistics[leaf.name], schema.rows_per_unit
+    least = unit_squared(own, "substitute", rows, per_of(schema))
     if leaf.norm == "l1":
-        least = own.sensitivity_l1("substitute") ** 2
-    return (leaf.sensitivity * leaf.step) ** 2 >= least * rows**2
+        least = own.sensitivity_l1("substitute") ** 2 * rows**2
+    return (leaf.sensitivity * leaf.step) ** 2 >= least
 
 
 def subgroup_size(where: str, schema: Any, n: int | None, guess: Mapping[str, Any] | None) -> tuple[int | None, str]:

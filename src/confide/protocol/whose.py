@@ -65,6 +65,8 @@ def rule_of(method: Any, schema: Any) -> str | None:
     unit = schema.unit
     if not isinstance(unit, Unit):
         return None
+    if unit.per is not None:
+        return "keep"
     return unit.rule or ("weight" if "weight" in method.rules(schema) else "keep")
 
 
@@ -73,10 +75,11 @@ def by_units(statistic: Any) -> str | None:
     return next((row for row in (WHOLE_ROW, UNIT_ROW) if row in statistic.map.columns), None)
 
 
-def resolved(privacy: Guarantee, relation: str, schema: Any, who: str) -> Guarantee:
+def resolved(privacy: Guarantee, relation: str, schema: Any, who: str, *, per: bool = False) -> Guarantee:
     """A request with its relation and unit set; `PrivacyError` when it names a unit that the schema does not enforce, or local trust.
 
-    With several rows per unit the number of rows is not public where that of units is, so that nothing is released under substitute.
+    With several rows per unit the number of rows is not public where that of units is, so that nothing is released under substitute, but
+    by methods that never use it. per: whether this is one, for units that count once in each level of a column.
     """
     whose = protected(schema)
     if privacy.unit not in ("record", whose):
@@ -87,6 +90,8 @@ def resolved(privacy: Guarantee, relation: str, schema: Any, who: str) -> Guaran
         )
     if privacy.trust != "central":
         raise PrivacyError(f"{who} works under central trust, got trust={privacy.trust!r}; leave it out")
+    if per and isinstance(schema.unit, Unit) and schema.unit.per is not None:
+        return replace(privacy.resolve(relation), unit=whose)
     if whose != "record" and relation == "substitute" and schema.rows_per_unit > 1:
         raise PrivacyError(
             f"with {schema.rows_per_unit} rows per unit the number of rows is not public; write rows=1, or relation='add-remove'"
@@ -149,6 +154,14 @@ def check_rows(method: Any, schema: Any) -> None:
         )
     if not isinstance(unit, Unit):
         return
+    if unit.per is not None:
+        if not method.per_level and method.intervals != "no interval":
+            raise PlanError(
+                f"intervals of {method.name} take rows as independent, and those of one {unit.column} in several levels of {unit.per} are "
+                f"not; write unit=cf.Unit({unit.column!r}), where each counts once, or ask a table crossed with {unit.per}, such as "
+                f'cf.tables.counts("{unit.per} * ...")'
+            )
+        return
     rules = method.rules(schema)
     if unit.rows > 1 and alone:
         raise PlanError(
@@ -169,6 +182,8 @@ def unit_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: boo
     """
     unit, rows = schema["unit"], schema["rows_per_unit"]
     if isinstance(unit, Mapping):
+        if unit.get("per") is not None:
+            return f"any one {unit['column']} with all its rows; {_once_in_each(unit, rows)} (enforced)"
         if whole:
             return f"any one {unit['column']} with all its rows, which is counted once, by all of them (enforced)"
         worth = f"{rows} row's" if rows == 1 else f"{rows} rows'"
@@ -189,9 +204,17 @@ def counted_words(schema: Any) -> str:
         unit = unit.to_dict()
     if not isinstance(unit, Mapping):
         return ""
+    if unit.get("per") is not None:
+        return (
+            f"; {_once_in_each(unit, schema['rows_per_unit'] if isinstance(schema, Mapping) else schema.rows_per_unit)}"
+        )
     if unit["rows"] == 1:
         return f"; each {unit['column']} counts once"
     return f"; at most {unit['rows']} rows' worth of each {unit['column']} counts"
+
+
+def _once_in_each(unit: Mapping[str, Any], groups: int) -> str:
+    return f"each {unit['column']} counts once in each {unit['per']}, in at most {groups} of them"
 
 
 def independent_words(schema: Any) -> str:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Schema"]
 
+# Levels of a column in each of which a unit may count once.
+_MOST_GROUPS = 256
 _EXAMPLE = 'write Schema({"age": Numeric(0, 100), "region": Categorical(["north", "south"])})'
 
 
@@ -70,7 +72,6 @@ class Schema:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
             raise SchemaError(f"columns must be a mapping of at least one name to a column, got {given}; {_EXAMPLE}")
         whose = unit_from_settings(unit) if isinstance(unit, Mapping) else unit
-        rows = _checked_rows(rows_per_unit, whose)
         if whose == "?":
             raise SchemaError(
                 'unit="?" is still to be decided: write unit=Unit("person_id") where a person may have several rows, or '
@@ -85,6 +86,8 @@ class Schema:
                 f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
             )
         checked = {_checked_name(name): _checked_column(name, column) for name, column in columns.items()}
+        _check_per(whose, checked)
+        rows = _checked_rows(rows_per_unit, _with_groups(whose, checked))
         if isinstance(whose, Unit) and whose.column in checked:
             raise SchemaError(
                 f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analysed; take it out of "
@@ -94,6 +97,11 @@ class Schema:
         drawn = survey_from_settings(design) if isinstance(design, Mapping) else design
         groups = _checked_design(drawn, groups, whose, rows, checked)
         _check_clusters(groups, whose, rows, checked)
+        if isinstance(whose, Unit) and whose.per is not None and (groups is not None or drawn is not None):
+            raise SchemaError(
+                f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}; write "
+                f"unit=Unit({whose.column!r})"
+            )
         facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
         self.__dict__.update(columns=MappingProxyType(checked), **facts)
 
@@ -314,6 +322,25 @@ class Schema:
             frame[self.cluster.column] = np.arange(n) // max(round(self.cluster.size), 1)
         frame.attrs["practice"] = True
         return frame
+
+
+def _with_groups(unit: Any, columns: Mapping[str, Column]) -> Any:
+    """A unit that counts once in each level of a column, as one of so many rows."""
+    if not isinstance(unit, Unit) or unit.per is None:
+        return unit
+    steps = columns[unit.per].steps
+    return Unit(unit.column, rows=min(unit.groups or steps, steps))
+
+
+def _check_per(unit: Any, columns: Mapping[str, Column]) -> None:
+    if not isinstance(unit, Unit) or unit.per is None:
+        return
+    column = columns.get(unit.per)
+    if column is None or isinstance(column, Numeric) or column.steps > _MOST_GROUPS:
+        raise SchemaError(
+            f"per must name a categorical or integer column of at most {_MOST_GROUPS} values, where a {unit.column} counts once in each, "
+            f"got {unit.per!r}; write Unit({unit.column!r}, per='year') with year = Integer(2015, 2024)"
+        )
 
 
 def _checked_design(design: Any, cluster: Any, unit: Unit | str, rows: int, columns: Mapping[str, Column]) -> Any:

@@ -30,10 +30,15 @@ class Unit:
     rows' own content; "weight" takes all of them, each with weight min(1, rows/m) of its unit's m rows, for sums. Left out: "weight" where
     the method can, else "keep".
 
+    per: a column of the schema with levels, such as a year: a unit then counts once in each of them, by one row of each, and in at most
+    `groups` (all of the column's levels when left out), chosen by a key. Tables that are crossed with that column count persons of each
+    year at the price of sqrt(groups) rows.
+
     7, 7.0 and "7" are one unit, text is neither trimmed nor folded, and a row without an id is dropped. Two persons under one id are one
     unit; one person under two ids is two.
 
-    Raises `SchemaError` for a column that is no name, rows below 1 or above 65,536, or another rule.
+    Raises `SchemaError` for a column that is no name, rows below 1 or above 65,536, another rule, groups without per, or rows or
+    rule="weight" beside per.
 
     >>> Unit("person_id")
     Unit('person_id')
@@ -44,6 +49,8 @@ class Unit:
     column: str
     rows: int = 1
     rule: str | None = None
+    per: str | None = None
+    groups: int | None = None
 
     def __post_init__(self) -> None:
         fits = isinstance(self.column, str) and self.column.strip() and "`" not in self.column
@@ -60,11 +67,30 @@ class Unit:
             )
         if self.rule is not None and self.rule not in RULES:
             raise SchemaError(f'rule must be "keep", "weight" or None, got {self.rule!r}; {_CALL}')
+        self._check_per()
+
+    def _check_per(self) -> None:
+        call = f'write Unit({self.column!r}, per="year", groups=10)'
+        if self.per is None:
+            if self.groups is not None:
+                raise SchemaError(f"groups={self.groups!r} says how many levels of per one unit counts in; {call}")
+            return
+        if not isinstance(self.per, str) or not self.per:
+            raise SchemaError(f"per must be the name of a column of the schema, got {self.per!r}; {call}")
+        whole = isinstance(self.groups, int) and not isinstance(self.groups, bool)
+        if self.groups is not None and (not whole or not 1 <= self.groups <= _MOST):
+            raise SchemaError(f"groups must be a whole number from 1 to {_MOST}, or None, got {self.groups!r}; {call}")
+        if self.rows != 1 or self.rule == "weight":
+            raise SchemaError(
+                f"one row of each {self.column} and {self.per} is kept, got rows={self.rows}, rule={self.rule!r}; leave both out: {call}"
+            )
 
     def __repr__(self) -> str:
         facts = [repr(self.column)]
         facts += [f"rows={self.rows}"] if self.rows != 1 else []
         facts += [f"rule={self.rule!r}"] if self.rule is not None else []
+        facts += [f"per={self.per!r}"] if self.per is not None else []
+        facts += [f"groups={self.groups}"] if self.groups is not None else []
         return f"Unit({', '.join(facts)})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +99,9 @@ class Unit:
         >>> Unit("person_id").to_dict()
         {'column': 'person_id', 'rows': 1, 'rule': None}
         """
-        return {"column": self.column, "rows": self.rows, "rule": self.rule}
+        # written only where it is said, so that units without it stay what they were
+        per = {} if self.per is None else {"per": self.per, "groups": self.groups}
+        return {"column": self.column, "rows": self.rows, "rule": self.rule, **per}
 
 
 def unit_from_settings(settings: Mapping[Any, Any]) -> Unit:
@@ -82,7 +110,7 @@ def unit_from_settings(settings: Mapping[Any, Any]) -> Unit:
     >>> unit_from_settings({"column": "person_id", "rows": 2})
     Unit('person_id', rows=2)
     """
-    known = ("column", "rows", "rule")
+    known = ("column", "rows", "rule", "per", "groups")
     unknown = [entry for entry in settings if entry not in known]
     if unknown:
         raise SchemaError(

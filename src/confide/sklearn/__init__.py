@@ -1,4 +1,4 @@
-"""Private regression and classification as scikit-learn estimators, over the methods of confide.
+"""Private regression, classification, components and PATE as scikit-learn estimators, over the methods of confide.
 
 They go through the one gate (`confide.release`): the ledger is charged before noise is drawn, once for each `fit`.
 """
@@ -16,9 +16,11 @@ except ImportError as error:
 
 from confide.sklearn.base import StatusWarning
 from confide.sklearn.classifier import PrivateClassifier
+from confide.sklearn.pate import Pate
 from confide.sklearn.regressor import PrivateRegressor
+from confide.sklearn.transformer import PrivatePCA
 
-__all__ = ["EXPECTED_FAILED_CHECKS", "PrivateClassifier", "PrivateRegressor", "StatusWarning"]
+__all__ = ["EXPECTED_FAILED_CHECKS", "Pate", "PrivateClassifier", "PrivatePCA", "PrivateRegressor", "StatusWarning"]
 
 #: The checks of scikit-learn's `check_estimator` that this estimator fails on purpose, each with its reason; give it as
 #: `expected_failed_checks`.

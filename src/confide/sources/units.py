@@ -37,6 +37,7 @@ from confide.sources.coding import Coder, columns_behind
 from confide.sources.groups import Groups, HashedGroups, numbered_units
 from confide.sources.ids import canonical
 from confide.sources.kept import Blocks, Packing
+from confide.sources.pairs import Levels
 from confide.sources.parts import Block, Part, guarded
 from confide.sources.priorities import first_rows, hashed, numbered, priorities, seeds
 from confide.sources.spill import Files, Rows, joined
@@ -163,7 +164,7 @@ def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blo
     """Blocks of whole, bounded units, and the number of ids. unit: None where each record is one, and has a cluster."""
     words, memory, folder = words_of(source.schema), source._memory << 20, source._spool
     groups = None if source.schema.cluster is None else Groups(source.schema.cluster.column, rule.key)
-    rule = replace(rule, groups=groups)
+    rule = replace(rule, groups=groups, levels=Levels.of(unit, source.schema))
     own = () if groups is None else (CLUSTER_ROW,)
     gathered = Gathered(packing((*words, *own), source.schema), GATHERED // (len(words) + 1), memory, folder)
     marks = (UNIT_ROW,) if rule.first is None else (UNIT_ROW, WHOLE_ROW)
@@ -339,19 +340,23 @@ class Keep:
     """At most `most` rows of each unit, those of the smallest priorities under a key.
 
     first: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order of their priorities.
-    groups: the clusters, of which each unit is in one.
+    groups: the clusters, of which each unit is in one. levels: where a unit counts once in each level of a column.
     """
 
     key: bytes = field(repr=False)
     most: int
     first: int | None = None
     groups: Groups | HashedGroups | None = None
+    levels: Levels | None = None
 
     def __call__(self, rows: Rows, priority: NDArray[np.uint64] | None = None) -> Bounded:
         """The kept rows, unit after unit. priority: where it was found before, for rows of which some were cut."""
         if self.groups is not None:
             inside = self.groups.inside(rows)
             rows, priority = rows.take(inside), None if priority is None else priority[inside]
+        if self.levels is not None:
+            order, sizes = self.levels.kept(rows, self, priority)
+            return [row[order] for row in rows.codes], _marked(sizes, numbered_units(rows)[0][order])
         unit, ids = numbered_units(rows)
         sizes = np.bincount(unit)
         over = (sizes > (self.most if self.first is None else self.first))[unit]
@@ -359,9 +364,9 @@ class Keep:
             order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
         else:
             (large,) = np.nonzero(over)
-            some = [row[large] for row in self._words(rows)]
+            some = [row[large] for row in self.words(rows)]
             if priority is None:
-                found, j = self._ranked(unit[large], ids, some)
+                found, j = self.ranked(unit[large], ids, some)
             else:
                 found, j = priority[large], np.zeros(len(large), dtype=np.int64)
             order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
@@ -370,24 +375,21 @@ class Keep:
             # units of one size next to each other: sums by weight are added up for one size after the other
             order = order[np.argsort(sizes[unit[order]], kind="stable")]
         own = unit[order]
-        # as many rows as lie above 2^(cell - 1) and up to 2^cell
-        cells = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1)[own].astype(np.int8)
-        cells[1:][own[1:] == own[:-1]] = -1
-        return [row[order] for row in rows.codes], cells
+        return [row[order] for row in rows.codes], _marked(sizes[own], own)
 
-    def _words(self, rows: Rows) -> list[NDArray[Any]]:
+    def words(self, rows: Rows) -> list[NDArray[Any]]:
         """The codes that tell rows apart: all but the number of the cluster, which hangs on what was met before."""
         return rows.codes if self.groups is None else rows.codes[:-1]
 
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
         """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities."""
         unit, ids = numbered_units(rows)
-        words = self._words(rows)
-        found, j = self._ranked(unit, ids, words)
+        words = self.words(rows)
+        found, j = self.ranked(unit, ids, words)
         order = first_rows(unit, found, words, j, MOST)
         return rows.take(order), found[order]
 
-    def _ranked(
+    def ranked(
         self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The priority of each row, and its number among its equals."""
@@ -395,3 +397,11 @@ class Keep:
         h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
         j = numbered(unit, h, words)
         return priorities(h, j), j
+
+
+def _marked(sizes: NDArray[Any], unit: NDArray[Any]) -> NDArray[np.int8]:
+    """The row of codes `UNIT_ROW` of rows that lie unit after unit: the cell of a unit's size where it begins, -1 on its other rows."""
+    # as many rows as lie above 2^(cell - 1) and up to 2^cell
+    cells: NDArray[np.int8] = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1).astype(np.int8)
+    cells[1:][unit[1:] == unit[:-1]] = -1
+    return cells

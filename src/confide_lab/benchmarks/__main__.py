@@ -34,6 +34,7 @@ NAMES = (
     "binagg",
     "binagg_errata",
     "zil_errata",
+    "local_records",
     "synthetic",
     "joint_tests",
     "shared",
@@ -47,9 +48,12 @@ NAMES = (
     "forecasts_curves",
     "rivals_logistic",
     "rivals_tables",
+    "reduction",
+    "pate_errata",
     "tables_page",
     "advice",
     "units",
+    "within",
 )
 
 

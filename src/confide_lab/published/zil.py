@@ -22,13 +22,14 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.local.functionals import optimal_weights
+
 __all__ = ["FUNCTIONALS", "WEIGHTS", "Functional", "exact_rmse", "protected", "weights"]
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 WEIGHTS = ("oracle", "SL", "DR", "RB", "RB, known support", "optimal")
-_POINTS, _OUTSIDE = 400, 320  # cells of the optimal weight on the domain, and on each side of it
 
 
 def protected(x: Array, lam: float, zeta: float, generator: np.random.Generator) -> tuple[Array, Array]:
@@ -204,20 +205,5 @@ def _uniform_with_noise(x: Array, scale: float) -> Array:
 
 @cache
 def _optimal(functional: str, lam: float, zeta: float) -> tuple[Array, Array, float]:
-    """(edges of cells, weight of each cell, its mean square under the uniform distribution).
-
-    With K the probabilities of cells of X1 given cells of X and p1 those of X1 when X is uniform, the weight k of least mean square among
-    those with K k = h is k = K' m / p1, (K diag(1/p1) K') m = h.
-    """
-    h, scale = FUNCTIONALS[functional].h, lam / sqrt(2)
-    inner = np.linspace(0, 1, _POINTS + 1)
-    outer = np.geomspace(1 / _POINTS, 25 * scale, _OUTSIDE)
-    edges = np.concatenate([-outer[::-1], inner, 1 + outer])
-    middle = (inner[1:] + inner[:-1]) / 2
-    reached = _step((edges[None, :] - middle[:, None]) / scale)
-    reached[:, 0], reached[:, -1] = 0, 1
-    chance = (1 - zeta) * np.diff(reached, axis=1)
-    chance[np.arange(_POINTS), _OUTSIDE + np.arange(_POINTS)] += zeta
-    first = chance.mean(axis=0)
-    kernel = chance.T @ np.linalg.solve((chance / first) @ chance.T, h(middle)) / first
-    return edges, kernel, float(first @ kernel**2)
+    """(edges of cells, weight of each cell, its mean square under the uniform distribution)."""
+    return optimal_weights(FUNCTIONALS[functional].h, lam, zeta)

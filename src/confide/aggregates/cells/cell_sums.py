@@ -55,6 +55,10 @@ class CellIndex:
         return self.crossing.columns
 
     @property
+    def separates(self) -> tuple[str, ...]:
+        return self.crossing.separated(self.axes)
+
+    @property
     def l1(self) -> int:
         return self.cells
 
@@ -137,6 +141,11 @@ class CellRows(ABC):
     @property
     def cells(self) -> int:
         return self.crossing.cells(self.axes)
+
+    @property
+    def separates(self) -> tuple[str, ...]:
+        """The columns whose different values lie in numbers of their own (`protocol.orthogonal`)."""
+        return self.crossing.separated(self.axes)
 
     @property
     @abstractmethod

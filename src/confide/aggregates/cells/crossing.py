@@ -187,6 +187,10 @@ class Crossing:
         """The labels of the cells of a marginal, in order."""
         return list(product(*(self.attributes[axis].labels for axis in axes)))
 
+    def separated(self, axes: Axes) -> tuple[str, ...]:
+        """The columns whose different values lie in different cells of a marginal."""
+        return tuple(own.column for own in (self.attributes[axis] for axis in axes) if own.coded)
+
     @property
     def drops(self) -> bool:
         """Whether a record may be in no cell: some column drops missing values."""

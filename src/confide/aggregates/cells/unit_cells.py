@@ -121,6 +121,10 @@ class UnitCrossing(Crossing):
         own = [one.told if isinstance(one, RowNumber) else [one.column, list(one.starts)] for one in self.attributes]
         return digest(["crossing of units", own, [self.schema[name].to_dict() for name in self.read]])
 
+    def separated(self, axes: Axes) -> tuple[str, ...]:
+        """None: each unit is in one cell."""
+        return ()
+
     def places(self, codes: Array, axes: Axes) -> Whole:
         """The cell of each unit, (units,); the number of cells for one that is in none. codes: of `columns`, (columns, rows)."""
         first = codes[-1] >= 0

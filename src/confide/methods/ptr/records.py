@@ -1,4 +1,4 @@
-"""The columns of records as a plain table, and functions of it as statistics: for estimators that are no sums."""
+"""Functions of the table of all records as statistics: for estimators that are no sums."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.collected import Collected
+from confide.aggregates.column_codes import ColumnCodes
 from confide.aggregates.safety_formulas import rounded_safety, up
-from confide.errors import PlanError
 from confide.methods.ptr.safety import CertifiedBound, SafetyBound
 from confide.protocol import SAFETY_STEPS
-from confide.protocol.exact import digest
-from confide.schema import Categorical, Schema
 
 __all__ = [
     "FAR",
     "FINE",
-    "ColumnCodes",
     "OfTable",
     "certificate",
-    "chosen_columns",
     "level_of",
     "public_alpha",
     "safety_of",
@@ -40,64 +36,6 @@ FINE = 1 << 20
 #: What a number is cut to before it becomes an integer: public, far beyond anything of use, and exact in doubles.
 FAR = 1 << 52
 _SAFE_ENOUGH = 1 << 40
-
-
-def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:
-    """The named columns, all of the schema for None; `PlanError` where a missing value would drop a record.
-
-    Under substitute the number of records is public and fixed; a record that may drop out would change it.
-    """
-    chosen = tuple(schema.names) if columns is None else tuple(columns)
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise PlanError(f"columns must name at least one column, each once, got {chosen!r}")
-    for name in chosen:
-        if schema[name].on_missing == "drop":
-            rule = "one of its levels" if isinstance(schema[name], Categorical) else '"midpoint" or a number'
-            raise PlanError(
-                f"{who} has a public number of records, and {name!r} drops those with a missing value; give it on_missing={rule}"
-            )
-    return chosen
-
-
-@dataclass(frozen=True)
-class ColumnCodes:
-    """One record as the codes of its columns; `table` gives them in the columns' units.
-
-    >>> import confide as cf
-    >>> codes = ColumnCodes(cf.Schema({"x": cf.Numeric(0, 1, steps=11, on_missing="midpoint")}), ("x",))
-    >>> codes.table(np.array([[0.0, 10.0]])).tolist(), codes.l2_squared
-    ([[0.0], [1.0]], 100)
-    """
-
-    schema: Schema
-    columns: tuple[str, ...]
-
-    @property
-    def width(self) -> int:
-        return len(self.columns)
-
-    @property
-    def l1(self) -> int:
-        return sum(self.schema[name].steps - 1 for name in self.columns)
-
-    @property
-    def l2_squared(self) -> int:
-        return sum((self.schema[name].steps - 1) ** 2 for name in self.columns)
-
-    @property
-    def digest(self) -> str:
-        return digest(["columns", *([name, self.schema[name].to_dict()] for name in self.columns)])
-
-    def __call__(self, codes: Array) -> Array:
-        return np.maximum(codes, 0.0)
-
-    def table(self, rows: Array) -> Array:
-        """Codes (columns, n) as a table (n, columns): units of numeric columns, positions of levels."""
-        whole = np.empty((rows.shape[1], len(self.columns)))
-        for j, name in enumerate(self.columns):
-            column = self.schema[name]
-            whole[:, j] = rows[j] if isinstance(column, Categorical) else column.decode(rows[j])
-        return whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,12 +34,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from confide.aggregates.collected import Collected
+from confide.aggregates.column_codes import ColumnCodes, chosen_columns
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.reply import exact_reply
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr import records
-from confide.methods.ptr.records import FAR, FINE, ColumnCodes, OfTable
+from confide.methods.ptr.records import FAR, FINE, OfTable
 from confide.methods.ptr.safety import (
     CertifiedBound,
     SafetyBound,
@@ -66,7 +67,7 @@ from confide.protocol import (
 )
 from confide.protocol.exact import round_up
 from confide.results import Estimates
-from confide.schema import Categorical, Schema
+from confide.schema import Schema
 
 __all__ = ["MODES", "SafeRelease"]
 
@@ -145,7 +146,7 @@ class SafeRelease(Method):
                 f"{bound_name(bound)} rests on n = {bound.n} records, the plan says n = {n}; give both the same"
             )
         n = bound.n if n is None else n
-        record = ColumnCodes(schema, records.chosen_columns(schema, self.columns, bound_name(bound)))
+        record = ColumnCodes(schema, chosen_columns(schema, self.columns, bound_name(bound)))
         _rehearse(bound, record, n, adaptive=self.mode == "adaptive")
         build = {"gdp": self._gaussian, "exact": self._exact, "adaptive": self._adaptive}[self.mode]
         allowance, event, statistics, constants, notes = build(bound, record, schema, privacy)
@@ -365,7 +366,7 @@ def _rehearse(bound: SafetyBound, record: ColumnCodes, n: int | None, *, adaptiv
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for table in _practice_tables(record, size):
+        for table in record.practice(size):
             prepared = step("prepare", partial(bound.prepare, table.copy()))
             if adaptive:
                 assert isinstance(bound, CertifiedBound)
@@ -388,18 +389,6 @@ def _rehearse(bound: SafetyBound, record: ColumnCodes, n: int | None, *, adaptiv
 
 def _floats(bound: SafetyBound, prepared: Any) -> Any:
     return np.asarray(bound.estimate(prepared), dtype=np.float64)
-
-
-def _practice_tables(record: ColumnCodes, n: int) -> Iterable[Any]:
-    """Two tables of practice records, and one of a single record again and again, as `prepare` would get them."""
-    for seed in (1, 2):
-        frame = record.schema.sample(n, seed=seed)
-        codes = np.empty((len(record.columns), n))
-        for j, name in enumerate(record.columns):
-            column, values = record.schema[name], frame[name].to_numpy()
-            codes[j] = column.code_labels(values) if isinstance(column, Categorical) else column.code(values)
-        yield record.table(codes)
-    yield record.table(np.repeat(codes[:, :1], n, axis=1))
 
 
 def _exact_variance(plan: Plan) -> Fraction:

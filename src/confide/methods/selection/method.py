@@ -30,6 +30,7 @@ import numpy as np
 
 from confide import registry
 from confide.aggregates.collected import Collected
+from confide.aggregates.shards import fresh_key
 from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial, calibrate_selection, run_law
@@ -288,7 +289,7 @@ class Select(Method):
         noise = meter.noise("selected")
         chosen = self._drawn(noise, facts["runs"])
         ties: Any = noise.grid_gaussian(_TIES, len(chosen)) if chosen else ()
-        secret = parts.key(noise)
+        secret = fresh_key(noise)
         record = plan.statistic("records").map
         (rows,) = source.aggregate(Collected(record))
         training, validation = (

@@ -13,7 +13,6 @@ add-remove. All float steps are elementwise, and a log-loss is looked up in a ta
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,7 +36,6 @@ __all__ = [
     "LineLoss",
     "Part",
     "RecordLoss",
-    "key",
     "losses_of",
     "score_noise",
     "split",
@@ -52,8 +50,6 @@ LOSSES = ("squared_error", "absolute_error", "log_loss")
 # Log-odds are looked up in steps of 2^-10 within +-32.
 _ODDS, _FAR = 1 << 10, 32
 _BLOCK = 1 << 14
-# The key of a split: normal integers of sd 2^40, hashed.
-_KEY = (Fraction(1 << 80), 8)
 
 
 # draws that do not depend on records ---------------------------------------------------------------------------------
@@ -64,12 +60,6 @@ def uniform(noise: Noise, weights: Sequence[int]) -> int:
     equal = np.zeros(len(weights), dtype=np.int64)
     lengths = np.array(weights, dtype=object)
     return int(noise.exponential_mechanism(equal, Fraction(1), Fraction(1), lengths))
-
-
-def key(noise: Noise) -> bytes:
-    """A fresh key for a split."""
-    drawn = ",".join(str(int(v)) for v in noise.grid_gaussian(*_KEY))
-    return hashlib.sha256(f"confide/split/{drawn}".encode()).digest()
 
 
 # records -------------------------------------------------------------------------------------------------------------

@@ -93,6 +93,10 @@ def _check(releases: Sequence[Release], methods: Sequence[Any]) -> None:
         names = ", ".join(method.name for method in methods)
         raise PlanError(f"counts and shares are combined, and means and totals of the same columns; got {names}")
     one = releases[0].plan
+    if one.schema.get("design") is not None or one.schema.get("cluster") is not None:
+        raise PlanError(
+            "releases of a survey's design have meats at estimates of their own and are not combined; ask for all cells in one table"
+        )
     for other in (release.plan for release in releases[1:]):
         same = (one.where, one.schema, one.relation, one.n) == (other.where, other.schema, other.relation, other.n)
         if not same or one.method.parameters.get("weights") != other.method.parameters.get("weights"):

@@ -16,6 +16,7 @@ from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.intervals import difference, ratio
+from confide.methods.tables.per_level import check_one_level, level_axis
 from confide.methods.tables.shape import Cells, cells_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
     """Columns estimate, low, high, flag (what either cell's numbers are flagged with); one row for each comparison. how: "diff", "ratio" or
     "odds"."""
     pairs = _pairs(table, first, second)
+    check_one_level(table.layout, table.reading, pairs)
     z = table.quantile(alpha)
     rows = {}
     for axes, one, other in pairs:
@@ -137,6 +139,8 @@ def standardised(table: Any, weights: Mapping[str, float], over: str, column: in
     total = sum(float(v) for v in weights.values())
     share = np.array([float(weights[name]) for name in own.labels]) / total
     axes = max((axes for axes in table.marginals if axis in axes), key=len)
+    if axis == level_axis(table.layout):
+        check_one_level(table.layout, table.reading, [(axes, 0, table.layout.crossing.cells(axes) - 1)])
     others = tuple(place for place in axes if place != axis)
     shape, at = table.layout.crossing.shape(axes), axes.index(axis)
     estimate, errors, sizes, noise_sd, widest = table.strata(axes, column)

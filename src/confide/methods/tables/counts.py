@@ -32,6 +32,7 @@ from confide.methods.tables.intervals import count_interval, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.per_level import check_one_test, check_within, of_each_level, whose_words
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
 from confide.protocol import Release, Statistic
@@ -79,6 +80,7 @@ class CountTable(CountedTable):
         """
         from confide.methods.tables import independence as own
 
+        check_one_test(self.layout)
         if self.layout.of_units:
             raise PlanError(OF_ROWS)
         if self.layout.weight is not None:
@@ -267,8 +269,10 @@ def shares_shown(layout: Layout, within: Axes) -> tuple[Axes, ...]:
 class _CountMethod(TableMethod):
     """What counts and shares share: one exact count for each cell."""
 
+    per_level: ClassVar[bool] = True
+
     def about(self, schema: Any) -> Layout:
-        layout = Layout.of(self.formula, schema, weights=self.weights)
+        layout = of_each_level(Layout.of(self.formula, schema, weights=self.weights))
         self._check(layout)
         return layout
 
@@ -338,7 +342,10 @@ class Counts(_CountMethod):
     extensive: ClassVar[bool] = True
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {"target": f"numbers of records by {about.formula}{about.weighed}", "covers": self.intervals}
+        return {
+            "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{about.weighed}",
+            "covers": self.intervals,
+        }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         sampling = count if self.covers == "population" else 0.0
@@ -396,11 +403,16 @@ class Shares(_CountMethod):
         return shares_shown(layout, self._within(layout))
 
     def _within(self, layout: Layout) -> Axes:
-        return () if self.within is None else layout.axes(self.within)
+        within = () if self.within is None else layout.axes(self.within)
+        check_within(layout, within)
+        return within
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
-        return {"target": f"shares of records by {about.formula}{of}{about.weighed}", "covers": self.intervals}
+        return {
+            "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{of}{about.weighed}",
+            "covers": self.intervals,
+        }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         inside = tuple(axis for axis in axes if axis in self._within(layout))

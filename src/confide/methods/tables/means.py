@@ -34,6 +34,7 @@ from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.measured import MeasuredTable
 from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.per_level import check_one_test, of_each_level
 from confide.methods.tables.result import cell_names
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
@@ -103,6 +104,7 @@ class MeanTable(MeasuredTable):
         """A test that means answer, of the population: test("t", "sex"), two groups; test("f", "region"), several; test("mean", value=0),
         all records, which for the difference of two columns is the paired t test. of: which variable. `PlanError` for any other.
         """
+        check_one_test(self.layout)
         if self.layout.of_units:
             raise PlanError(OF_ROWS)
         if kind in ("t", "f"):
@@ -164,6 +166,8 @@ class TotalTable(MeasuredTable):
 
 class MomentMethod(TableMethod):
     """What means and totals share: free moments in each cell."""
+
+    per_level: ClassVar[bool] = True
 
     term_bounds: Mapping[str, tuple[float, float]] | None
 
@@ -244,7 +248,7 @@ class MomentMethod(TableMethod):
 def _layout(
     formula: str, bounds: tuple[tuple[str, tuple[float, float]], ...], schema: Any, weights: str | None
 ) -> Layout:
-    layout = Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20, weights=weights)
+    layout = of_each_level(Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20, weights=weights))
     if not layout.measures:
         raise PlanError(
             f"means need a column on the left side, got {formula!r}; write 'income ~ region', or 'income ~ 1'"

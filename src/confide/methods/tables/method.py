@@ -18,11 +18,13 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout, marginal_name
 from confide.methods.tables.margins import Margins, UnitMargins
+from confide.methods.tables.per_level import LevelStrategy, level_axis
 from confide.methods.tables.result import CellTable, checked_reading
 from confide.methods.tables.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.protocol.orthogonal import per_of
 from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]
@@ -88,7 +90,8 @@ class TableMethod(Method):
     def rules(self, schema: Any) -> tuple[str, ...]:
         """By weight where the unit asks for it: what a unit's rows say then counts once in the whole table, and tests are not answered.
         A table of several columns, or with weights of its own, keeps one row."""
-        asked = isinstance(schema.unit, Unit) and schema.unit.rule == "weight" and schema.design is None
+        apart = schema.design is None and schema.cluster is None
+        asked = isinstance(schema.unit, Unit) and schema.unit.rule == "weight" and apart
         if not asked or self.name not in _WEIGHED or self.weights is not None or len(self.about(schema).measures) > 1:
             return self.units
         return (*self.units, "weight")
@@ -109,8 +112,11 @@ class TableMethod(Method):
 
     # plan -------------------------------------------------------------------------------------------------------------
 
-    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy:
+    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy | LevelStrategy:
         """The shares of the marginals. known: the number of records is public."""
+        axis = level_axis(layout) if self.per_level else None
+        if axis is not None:
+            return LevelStrategy.of(layout, axis)
         return Strategy.of(layout.crossing.sizes, layout.closure, layout.shown, known=known)
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
@@ -129,6 +135,7 @@ class TableMethod(Method):
             relation == "substitute"
             and n is not None
             and self.where is None
+            and per_of(layout.crossing.schema) is None
             and layout.weight is None
             and not layout.drops
             and len(layout.closure) > 1

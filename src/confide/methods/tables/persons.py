@@ -85,6 +85,11 @@ def _layout(method: Any, schema: Any) -> Layout:
             f"cf.tables.{method.verb} counts the values of an id column, and the schema says unit={unit!r}; write "
             'cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data'
         )
+    if unit.per is not None:
+        raise PlanError(
+            f"cf.tables.{method.verb} counts each {unit.column} once over all {unit.per}, and the schema says per={unit.per!r}; write unit="
+            f'cf.Unit({unit.column!r}), which the same ledger takes, with where="{unit.per} == ..." for one of them'
+        )
     if unit.rows > 1:
         raise PlanError(
             f"cf.tables.{method.verb} counts each {unit.column} once, got rows={unit.rows}; write unit=cf.Unit({unit.column!r}), which the "
@@ -144,7 +149,10 @@ class _OfPersons:
     """What counts and shares of persons share."""
 
     units: ClassVar[tuple[str, ...]] = ("weight",)
-    unit_meat: ClassVar[bool] = True
+    # each counts once, independently of all others: in clusters and designs they are not
+    unit_meat: ClassVar[bool] = False
+    per_level: ClassVar[bool] = False
+    designs: ClassVar[bool] = False
     verb: ClassVar[str]
 
     def about(self, schema: Any) -> Layout:

@@ -51,6 +51,8 @@ class Pool:
 def pools(methods: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any) -> tuple[Pool, ...]:
     """The questions that gain by being one table. methods, shares: of the publication, by name; only what can be planned is looked at."""
     alike: dict[Any, list[tuple[str, TableMethod, Layout]]] = {}
+    if schema.design is not None or schema.cluster is not None:
+        return ()  # meats belong to one table's estimates
     for name, method in methods.items():
         if type(method) in (Counts, Shares, Means, Totals):
             assert isinstance(method, TableMethod)

@@ -21,6 +21,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
+from confide.methods.tables.per_level import whose_words
 from confide.methods.tables.shape import ALL
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
@@ -278,7 +279,11 @@ class CellTable(BaseResult):
         """What is covered, and the noisy number of records."""
         sd = np.sqrt(self.count_variance(()))
         size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (noise sd {sd:,.3g})"
-        own = [("Covers", self.reading), ("Records", size)]
+        named = whose_words(self.layout.crossing.schema)
+        own = [
+            ("Covers", self.reading),
+            (f"Values{named.removeprefix(' of values')}, added up" if named else "Records", size),
+        ]
         if self.layout.weight is not None:
             own = [("Covers", self.reading), *self._weighted_head()]
         return (*own, ("Population size", f"{self.population:,}")) if self.population is not None else tuple(own)
@@ -446,6 +451,7 @@ class CellTable(BaseResult):
     def title(self) -> str:
         what = f" of {', '.join(self.measured)}" if any(self.measured) else ""
         right = self.layout.formula.rpartition("~")[2].strip()
+        what = what or whose_words(self.layout.crossing.schema)
         return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
 
     @property

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.protocol.whose import UNIT_ROW, WHOLE_ROW
+from confide.schema import Unit
 from confide.sources.aggregation import named_rows
 from confide.sources.executors.states import check_states, state_from_plain
 from confide.sources.executors.work import Work
 from confide.sources.groups import HashedGroups
+from confide.sources.pairs import Levels
 from confide.sources.parts import Part, guarded
 from confide.sources.units import Keep, of_kept_rows, rule_of_rows
 
@@ -164,7 +166,9 @@ class RemoteSource:
             records = self._executor.placed(self._source._parts)
             if self._key is not None:
                 coding = self._coding
-                rule = replace(rule_of_rows(self._key, self._most, self._whole), groups=coding.groups)
+                unit = self.schema.unit if isinstance(self.schema.unit, Unit) else None
+                levels = Levels.of(unit, self.schema)
+                rule = replace(rule_of_rows(self._key, self._most, self._whole), groups=coding.groups, levels=levels)
                 records = self._executor.grouped(records, coding, rule)
             self._records = records
         return self._records

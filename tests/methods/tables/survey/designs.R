@@ -35,6 +35,8 @@ for (name in names(designs)) {
   t <- svytotal(~sex, s); put("number f", coef(t)[["sexf"]], SE(t)[["sexf"]])
   p <- svymean(~sex, s); put("share f", coef(p)[["sexf"]], SE(p)[["sexf"]])
   r <- svyratio(~y, ~x, s); put("ratio", coef(r), SE(r))
+  ps <- postStratify(s, ~sex, data.frame(sex = c("f", "m"), Freq = c(51000, 49000)))
+  m <- svymean(~y, ps); put("poststratified", coef(m), SE(m))
   if (name != "persons") {
     q <- svymean(~y, subset(s, age == 1)); put("subgroup", coef(q), SE(q))
   }

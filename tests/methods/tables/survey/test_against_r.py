@@ -26,6 +26,7 @@ persons:total,295189297.375,1384054.13516262
 persons:number f,52339.6015625,500.74713311846
 persons:share f,0.427618909460141,0.00385063550461303
 persons:ratio,1.60702885460722,0.00720214306533636
+persons:poststratified,2411.67564647133,8.16239064112671
 clusters:mean,2411.72117592585,31.4384875174089
 clusters:mean f,2411.40483878275,32.0683241831479
 clusters:mean m,2411.95750753496,31.7691371081858
@@ -34,6 +35,7 @@ clusters:total,295189297.375,3944693.79063213
 clusters:number f,52339.6015625,194.061824902197
 clusters:share f,0.427618909460141,0.00145420467571715
 clusters:ratio,1.60702885460722,0.0283815732050772
+clusters:poststratified,2411.67564647133,31.453795651679
 clusters:subgroup,2414.06053019058,31.7359512066852
 strata:mean,2411.72117592585,30.1582791130488
 strata:mean f,2411.40483878275,30.8477518230212
@@ -43,6 +45,7 @@ strata:total,295189297.375,3702416.66450525
 strata:number f,52339.6015625,188.561431377095
 strata:share f,0.427618909460141,0.00145709436160522
 strata:ratio,1.60702885460722,0.0277706501957994
+strata:poststratified,2411.67564647133,30.1788654112517
 strata:subgroup,2414.06053019058,30.4624241255594
 """
 COLUMNS: dict[str, Any] = {
@@ -119,6 +122,8 @@ def test_means_and_differences(name: str) -> None:
     check(name, "mean", found.params["y"], found.bse["y"])
     for k in "fm":
         check(name, f"mean {k}", found.params[f"y | sex={k}"], found.bse[f"y | sex={k}"])
+    moved = found.poststratify({"f": 51_000, "m": 49_000}, "sex").iloc[0]
+    check(name, "poststratified", moved["estimate"], moved["std_err"])
     own = found.estimated[(0,), 0]
     se = np.sqrt(own.std_err[0] ** 2 + own.std_err[1] ** 2 - 2 * own.covariance(0, 1))
     value, error = said(PRINTED)[f"{name}:difference"]

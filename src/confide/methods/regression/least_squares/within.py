@@ -165,6 +165,11 @@ class WithinPath:
                 f"a line within persons needs the id column that tells them apart, and the schema says unit={unit!r}; write "
                 'cf.Schema(..., unit=cf.Unit("person_id"))'
             )
+        if unit.per is not None:
+            raise PlanError(
+                f"a line within each {unit.column} is not for one that counts once in several levels of {unit.per}; write unit=cf.Unit("
+                f"{unit.column!r}), where all rows count by weight"
+            )
         if unit.rule == "keep" and unit.rows < 2:
             raise PlanError(
                 f"one row of each {unit.column} has no deviation from itself, got rows=1 with rule='keep'; write unit=cf.Unit("

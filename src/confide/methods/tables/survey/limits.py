@@ -3,8 +3,9 @@
 A person's score is cut at s, the sum of a PSU at G; one person moves the meat by about 2 s G (4 s G centred in strata), so that its noise
 is that over mu of the meat. What it measures in one of p cells is about
 
-    (n/p) (E omega^2 + (S - 1) icc (E omega)^2) sd^2.
+    (n/p) E omega^2 (1 + (S - 1) icc) sd^2,
 
+as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean one.
 Both grow from 3 sds as long as that ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. The centred form
 is taken where its ratio at 3 sds is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
 """
@@ -45,17 +46,22 @@ class Sampled:
     def measured(self) -> float:
         """What a diagonal entry of the meat is about, in squared sds of a person's score at omega = 1."""
         size = max(self.usual / self.cells, 1.0)
-        return max(self.persons / self.cells * self._within(size) / size, 1e-9)
+        return max(self.persons / self.cells * self.second * self._within(size) / size, 1e-9)
 
     def _within(self, size: float) -> float:
-        """The variance of the sum of a PSU of so many persons."""
-        return size * self.second + size * (size - 1) * self.design.icc * self.first**2
+        """The variance of the sum of a PSU of so many persons of omega = 1."""
+        return size * (1 + (size - 1) * self.design.icc)
+
+    @property
+    def _heavy(self) -> float:
+        """E omega^2/E omega: the weight of those that sums are made of, at least the root of E omega^2."""
+        return min(self.second / self.first, 1.0)
 
     def spread(self, shift: float) -> float:
         """The sd of the sum of the largest PSUs, and what a mean score of `shift` sds adds to three of them."""
         if self.design.psu is None:
             return 1.0
-        return sqrt(self._within(self.design.most)) + self.design.most * self.first * shift / LEAST
+        return self._heavy * (sqrt(self._within(self.design.most)) + self.design.most * shift / LEAST)
 
 
 @dataclass(frozen=True)

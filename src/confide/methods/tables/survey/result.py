@@ -16,20 +16,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.result import CellTable
+from confide.methods.tables.survey.calibration import poststratified
 from confide.methods.tables.survey.cap import DISTANCE, worst
 from confide.methods.tables.survey.estimand import Sums
 from confide.results import student
 from confide.schema import SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["Estimated", "SurveyTable"]
 
@@ -232,10 +239,8 @@ class SurveyTable(CellTable):
         return self.estimated[axes, column].covariance(one, other)
 
     @property
-    def df(self) -> Any:
+    def df(self) -> pd.Series[float]:
         """Degrees of freedom by name."""
-        import pandas as pd
-
         parts = [self.estimated[axes, column].df for axes, column in self._places]
         return pd.Series(np.concatenate(parts), index=list(self.names), dtype="float64")
 
@@ -247,6 +252,14 @@ class SurveyTable(CellTable):
         own = self.estimated[(), column]
         sampling = float(own.factor**2 * own._freedom[0][0] / own.x[0] ** 2)
         return sampling / self.alone[column] if self.alone[column] > 0 else float("nan")
+
+    def poststratify(self, totals: Any, over: str, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """The estimate of all persons at public numbers of the levels of an attribute, in the frame: estimate, std_err, df, low, high.
+
+        totals: level -> number of persons, or a CSV file of two columns. Raises `PlanError` for other levels, and a table without means or
+        shares of each of them.
+        """
+        return poststratified(self, totals, over, of, alpha)
 
     def head(self) -> Sequence[tuple[str, str]]:
         """The design, the persons, the cap, the design effect."""

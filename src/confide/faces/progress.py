@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import typer
-
 __all__ = ["progress_bar"]
 
 _EVERY = 10.0  # seconds
@@ -25,7 +23,7 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int, str], None]]:
             nonlocal last
             if monotonic() - last > _EVERY:
                 last = monotonic()
-                typer.echo(f"{name}: step {done} of {of}, {what}", err=True)
+                sys.stderr.write(f"{name}: step {done} of {of}, {what}\n")
 
         yield line
         return

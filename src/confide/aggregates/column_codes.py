@@ -1,0 +1,86 @@
+"""The columns of records as a plain table: for estimators that are no sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import PlanError
+from confide.protocol.exact import digest
+from confide.schema import Categorical, Schema
+
+__all__ = ["ColumnCodes", "chosen_columns"]
+
+Array = NDArray[np.float64]
+
+
+def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:
+    """The named columns, all of the schema for None; `PlanError` where a missing value would drop a record.
+
+    Under substitute the number of records is public and fixed; a record that may drop out would change it.
+    """
+    chosen = tuple(schema.names) if columns is None else tuple(columns)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise PlanError(f"columns must name at least one column, each once, got {chosen!r}")
+    for name in chosen:
+        if schema[name].on_missing == "drop":
+            rule = "one of its levels" if isinstance(schema[name], Categorical) else '"midpoint" or a number'
+            raise PlanError(
+                f"{who} has a public number of records, and {name!r} drops those with a missing value; give it on_missing={rule}"
+            )
+    return chosen
+
+
+@dataclass(frozen=True)
+class ColumnCodes:
+    """One record as the codes of its columns; `table` gives them in the columns' units.
+
+    >>> import confide as cf
+    >>> codes = ColumnCodes(cf.Schema({"x": cf.Numeric(0, 1, steps=11, on_missing="midpoint")}), ("x",))
+    >>> codes.table(np.array([[0.0, 10.0]])).tolist(), codes.l2_squared
+    ([[0.0], [1.0]], 100)
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+    @property
+    def l1(self) -> int:
+        return sum(self.schema[name].steps - 1 for name in self.columns)
+
+    @property
+    def l2_squared(self) -> int:
+        return sum((self.schema[name].steps - 1) ** 2 for name in self.columns)
+
+    @property
+    def digest(self) -> str:
+        return digest(["columns", *([name, self.schema[name].to_dict()] for name in self.columns)])
+
+    def __call__(self, codes: Array) -> Array:
+        return np.maximum(codes, 0.0)
+
+    def table(self, rows: Array) -> Array:
+        """Codes (columns, n) as a table (n, columns): units of numeric columns, positions of levels."""
+        whole = np.empty((rows.shape[1], len(self.columns)))
+        for j, name in enumerate(self.columns):
+            column = self.schema[name]
+            whole[:, j] = rows[j] if isinstance(column, Categorical) else column.decode(rows[j])
+        return whole
+
+    def practice(self, n: int) -> Iterator[Array]:
+        """Two tables of practice records, which are public, and one of a single record again and again."""
+        for seed in (1, 2):
+            frame = self.schema.sample(n, seed=seed)
+            codes = np.empty((len(self.columns), n))
+            for j, name in enumerate(self.columns):
+                column, values = self.schema[name], frame[name].to_numpy()
+                codes[j] = column.code_labels(values) if isinstance(column, Categorical) else column.code(values)
+            yield self.table(codes)
+        yield self.table(np.repeat(codes[:, :1], n, axis=1))

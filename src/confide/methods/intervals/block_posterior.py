@@ -1,0 +1,359 @@
+"""Intervals from any sampler: a posterior or a bootstrap on disjoint blocks of records, private medians of what the blocks say.
+
+The records are divided into K blocks; the caller's sampler is run on each, in a process of its own (`aggregates.isolated`); a block says
+mean and sd of its draws of each parameter, cut to the public box, and its middle where the sampler fails. Released are two private medians
+for each of the p parameters, of the K means and of the K sds, by the exponential mechanism on ranks over a public grid (Smith 2011;
+McSherry, Talwar 2007), epsilon/(2 p) each.
+
+Guarantee: PureDP(epsilon), substitute (n public) or add-remove, single records, whatever the sampler does on its block, converged or not.
+One record moves what one block says (`aggregates.shards`), so that a rank moves by at most 1. It rests on a sampler that reads nothing but
+its block and leaves nothing behind; the time taken is public.
+
+Interval: the centre's, as often as wide as |centre* - centre| in the whole release simulated anew with K normal blocks at the released
+centre and sd, times t_(K-1)/z. It holds for many blocks that are each large: blocks whose posteriors are near normal, and whose bias, of
+the order of K/n, is small against n^-1/2; K between 20 and sqrt(n). It costs 1.3 to 2.6 widths of the interval without privacy.
+Source: Smith 2011 (sample and aggregate); the interval is derived in confide.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import isfinite
+from time import monotonic
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.aggregates.column_codes import ColumnCodes, chosen_columns
+from confide.aggregates.isolated import Answers, Room
+from confide.aggregates.shards import BY, blocks, fresh_key
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import Guarantee, PureDP
+from confide.guarantees.validation import is_finite, is_whole
+from confide.methods.intervals.quantile import rank_scores
+from confide.methods.intervals.result import ConfidenceIntervals, Limits
+from confide.noise.keyed import keyed_generator
+from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.protocol.contributions import shown
+from confide.schema import Schema
+
+__all__ = ["BlockPosterior", "Sampler"]
+
+stats = later("scipy.stats")
+
+Array = NDArray[np.float64]
+#: (table of the block, generator) -> draws: (draws,) of one parameter, (draws, p) of several, or parameter -> (draws,).
+Sampler = Callable[[Array, np.random.Generator], Any]
+
+_PROOF = (
+    "one record moves what one of the blocks says, and so a rank by at most 1; exponential mechanism on ranks, epsilon/(2 p) for each "
+    "median: confide.methods.intervals.block_posterior"
+)
+# Points of the grid of means, evenly over the box, and of that of sds, in equal ratios down to 2^-40 of its half.
+_MEANS, _SDS, _LEAST = 1 << 16, 1 << 12, 2.0**-40
+# Of 2 K/epsilon' in ranks: below so many blocks times epsilon a median is anywhere in its box (measured: wider than the box).
+_ENOUGH = 100
+_LEAST_BLOCKS = 10
+_PRACTICE = 200  # practice records of a block, where n is not known
+_SIMULATIONS = 400
+
+
+@dataclass(frozen=True)
+class BlockPosterior(Method):
+    """Intervals for parameters that any sampler knows, from blocks.
+
+    sampler: (table, generator) -> draws; table: (rows, columns) in the columns' units, a level as its position; parameters: name -> (low,
+    high), public, what each may be at all; blocks: K, at least 10; columns: of the table, in this order (None: all of the schema);
+    seconds, memory, jobs: of all blocks together, MB of each, blocks side by side (`aggregates.isolated.Room`); allow_uninformative: plan
+    below K epsilon/p = 100 all the same; progress: is told (waves done, waves).
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
+    >>> method = BlockPosterior(lambda x, g: g.normal(x.mean(), x.std() / len(x) ** 0.5, 200), {"mean": (-4, 4)}, blocks=50, seconds=20)
+    >>> plan = cf.plan(method, schema, cf.PureDP(2.0), n=5_000)
+    >>> plan.constants["seconds_of_a_block"]
+    0.4
+    """
+
+    sampler: Any
+    parameters: Mapping[str, tuple[float, float]]
+    blocks: int = 50
+    columns: tuple[str, ...] | None = None
+    seconds: float = 60.0
+    memory: int = 1_024
+    jobs: int = 1
+    allow_uninformative: bool = False
+    progress: Any = field(default=None, repr=False, compare=False, metadata={"late": True})
+
+    name: ClassVar[str] = "block_posterior"
+    family: ClassVar[str] = "moments"
+    source: ClassVar[str] = "private medians of block posteriors (Smith 2011), any sampler; interval derived in confide"
+    relations: ClassVar[tuple[str, ...]] = ("substitute", "add-remove")
+    native: ClassVar[str] = "PureDP"
+    intervals: ClassVar[str] = "the sampler's estimand; blocks large and near normal; sampling and privacy noise"
+    needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        live = isinstance(self.sampler, Mapping) and "live" in self.sampler
+        if not callable(self.sampler) and not live:
+            raise _not_a_sampler(self.sampler)
+        if not isinstance(self.parameters, Mapping) or not self.parameters:
+            raise PlanError(
+                f'parameters must say what each may be at all, got {self.parameters!r}; write parameters={{"mean": (-4, 4)}}'
+            )
+        put(self, "parameters", {str(name): _box(name, ends) for name, ends in self.parameters.items()})
+        if self.columns is not None:
+            put(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
+        if not is_whole(self.blocks, _LEAST_BLOCKS) or self.blocks > 100_000:
+            raise PlanError(
+                f"blocks must be a whole number from {_LEAST_BLOCKS} to 100,000, got {self.blocks!r}; write blocks=50"
+            )
+        self._room  # noqa: B018  raises for what is no room
+
+    @property
+    def _room(self) -> Room:
+        return Room(self.seconds, self.memory, self.jobs)
+
+    @property
+    def _boxes(self) -> tuple[Array, Array]:
+        low, high = np.array(list(self.parameters.values()), dtype=np.float64).T
+        return low, high
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """Two private medians for each parameter. The sampler is tried on practice records, which are public: its errors show here.
+
+        Raises `PlanError` for too few records a block or blocks for the budget, and for a sampler that fails or takes too long.
+        """
+        if not callable(self.sampler):
+            raise PlanError(
+                f"the plan was made with the live sampler {self.sampler['live']}, which no file can hold; hand it over again: "
+                "cf.private_block_posterior(sampler, data, ...)"
+            )
+        if self.where is not None:
+            raise PlanError(
+                "block_posterior takes all records; leave where out, and let the sampler pick the rows of its block"
+            )
+        proved = Proved.of(privacy, self, schema, kinds=(PureDP,))
+        assert isinstance(proved.level, PureDP)
+        enough = self.blocks * proved.level.epsilon / len(self.parameters)
+        if enough < _ENOUGH and not self.allow_uninformative:
+            raise PlanError(
+                f"{self.blocks} blocks at epsilon = {proved.level.epsilon:g} for {len(self.parameters)} parameters leave blocks * "
+                f"epsilon / parameters = {enough:.3g}, below {_ENOUGH}: the medians would be nearly anywhere in their bounds; take "
+                f"blocks={int(-(-_ENOUGH * len(self.parameters) // proved.level.epsilon))} where n allows it, or allow_uninformative=True"
+            )
+        if n is not None and self.blocks > n / 5 and proved.relation == "substitute":
+            raise PlanError(
+                f"{self.blocks} blocks of {n} records hold fewer than 5 each; take blocks={max(n // 5, 1)} at most"
+            )
+        record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
+        each, waves = self._room.each(self.blocks), self._room.waves(self.blocks)
+        took = self._rehearsed(record, _PRACTICE if n is None else n // self.blocks)
+        if took > each:
+            raise PlanError(
+                f"the sampler took {took:.2g} s on practice records of one block's size, and a block has {each:.2g} s: "
+                f"write seconds={int(2 * took * waves) + 1}, or more jobs"
+            )
+        plan = Plan.of(
+            self,
+            schema,
+            proved,
+            Opaque("blocks", proved.level, _PROOF),
+            {"records": Total(record)},
+            n=n,
+            constants={"names": list(self.parameters), "seconds_of_a_block": each, "waves": waves},
+            target=f"{', '.join(self.parameters)}, as the sampler has it, of {', '.join(record.columns)}",
+            covers=(
+                f"what the sampler estimates, for {self.blocks} large blocks whose posteriors are near normal and hardly "
+                "biased (asymptotic); sampling of records and privacy noise"
+            ),
+        )
+        notes = (
+            f"takes {self.seconds:g} s in every case: {self.blocks} blocks, {self.jobs} side by side, {each:.3g} s each; practice records "
+            f"of a block took {took:.2g} s",
+        )
+        # what runs is not in the file, nor who is told of it
+        settings = {**plan.method.parameters, "sampler": {"live": _sampler_name(self.sampler)}}
+        settings.pop("progress", None)
+        return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, *notes))
+
+    def _rehearsed(self, record: ColumnCodes, size: int) -> float:
+        """Seconds of the sampler on practice records; `PlanError` where it raises or gives no draws."""
+        table, took = next(iter(record.practice(max(size, 1)))), []
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(2):  # what the first one imports, blocks find there
+                    start = monotonic()
+                    found = self._summary(self.sampler(table.copy(), np.random.default_rng(1)))
+                    took.append(monotonic() - start)
+        except Exception as error:
+            raise PlanError(
+                f"the sampler raises {type(error).__name__}: {error}, on {size} practice records of the columns "
+                f"{', '.join(record.columns)} (in this order; public, from the schema alone); on records such an error would be "
+                "swallowed and the middle of the bounds taken"
+            ) from None
+        if not np.isfinite(found).all():
+            raise PlanError(
+                "the sampler gives draws that are not finite, on practice records; on records the middle of the bounds would be taken"
+            )
+        return min(took)
+
+    def _summary(self, draws: Any) -> Array:
+        """(2, p): mean and sd of the draws of each parameter."""
+        p = len(self.parameters)
+        if isinstance(draws, Mapping):
+            draws = np.column_stack([np.ravel(np.asarray(draws[name], dtype=np.float64)) for name in self.parameters])
+        whole = np.asarray(draws, dtype=np.float64)
+        whole = whole[:, None] if whole.ndim == 1 else whole
+        if whole.ndim != 2 or whole.shape[1] != p or len(whole) < 2:
+            raise ValueError(f"draws of shape {np.shape(draws)}, where (draws, {p}) were asked for, at least 2 of them")
+        return np.array([whole.mean(axis=0), whole.std(axis=0, ddof=1)])
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Run the blocks, then choose two medians for each parameter."""
+        noise = meter.noise("blocks")
+        record: Any = plan.statistic("records").map
+        low, high = self._boxes
+        half = (high - low) / 2
+        answers = Answers(
+            (2, len(low)), np.array([low, 0 * half]), np.array([high, half]), np.array([(low + high) / 2, half / 2])
+        )
+        found = blocks(
+            source,
+            record,
+            self.blocks,
+            fresh_key(noise),
+            BY[plan.relation],
+            lambda table, generator: self._summary(self.sampler(table, generator)),
+            answers=answers,
+            room=self._room,
+            progress=self.progress,
+        )
+        assert isinstance(plan.guarantee, PureDP)
+        meter.opaque("blocks", np.array(self.medians(found, noise, plan.guarantee.epsilon)), Fraction(1))
+        return {}
+
+    def medians(self, found: Array, noise: Noise, epsilon: float) -> list[int]:
+        """What is released of the blocks' answers, (K, 2, p): places on the grids, mean and sd of each parameter."""
+        share = Fraction(epsilon) / (2 * len(self.parameters))
+        chosen = []
+        for said, grid in zip(found.transpose(1, 2, 0), self._grids(), strict=True):
+            for values, points in zip(said, grid, strict=True):
+                counts = np.bincount(_nearest(points, values), minlength=len(points))
+                # one replaced value moves each score by at most 2, the denominator of 1/2
+                chosen.append(noise.exponential_mechanism(rank_scores(counts, Fraction(1, 2)), share, Fraction(2)))
+        return chosen
+
+    def _grids(self) -> tuple[list[Array], list[Array]]:
+        """Points of the means, and of the sds, of each parameter."""
+        boxes = list(zip(*self._boxes, strict=True))
+        down = np.logspace(np.log2(_LEAST), 0, _SDS, base=2)
+        return [np.linspace(a, b, _MEANS) for a, b in boxes], [(b - a) / 2 * down for a, b in boxes]
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> ConfidenceIntervals:
+        """Centres with their intervals. There is no question to ask: `PlanError` for one."""
+        (question or Question()).only()
+        assert isinstance(release.plan.guarantee, PureDP)
+        chosen = [int(place) for place in release["blocks"].values.ravel()]
+        centres, limits = self.read(chosen, release.plan.guarantee.epsilon, release.sha256)
+        return shown(
+            ConfidenceIntervals.read(
+                release,
+                names=tuple(self.parameters),
+                limits=limits,
+                bounds=list(self.parameters.values()),
+                estimates=centres.tolist(),
+            ),
+            release,
+        )
+
+    def read(self, chosen: Sequence[int], epsilon: float, digest: str) -> tuple[Array, Limits]:
+        """Centres and limits that follow from `medians`; the simulated releases belong to the digest."""
+        places = np.reshape(chosen, (2, -1))
+        centres, sds = (
+            np.array([points[i] for points, i in zip(grid, own, strict=True)])
+            for grid, own in zip(self._grids(), places, strict=True)
+        )
+        share, (low, high) = epsilon / (2 * len(centres)), self._boxes
+        off = np.array(
+            [
+                _simulated(centre, sd, (a, b), self.blocks, share, keyed_generator(digest, name))
+                for name, centre, sd, a, b in zip(self.parameters, centres, sds, low, high, strict=True)
+            ]
+        )
+
+        def limits(alpha: float) -> tuple[Any, Any]:
+            wider = stats.t.ppf(1 - alpha / 2, self.blocks - 1) / stats.norm.ppf(1 - alpha / 2)
+            reach = wider * np.quantile(off, 1 - alpha, axis=1)
+            return np.maximum(centres - reach, low), np.minimum(centres + reach, high)
+
+        return centres, limits
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """None: what the sampler estimates is its author's to say."""
+        raise PlanError("block_posterior estimates what its sampler estimates; run the sampler on all practice records")
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """None known: what a record moves hangs on the sampler, and is bounded for any."""
+        return ()
+
+
+def _simulated(
+    centre: float, sd: float, box: tuple[float, float], k: int, epsilon: float, generator: np.random.Generator
+) -> Array:
+    """|centre* - centre| of releases simulated with k normal blocks: the exponential mechanism on the gaps between them."""
+    values = np.sort(np.clip(generator.normal(centre, sd, (_SIMULATIONS, k)), *box), axis=1)
+    padded = np.column_stack([np.full(_SIMULATIONS, box[0]), values, np.full(_SIMULATIONS, box[1])])
+    gaps = np.diff(padded, axis=1)
+    with np.errstate(divide="ignore"):
+        score = np.log(gaps) - epsilon * np.abs(np.arange(k + 1) - k / 2) / 2
+    place = np.argmax(score + generator.gumbel(size=gaps.shape), axis=1)
+    rows = np.arange(_SIMULATIONS)
+    released = padded[rows, place] + generator.random(_SIMULATIONS) * gaps[rows, place]
+    return np.asarray(np.abs(released - centre))
+
+
+def _nearest(points: Array, values: Array) -> NDArray[np.int64]:
+    """Which of increasing points each value is nearest to."""
+    return np.asarray(np.searchsorted((points[1:] + points[:-1]) / 2, values))
+
+
+def _box(name: object, ends: Any) -> tuple[float, float]:
+    fine = isinstance(ends, (tuple, list)) and len(ends) == 2 and all(map(is_finite, ends)) and ends[0] < ends[1]
+    if not fine or not isfinite(float(ends[1]) - float(ends[0])):
+        raise PlanError(
+            f"the bounds of {name!r} must be two finite numbers, the lower first, got {ends!r}; they are public"
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def _sampler_name(sampler: Any) -> str:
+    kind = sampler if hasattr(sampler, "__qualname__") else type(sampler)
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _not_a_sampler(given: Any) -> PlanError | PrivacyError:
+    if hasattr(given, "__len__") and not isinstance(given, str):
+        return PrivacyError(
+            f"sampler must be a function of a block, got {type(given).__name__}: draws from a posterior of all records carry no guarantee. "
+            "Each of them follows from every record, and no bound is known on what one record moves; noise on them protects nobody. "
+            "Hand over the sampler itself: cf.private_block_posterior(lambda table, generator: draws, data, ...)"
+        )
+    return PlanError(
+        f"sampler must be a function of a block's table and a generator, got {given!r}; write lambda table, generator: draws"
+    )

@@ -1,0 +1,1 @@
+"""Several columns in fewer: correlations and principal components from noisy joint moments."""

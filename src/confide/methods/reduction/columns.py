@@ -1,0 +1,55 @@
+"""Which columns a reduction is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.joint_moments import JointMomentRows, JointMoments
+from confide.errors import PlanError
+from confide.protocol import Noisy
+from confide.schema import Practice, Schema
+
+__all__ = ["joint_moments", "listed", "measures_of", "practice_places"]
+
+_MOST = 200
+
+
+def listed(columns: Any) -> tuple[str, ...]:
+    """Columns as a tuple, from a list or from "a + b"; `PlanError` for fewer than two, or one twice."""
+    found = tuple(part.strip() for part in columns.split("+")) if isinstance(columns, str) else columns
+    if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
+        raise PlanError(f"columns must be names, got {columns!r}; write ('age', 'income') or 'age + income'")
+    if not 2 <= len(found) <= _MOST or len(set(found)) < len(found):
+        raise PlanError(
+            f"columns must name from 2 to {_MOST} columns, each once, got {columns!r}; write 'age + income'"
+        )
+    return tuple(found)
+
+
+def measures_of(
+    columns: Sequence[str], schema: Any, term_bounds: Mapping[str, tuple[float, float]] | None
+) -> tuple[Measure, ...]:
+    """The columns between their public bounds."""
+    whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+    return tuple(Measure.of(name, whole, formula=" + ".join(columns), term_bounds=term_bounds) for name in columns)
+
+
+def joint_moments(rows: JointMomentRows, noisy: Noisy) -> JointMoments:
+    """What was released, in units of one record."""
+    unit = float(rows.steps) ** 2
+    return JointMoments(noisy.decode() / unit, noisy.variance / unit**2)
+
+
+def practice_places(measures: Sequence[Measure], practice: Practice) -> NDArray[np.float64]:
+    """u of practice records that have all values, (records, p)."""
+    values, keep = [], np.ones(len(practice), dtype=bool)
+    for measure in measures:
+        u, own = measure.places(np.stack([practice.codes[name] for name in measure.columns]))
+        values.append(u)
+        keep &= np.ones(len(practice), dtype=bool) if own is None else own
+    return np.array(values).T[keep]

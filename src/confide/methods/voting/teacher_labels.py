@@ -1,0 +1,337 @@
+"""Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
+
+Guarantee. Records fall into K blocks, by position after a fresh permutation (substitute) or by a fresh keyed hash (add-remove), so that one
+record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and votes on T public records; one
+record moves one ballot of each. What leaves is labels y_i = argmax_j (n_ij + noise).
+
+certificate="distance": (epsilon, delta), by generalized propose-test-release. D, the number of ballots whose change may bring the loss of
+all labels above epsilon - e_test, is an integer that one ballot moves by at most 1 (`voting.teachers_distance`). It passes the distance
+test, which is (e_test, 0), or nothing is released; where D = 0 it passes with probability at most delta, elsewhere the labels are
+(epsilon - e_test, delta): together (epsilon, delta), as the two deltas belong to different data. The labels' noise is drawn apart from
+the test's. certificate="gaussian": mu-GDP, mu^2 = 2 T/sigma^2: Gaussian noise of sd sigma on counts that move by sqrt(2) for each query.
+With confident=(threshold, sd), the query is answered only where the largest count plus noise of that sd reaches the threshold: mu^2 =
+T (2/sigma^2 + 1/sd^2).
+certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on counts, of which two move by 1 (Papernot et al. 2017).
+Which one, with which sigma and e_test, follows from public facts alone (`voting.vote_budgets`).
+
+Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: docs/errata.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.column_codes import ColumnCodes, chosen_columns
+from confide.aggregates.isolated import Answers, Room
+from confide.aggregates.shards import BY, blocks, fresh_key
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
+from confide.guarantees.validation import is_finite, is_whole
+from confide.methods.ptr.classic_ptr import StableRelease
+from confide.methods.voting.labels import VotedLabels
+from confide.methods.voting.teachers_distance import NOISE_GRID
+from confide.methods.voting.teaching import PublicRows, Teaching, checked_teacher, pack_teacher, tallied
+from confide.methods.voting.vote_budgets import VoteBudget, budget_of, checked_agreement
+from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.protocol.allowance import EITHER
+from confide.protocol.exact import round_up
+from confide.schema import Categorical, Schema
+
+__all__ = ["CERTIFICATES", "TeacherLabels"]
+
+CERTIFICATES = ("auto", "distance", "gaussian", "laplace")
+_PROOF = "distance test of teachers' ballots: confide.methods.voting.teacher_labels"
+# Records of a teacher below which a plan with a public number of records is refused.
+_FEWEST = 2
+_REFUSED = (
+    "the votes were not certified to agree enough for this budget, and no label is released; ask again with certificate='gaussian', a "
+    "larger budget, or an expected agreement that is less"
+)
+
+
+@dataclass(frozen=True)
+class TeacherLabels(Method):
+    """Labels of public records by private votes.
+
+    label: the categorical column that teachers learn; teacher: a classifier with fit and predict; public: rows (queries, features) in the
+    order of `features`; features: columns, all others of the schema when left out, categorical ones by the number of the level; teachers:
+    K; certificate: "auto" (what gets most labels right in public simulations), "distance", "gaussian" or "laplace"; sigma: noise on counts,
+    chosen when left out; agreement: what is expected of the votes, for choosing ("even", or (a, b) of a Beta law of the winner's share);
+    confident: (threshold, sd), with "gaussian"; seconds: for all teachers together, taken in full; jobs, memory: side by side, MB each.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "kind": cf.Categorical(["a", "b"], on_missing="a")})
+    >>> class Sign:
+    ...     def fit(self, x, y):
+    ...         return self
+    ...     def predict(self, x):
+    ...         return (x[:, 0] > 0).astype(int)
+    >>> method = TeacherLabels("kind", Sign(), [[-1.0], [2.0]], teachers=50, certificate="gaussian", seconds=2.0)
+    >>> plan = method.plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee, plan.constants["sigma"]
+    (GDP(mu=1.0, relation='add-remove'), 2.0)
+    """
+
+    label: str
+    teacher: Any
+    public: Any
+    teachers: int
+    features: tuple[str, ...] | None = None
+    certificate: str = "auto"
+    sigma: float | None = None
+    agreement: Any = "even"
+    confident: tuple[float, float] | None = None
+    seconds: float = 60.0
+    jobs: int = 1
+    memory: int = 1_024
+    progress: Callable[[int, int], None] | None = field(
+        default=None, compare=False, repr=False, metadata={"late": True}
+    )
+
+    name: ClassVar[str] = "teacher_labels"
+    family: ClassVar[str] = "voting"
+    source: ClassVar[str] = (
+        "PATE (Papernot et al. 2017, 2018) with a certified budget (Redberg, Zhu, Wang 2023, corrected)"
+    )
+    native: ClassVar[str] = EITHER
+    intervals: ClassVar[str] = "no interval"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "teacher", checked_teacher(self.teacher))
+        put(self, "public", PublicRows.of(self.public))
+        put(self, "agreement", checked_agreement(self.agreement))
+        if self.features is not None:
+            put(self, "features", (self.features,) if isinstance(self.features, str) else tuple(self.features))
+        if not is_whole(self.teachers, 2):
+            raise PlanError(
+                f"teachers must be a whole number of at least 2, got {self.teachers!r}; a few hundred are usual"
+            )
+        if self.certificate not in CERTIFICATES:
+            raise PlanError(f"certificate must be one of {', '.join(CERTIFICATES)}, got {self.certificate!r}")
+        if self.sigma is not None and not (is_finite(self.sigma) and self.sigma > 0):
+            raise PlanError(f"sigma must be a finite number above 0, got {self.sigma!r}; leave it out and it is chosen")
+        if self.confident is not None:
+            self._check_confident()
+
+    def _check_confident(self) -> None:
+        pair = tuple(self.confident or ())
+        if self.certificate != "gaussian" or len(pair) != 2 or not all(is_finite(v) for v in pair) or not pair[1] > 0:
+            raise PlanError(
+                f"confident is (threshold, sd) with certificate='gaussian', got {self.confident!r}, {self.certificate!r}; write "
+                "confident=(200.0, 150.0), certificate='gaussian'"
+            )
+        object.__setattr__(self, "confident", (float(pair[0]), float(pair[1])))
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def about(self, schema: Any) -> ColumnCodes:
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        column = whole[self.label]
+        if not isinstance(column, Categorical) or len(column.levels) < 2:
+            raise PlanError(
+                f"the label {self.label!r} must be a categorical column of at least two public levels, which are never learned from "
+                "the records; declare it as cf.Categorical([...])"
+            )
+        features = tuple(one for one in whole.names if one != self.label) if self.features is None else self.features
+        chosen_columns(whole, (*features, self.label), "teachers' voting")
+        rows = self.public.rows
+        if rows is not None and rows.shape[1] != len(features):
+            raise PlanError(
+                f"public records must have the {len(features)} columns {', '.join(features[:6])}{', ...' if len(features) > 6 else ''} in "
+                f"this order, got {rows.shape[1]}"
+            )
+        return ColumnCodes(whole, (*features, self.label))
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """One set of labels. Raises `PlanError` for public records with other columns and for more teachers than records."""
+        record = self.about(schema)
+        classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
+        room = Room(self.seconds, self.memory, self.jobs)
+        if n is not None and n < _FEWEST * self.teachers:
+            raise PlanError(
+                f"{self.teachers} teachers need at least {_FEWEST * self.teachers} records, {_FEWEST} each, and the number given is {n}; "
+                "take fewer teachers"
+            )
+        made, event, budget, notes = self._budget(schema, privacy, classes)
+        mode = "distance" if budget.test else "laplace" if isinstance(event.guarantee, PureDP) else "gaussian"
+        facts: dict[str, Any] = {
+            "constants": {
+                "certificate": mode,
+                "sigma": float(budget.sigma),
+                "test": float(budget.test),
+                "teachers": self.teachers,
+                "queries": self.public.queries,
+                "classes": list(record.schema[self.label].levels),  # type: ignore[union-attr]
+                "waves": room.waves(self.teachers),
+            },
+            "public_inputs": {"public records": self.public.digest},
+            "target": f"{self.label} of {self.public.queries} public records",
+            "covers": self.intervals,
+            "warnings": notes,
+        }
+        plan = Plan.of(self, schema, made, event, {"labels": Total(record, nonnegative=True)}, n=n, **facts)
+        own = {key: value for key, value in plan.method.parameters.items() if key != "progress"}
+        settings = {**own, "teacher": pack_teacher(self.teacher), "public": self.public.to_dict()}
+        return replace(plan, method=replace(plan.method, parameters=settings))
+
+    def _budget(
+        self, schema: Any, privacy: Guarantee, classes: int
+    ) -> tuple[Allowance | Proved, Opaque, VoteBudget, tuple[str, ...]]:
+        queries = self.public.queries
+        if self.certificate == "laplace" or (self.certificate == "auto" and isinstance(privacy, PureDP)):
+            pure = Proved.of(
+                privacy, self, schema, kinds=(PureDP,), who="Laplace voting", instead="take certificate='gaussian'"
+            )
+            b = 2 * queries / pure.level.epsilon * (1 + 1e-12)
+            if self.sigma is not None and self.sigma < b:
+                raise PlanError(
+                    f"Laplace noise for {queries} labels at {privacy} needs a scale of at least {b:.4g}, got {self.sigma:g}"
+                )
+            return pure, Opaque("labels", pure.level, _PROOF), VoteBudget(self.sigma or b, 0.0, 0.0), ()
+        if self.certificate != "gaussian" and isinstance(privacy, ApproxDP):
+            proved = Proved.of(privacy, self, schema, who="a certified vote", instead="take certificate='gaussian'")
+            level = proved.approx
+            budget = budget_of(
+                level.epsilon,
+                level.delta,
+                self.teachers,
+                classes,
+                queries,
+                self.agreement,
+                self.sigma,
+                self.certificate,
+            )
+            if budget.test:
+                said = (
+                    f"in a Gaussian ledger the certified ({level.epsilon:g}, {level.delta:g}) is charged as mu = "
+                    f"{PureDP(level.epsilon).to_gdp().mu:.3g}; the plain Gaussian mechanism at this guarantee costs mu = "
+                    f"{calibrate_gaussian(level):.3g}"
+                )
+                return proved, Opaque("labels", level, _PROOF), budget, (said,)
+        elif self.certificate == "distance":
+            raise PrivacyError(
+                f"a certificate is proved in epsilon and delta, got {privacy}; write cf.ApproxDP(1.5, 1e-5)"
+            )
+        allowance = Allowance.of(privacy, self, schema)
+        if not isinstance(allowance.level, GDP):
+            raise PrivacyError(f"Gaussian noise has no pure guarantee, got {privacy}; write certificate='laplace'")
+        # what the count of a unit's rows leaves, never above its exact share
+        mu = allowance.level.mu if allowance.part == 1 else allowance.level.mu * sqrt(allowance.part) * (1 - 1e-12)
+        least = self._least_sigma(mu)
+        if self.sigma is not None and self.sigma < least:
+            raise PlanError(
+                f"sigma must be at least {least:.4g} for {queries} labels at {privacy}, got {self.sigma:g}; leave it out, or take fewer "
+                "public records"
+            )
+        if allowance.rows_per_unit != 1:
+            raise PrivacyError(
+                f"teachers protect single records, got rows_per_unit={allowance.rows_per_unit}; enforce one row: unit=cf.Unit(...)"
+            )
+        event = Opaque("labels", replace(allowance.level, mu=mu), _PROOF)
+        return allowance, event, VoteBudget(self.sigma or least, 0.0, 0.0), ()
+
+    def _least_sigma(self, mu: float) -> float:
+        """mu^2 = T (2/sigma^2 + 1/sd^2)."""
+        each = mu * mu / self.public.queries * (1 - 1e-12)
+        if self.confident is not None:
+            each -= 1 / self.confident[1] ** 2
+            if each <= 0:
+                raise PlanError(
+                    f"the sd of the threshold, {self.confident[1]:g}, spends the whole budget; take a larger one"
+                )
+        return sqrt(2 / each)
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Teachers, votes, the test, labels: numbers of classes from 1 on, 0 for none."""
+        rows = self.public.rows
+        if rows is None:
+            raise PlanError(
+                "the plan holds a digest of the public records alone; hand them over again: cf.voting.Pate(...)"
+            )
+        noise, facts, classes = meter.noise("labels"), plan.constants, len(plan.constants["classes"])
+        statistic = plan.statistic("labels")
+        answers = blocks(
+            source,
+            statistic.map,  # type: ignore[arg-type]
+            self.teachers,
+            fresh_key(noise),
+            BY[plan.relation],
+            Teaching(self.teacher, rows, classes),
+            answers=Answers((len(rows),), 0, classes - 1, _fallback(len(rows), classes)),
+            room=Room(self.seconds, self.memory, self.jobs),
+            progress=self.progress,
+        )
+        votes = tallied(answers, classes)
+        passed = self._passes(votes, plan, noise)
+        # drawn in any case
+        labels = self._labels(votes, facts["certificate"], float(facts["sigma"]), noise)
+        meter.opaque("labels", labels if passed else np.zeros(len(rows), dtype=object), Fraction(1))
+        if not passed:
+            meter.decline()
+        return {}
+
+    def _passes(self, votes: NDArray[np.int64], plan: Plan, noise: Any) -> bool:
+        if plan.constants["certificate"] != "distance":
+            return True
+        level, own = plan.guarantee, VoteBudget(float(plan.constants["sigma"]), float(plan.constants["test"]), 0.0)
+        assert isinstance(level, ApproxDP)
+        far = own.distance(level.epsilon, level.delta, self.teachers)
+        return StableRelease(own.test, level.delta)(far(votes), True, noise) is not None
+
+    def _labels(self, votes: NDArray[np.int64], mode: str, sigma: float, noise: Any) -> NDArray[Any]:
+        """From noise on a grid of 2^-10 of a ballot: rounding comes after adding."""
+        size = votes.size
+        exact = np.array([int(v) for v in votes.ravel()], dtype=object) * NOISE_GRID
+        if mode == "laplace":
+            drawn = noise.grid_laplace(round_up(Fraction(sigma) * NOISE_GRID), size)
+        else:
+            drawn = noise.grid_gaussian(round_up((Fraction(sigma) * NOISE_GRID) ** 2), size)
+        noisy = exact + np.array([int(v) for v in drawn], dtype=object)
+        labels = 1 + noisy.reshape(votes.shape).argmax(axis=1)
+        if self.confident is not None:
+            threshold, sd = self.confident
+            drawn = noise.grid_gaussian(round_up((Fraction(sd) * NOISE_GRID) ** 2), len(votes))
+            leading = [int(v) * NOISE_GRID + int(z) for v, z in zip(votes.max(axis=1), drawn, strict=True)]
+            labels = np.where(np.array(leading, dtype=object) >= ceil(threshold * NOISE_GRID), labels, 0)
+        return np.array([int(v) for v in labels], dtype=object)
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def table(self, release: Release, about: Any, question: Question) -> VotedLabels:
+        facts = release.plan.constants
+        replied = release.status == "released"
+        own = [int(v) for v in release["labels"].values]
+        shown = [
+            ("Certificate", str(facts["certificate"])),
+            ("Teachers", f"{facts['teachers']:,}"),
+            ("Noise sd", f"{facts['sigma']:g}"),
+        ]
+        if facts["test"]:
+            shown.append(("Test epsilon", f"{facts['test']:.4g}"))
+        return VotedLabels.of(
+            release,
+            response=self.label,
+            labels=np.array([facts["classes"][v - 1] if v else None for v in own], dtype=object),
+            classes=tuple(str(v) for v in facts["classes"]),
+            flags=("no_interval",),
+            facts=tuple(shown),
+            status="ok" if replied else "no_reply",
+            reason="" if replied else _REFUSED,
+        )
+
+
+def _fallback(queries: int, classes: int) -> NDArray[np.float64]:
+    """The votes of a teacher that fails: each class in turn, whatever the records are."""
+    return np.asarray(np.arange(queries) % classes, dtype=np.float64)

@@ -1,0 +1,96 @@
+"""The answer of a vote: who won, and how likely this kind of vote is wrong at each gap, which is public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.errors import NoResult
+from confide.results.base import BaseResult, Column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PRINTED_GAPS", "Vote", "draw_errors"]
+
+Array = NDArray[np.float64]
+
+#: Gaps of the printed table.
+PRINTED_GAPS = (0, 1, 2, 5, 10, 20, 50, 100)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Vote(BaseResult):
+    """The winner of a vote between two, and the exact chances of the rule behind it.
+
+    label: the winner, None where the rule did not answer; rule; gaps, wrong, silent (gaps,): the chance of the wrong answer and of none at
+    a number of votes between the two, whatever the records are.
+    """
+
+    label: str | None
+    rule: str
+    gaps: Array
+    wrong: Array
+    silent: Array
+
+    family: ClassVar[str] = "vote"
+    rows_are: ClassVar[str] = "gap"
+    rows_called: ClassVar[str] = "gaps"
+
+    @property
+    def winner(self) -> str:
+        """The level that most records have, as far as this vote says; `NoResult` where it did not answer."""
+        if self.label is None:
+            raise NoResult(
+                "the vote gave no answer; ask again with a larger budget, or with rule='optimal', which always answers"
+            )
+        return self.label
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """The rule's chances by gap."""
+        return (
+            Column("gap", self.gaps, "number", head="gap"),
+            Column("right", np.maximum(1 - self.wrong - self.silent, 0.0), "share", head="right"),
+            Column("wrong", self.wrong, "share", head="wrong"),
+            Column("silent", self.silent, "share", head="no answer"),
+        )
+
+    @property
+    def shown(self) -> Sequence[int]:
+        """The rows of a few round gaps."""
+        return [int(place) for place in np.flatnonzero(np.isin(self.gaps, PRINTED_GAPS))]
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        return (("Winner", "no answer" if self.label is None else self.label), ("Rule", self.rule))
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("Chances", "of this rule at a number of votes between the two, which is secret; not of these records"),
+        )
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        return {"winner": self.label, "rule": self.rule}
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        draw_errors(ax, {self.rule: (self.gaps, self.wrong, self.silent)})
+
+    def picture(self, alpha: float) -> str:
+        return "How often a vote of this kind is wrong, or gives no answer, by the number of votes between the two."
+
+
+def draw_errors(ax: Axes, rules: dict[str, tuple[Array, Array, Array]]) -> None:
+    """Error against gap, of one rule or several: what is wrong or silent, by a line each, and what is wrong alone, dotted."""
+    colours = ("#1f4e79", "#d1772e", "#3a7d44", "#8a4f9e", "#b8860b")
+    for colour, (name, (gaps, wrong, silent)) in zip(colours, rules.items(), strict=False):
+        ax.plot(gaps, np.maximum(wrong + silent, 1e-12), color=colour, label=name)
+        if np.any(silent > 0):
+            ax.plot(gaps, np.maximum(wrong, 1e-12), color=colour, linestyle=":", label=f"{name}: wrong answers")
+    ax.set_yscale("log")
+    ax.set_ylim(1e-9, 1)
+    ax.set_xlabel("votes between the two")
+    ax.set_ylabel("chance of the wrong answer or of none")
+    ax.legend(frameon=False)

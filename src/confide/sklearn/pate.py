@@ -1,0 +1,209 @@
+"""PATE as a scikit-learn classifier: teachers on blocks of private records label public ones, from which a student learns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from confide import gate
+from confide.errors import NoResult, PlanError
+from confide.faces.progress import progress_bar
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.methods.voting.teacher_labels import TeacherLabels
+from confide.protocol import Noise, Plan
+from confide.protocol.contributions import shown
+from confide.schema import Categorical, Numeric, Schema
+from confide.sklearn.base import StatusWarning
+from confide.sources import read
+
+__all__ = ["Pate"]
+
+
+class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Private aggregation of teacher ensembles, with a certified budget.
+
+    Parameters
+    ----------
+    teacher : any classifier with fit and predict, of numbers of classes; cloned for each of `teachers` blocks of the records.
+    teachers : how many; a few hundred, with at least a few dozen records each, are usual.
+    privacy : `cf.ApproxDP(1.7, 1e-5)`, or `cf.GDP(1.0)` with certificate="gaussian"; no default.
+    classes : the public list of labels, which is never learned from the records.
+    bounds : public bounds of the features: one pair (low, high) for all, or an array (n_features, 2).
+    ledger : the `confide.Ledger` that every fit is charged to; whoever wants none writes ledger=None.
+    student : any classifier; a copy of the teacher when left out.
+    certificate, sigma, agreement, confident, seconds, jobs, memory : as in `TeacherLabels`.
+    relation : taken from `privacy`, else add-remove.
+    progress : whether a bar is shown; noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`.
+
+    Attributes
+    ----------
+    labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
+    published; status_ : "ok", or "no_reply" where the certificate did not hold: then there is no student, and `predict` raises `NoResult`;
+    classes_, n_features_in_.
+
+    Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels
+    come.
+
+    >>> import confide as cf
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = Pate(LogisticRegression(), teachers=50, privacy=cf.ApproxDP(3.0, 1e-5), classes=[0, 1], bounds=(-4, 4), ledger=None)
+    >>> print(model.plan(public=np.zeros((100, 2))).constants["certificate"])
+    gaussian
+    """
+
+    def __init__(
+        self,
+        teacher: Any,
+        *,
+        teachers: int,
+        privacy: Guarantee,
+        classes: Sequence[Any],
+        bounds: Any,
+        ledger: Ledger | None,
+        student: Any = None,
+        certificate: str = "auto",
+        sigma: float | None = None,
+        agreement: Any = "even",
+        confident: tuple[float, float] | None = None,
+        seconds: float = 60.0,
+        jobs: int = 1,
+        memory: int = 1_024,
+        progress: bool = True,
+        noise: Noise | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.teachers = teachers
+        self.privacy = privacy
+        self.classes = classes
+        self.bounds = bounds
+        self.ledger = ledger
+        self.student = student
+        self.certificate = certificate
+        self.sigma = sigma
+        self.agreement = agreement
+        self.confident = confident
+        self.seconds = seconds
+        self.jobs = jobs
+        self.memory = memory
+        self.progress = progress
+        self.noise = noise
+
+    def plan(self, public: Any) -> Plan:
+        """What a fit with these public records would cost and do; nothing is read or charged. public: (queries, features)."""
+        rows = np.asarray(public)
+        width = rows.shape[1] if rows.ndim == 2 else 0
+        method = self._method(rows, width)
+        return gate.plan(method, self._schema(width), self.privacy)
+
+    def fit(self, X: Any, y: Any, public: Any = None) -> Pate:
+        """Fit teachers on X (n, features), y (n,), label the rows of `public` (queries, features) and fit the student; spends `privacy`
+        once.
+
+        Raises `PlanError` for what public facts forbid: public records left out or with other columns, more teachers than records where
+        their number is public. Values never raise: what is missing becomes the middle of the bounds, a label that is not among `classes`
+        counts as the first one.
+        """
+        if public is None:
+            raise PlanError(
+                "fit needs public records without labels, which teachers vote on; write fit(X, y, public=P)"
+            )
+        records, labels, rows = np.asarray(X), np.asarray(y), np.asarray(public)
+        if records.ndim != 2 or rows.ndim != 2 or records.shape[1] != rows.shape[1] or len(labels) != len(records):
+            raise PlanError(
+                f"X and public must be tables with the same columns, and y must have one label for each row of X; got the shapes "
+                f"{records.shape}, {rows.shape}, {labels.shape}"
+            )
+        width = records.shape[1]
+        schema, method = self._schema(width), self._method(rows, width)
+        columns = {f"x{j}": records[:, j] for j in range(width)}
+        source = read({**columns, "y": np.array([str(v) for v in labels.tolist()], dtype=object)}, schema)
+        noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
+        n = len(records) if self.privacy.relation == "substitute" else None
+        with progress_bar("teachers") if self.progress else nullcontext(None) as told:
+            tell = None if told is None else lambda done, of: told(done, of, "fitted and asked")
+            live = replace(method, progress=tell)
+            release = gate.release(live, source, self.privacy, ledger=self.ledger, noise=noise, n=n)
+        self._learn(rows, release, shown(method.infer(release), release))
+        return self
+
+    def _learn(self, rows: Any, release: Any, result: Any) -> None:
+        self.release_, self.result_, self.status_ = release, result, result.status
+        self.n_features_in_ = rows.shape[1]
+        self.classes_ = np.array(list(self.classes))
+        places = {str(label): j for j, label in enumerate(self.classes)}
+        known = np.array([one is not None for one in result.labels])
+        own = np.array([places[str(one)] for one in result.labels[known]], dtype=np.int64)
+        self.labels_ = np.array(
+            [None if one is None else self.classes[places[str(one)]] for one in result.labels], dtype=object
+        )
+        self.student_ = None
+        if result.status != "ok":
+            warnings.warn(f"no labels were released: {result.reason}", StatusWarning, stacklevel=3)
+            return
+        if len(np.unique(own)) < 2:
+            self.student_ = _Constant(int(own[0]) if len(own) else 0)
+            return
+        student = clone(self.teacher if self.student is None else self.student)
+        self.student_ = student.fit(np.asarray(rows, dtype=np.float64)[known], own)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The student's labels of public records. `NotFittedError` before fit, `NoResult` where no label was released."""
+        check_is_fitted(self, "status_")
+        if self.student_ is None:
+            raise NoResult(f"no labels were released, so there is no student: {self.result_.reason}")
+        found = np.asarray(self.student_.predict(np.asarray(X, dtype=np.float64)), dtype=np.int64)
+        return np.asarray(self.classes_[found])
+
+    def _method(self, rows: Any, width: int) -> TeacherLabels:
+        return TeacherLabels(
+            "y",
+            self.teacher,
+            rows,
+            self.teachers,
+            features=tuple(f"x{j}" for j in range(width)),
+            certificate=self.certificate,
+            sigma=self.sigma,
+            agreement=self.agreement,
+            confident=self.confident,
+            seconds=self.seconds,
+            jobs=self.jobs,
+            memory=self.memory,
+        )
+
+    def _schema(self, width: int) -> Schema:
+        labels = [str(label) for label in self.classes]
+        pairs = np.asarray(self.bounds, dtype=np.float64)
+        if pairs.shape not in ((2,), (width, 2)):
+            raise PlanError(
+                f"bounds must be one pair (low, high) or {width} of them, one for each feature, got the shape {pairs.shape}"
+            )
+        own = np.broadcast_to(pairs, (width, 2))
+        columns: Mapping[str, Any] = {
+            f"x{j}": Numeric(float(low), float(high), on_missing="midpoint") for j, (low, high) in enumerate(own)
+        }
+        return Schema({**columns, "y": Categorical(labels, on_missing=labels[0])})
+
+    def __sklearn_clone__(self) -> Pate:
+        # a ledger is one open connection: every clone must charge the same one
+        given = self.get_params(deep=False)
+        return type(self)(**{name: value if name == "ledger" else deepcopy(value) for name, value in given.items()})
+
+
+class _Constant:
+    """The student of labels of one class."""
+
+    def __init__(self, label: int) -> None:
+        self.label = label
+
+    def predict(self, x: Any) -> NDArray[np.int64]:
+        return np.full(len(x), self.label, dtype=np.int64)

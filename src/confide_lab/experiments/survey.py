@@ -1,0 +1,260 @@
+"""Survey designs: coverage and width of intervals on simulated finite populations, against the page's numbers.
+
+`survey.designs` (the page's S7): 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
+privacy beside ours. `survey.caps` (S7g): weights of coefficient of variation 1.5 whose bound is 50 means. `survey.clusters` (S6): schools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+import confide as cf
+from confide.noise import SimulatedNoise
+from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
+
+__all__ = ["CAPS", "CLUSTERS", "DESIGNS"]
+
+Array = NDArray[np.float64]
+
+_MEAN = cf.tables.Means("y ~ 1", covers="population")
+_STRATA, _PSUS = 20, 120
+
+
+def _asked(frame: pd.DataFrame, schema: cf.Schema, method: Any, mu: float, generator: np.random.Generator) -> Any:
+    noise = SimulatedNoise(int(generator.integers(1 << 60)))
+    return cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise))
+
+
+def _interval(found: Any, name: str) -> tuple[float, float]:
+    low, high = found.conf_int().loc[name]
+    return float(low), float(high)
+
+
+# stratified PSUs ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _population() -> tuple[NDArray[np.int64], tuple[tuple[Array, ...], ...], float]:
+    """Sizes of PSUs, the values of their persons, and the mean of all; within a stratum PSUs correlate by about .1 and rise with size."""
+    g = np.random.default_rng(1)
+    sizes = g.integers(20, 61, (_STRATA, _PSUS))
+    level = g.normal(size=(_STRATA, 1)) * 0.3
+    means = g.normal(size=sizes.shape) * np.sqrt(0.1) + level + 0.25 * (sizes - 40) / 11.8
+    values = tuple(
+        tuple(np.clip(m + np.sqrt(0.9) * g.normal(size=size), -5, 5) for m, size in zip(*rows, strict=True))
+        for rows in zip(means, sizes, strict=True)
+    )
+    return sizes, values, float(np.concatenate([one for row in values for one in row]).mean())
+
+
+def _sample(psus: int, take: int, g: np.random.Generator) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Half of the strata three times as often; PSUs with equal probability, `take` persons in each."""
+    sizes, values, _ = _population()
+    rate = np.where(np.arange(_STRATA) % 2 == 0, 1.5, 0.5)
+    sampled: NDArray[np.int64] = np.maximum(np.rint(psus / _STRATA * rate).astype(np.int64), 2)
+    parts = []
+    for h, count in enumerate(sampled):
+        for k, i in enumerate(g.choice(_PSUS, count, replace=False)):
+            y = g.choice(values[h][i], take, replace=False)
+            parts.append((y, np.full(take, _PSUS / count * sizes[h, i] / take), np.full(take, h), np.full(take, k)))
+    columns = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    return pd.DataFrame(dict(zip("ywhk", columns, strict=True))), sampled
+
+
+def _r(frame: pd.DataFrame, sampled: NDArray[np.int64]) -> tuple[float, float]:
+    """The interval of R's `svymean` and the degrees of freedom of the design."""
+    w, theta = frame.w.to_numpy(), float(np.average(frame.y, weights=frame.w))
+    z, variance = w * (frame.y.to_numpy() - theta) / w.sum(), 0.0
+    for h, count in enumerate(sampled):
+        here = (frame.h == h).to_numpy()
+        sums = np.bincount(frame.k[here], weights=z[here], minlength=count)
+        variance += count / (count - 1) * float(((sums - sums.mean()) ** 2).sum())
+    half = float(stats.t.ppf(0.975, sampled.sum() - _STRATA)) * np.sqrt(variance)
+    return theta - half, theta + half
+
+
+def _schema(method: str, sampled: NDArray[np.int64], take: int) -> cf.Schema:
+    columns: dict[str, Any] = {"y": cf.Numeric(-5, 5), "w": cf.Numeric(0, float(_PSUS / sampled.min() * 60 / take))}
+    facts: dict[str, Any] = {"weight": "w"}
+    lists = {f"h{h}": [f"{h}.{k}" for k in range(count)] for h, count in enumerate(sampled)}
+    if method == "centred":
+        columns |= {
+            "h": cf.Categorical(list(lists)),
+            "psu": cf.Categorical([one for own in lists.values() for one in own]),
+        }
+        facts |= {"strata": "h", "psu": "psu", "psus": lists, "size": take, "largest": take}
+    elif method == "uncentred":
+        facts |= {"psu": "psu", "size": take, "largest": take, "count": int(sampled.sum())}
+    elif method == "deff 3":
+        facts |= {"deff": 3}
+    return cf.Schema(columns, design=cf.SurveyDesign(**facts))
+
+
+def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the interval of the Hajek mean covers the population's, and its width over that of R's formula."""
+    frame, sampled = _sample(at["psus"], at["take"], generator)
+    truth, (low, high) = _population()[2], _r(frame, sampled)
+    r = high - low
+    if at["method"] != "R":
+        read = frame.assign(psu=[f"{h}.{k}" for h, k in zip(frame.h, frame.k, strict=True)])
+        read["h"] = "h" + read.h.astype(str)
+        schema = _schema(at["method"], sampled, at["take"])
+        low, high = _interval(_asked(read, schema, _MEAN, at["mu"], generator), "y")
+    return {"covered": float(low <= truth <= high), "width": (high - low) / r}
+
+
+_TABLE7 = {
+    (80, 10): (0.939, 0.872, 0.957, 1.15, 0.970, 1.26, 0.987, 1.37),
+    (160, 20): (0.952, 0.808, 0.973, 1.13, 0.948, 1.00, 0.964, 1.09),
+    (400, 20): (0.963, 0.807, 0.982, 1.12, 0.953, 0.98, 0.976, 1.08),
+    (400, 10): (0.948, 0.864, 0.966, 1.09, 0.945, 0.99, 0.995, 1.32),
+}
+
+
+def _printed7() -> dict[tuple[Any, ...], Printed]:
+    found: dict[tuple[Any, ...], Printed] = {}
+    for (psus, take), (r, alone, cover_u, wide_u, cover_c, wide_c, cover_d, wide_d) in _TABLE7.items():
+        covers = {"R": r, "persons": alone, "uncentred": cover_u, "centred": cover_c, "deff 3": cover_d}
+        widths = {"uncentred": wide_u, "centred": wide_c, "deff 3": wide_d}
+        found |= {(psus, take, 1.0, m, "coverage"): Printed(v, replications=1000) for m, v in covers.items()}
+        found |= {(psus, take, 1.0, m, "width"): Printed(v, replications=1000) for m, v in widths.items()}
+    return found
+
+
+_COVERED = Quantity("coverage", of="covered")
+_WIDTH = Quantity("width", of="width")
+_METHODS = ("R", "persons", "uncentred", "centred", "deff 3")
+
+DESIGNS = Experiment(
+    "survey.designs",
+    "Intervals of a weighted mean from stratified samples of PSUs",
+    (
+        Block(
+            "main",
+            {"psus": (80, 160, 400), "take": (10, 20), "mu": (0.3, 1.0)},
+            _METHODS,
+            stratified,
+            (_COVERED, _WIDTH),
+            200,
+            1000,
+            printed=_printed7(),
+            title="20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+            drawing=Drawing("lines", "psus", "coverage", panels="mu"),
+        ),
+    ),
+    sources=("docs/survey.md",),
+    notes=("The population is the lab's own, made as the page says; the page's is not recorded.",),
+)
+
+
+# weights --------------------------------------------------------------------------------------------------------------
+
+
+def weighted(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the interval of a weighted mean covers it, and its half-width in sds of y; the bound of weights is 50 means."""
+    n, spread = at["n"], float(np.sqrt(np.log(1 + 1.5**2)))
+    z = generator.standard_normal(n)
+    w = np.exp(spread * z - spread**2 / 2)
+    y, truth = z / 2 + np.sqrt(0.75) * generator.standard_normal(n), spread / 2  # E w y for weights of mean 1
+    frame = pd.DataFrame({"y": np.clip(y, -5, 5), "w": np.minimum(w, 50)})
+    cap = "full" if at["method"] == "full range" else "auto"
+    schema = cf.Schema({"y": cf.Numeric(-5, 5), "w": cf.Numeric(0, 50)}, design=cf.SurveyDesign(weight="w", cap=cap))
+    found = _asked(frame, schema, _MEAN, at["mu"], generator)
+    low, high = _interval(found, "y")
+    return {"covered": float(low <= truth <= high), "half": (high - low) / 2, "lost": found.lost}
+
+
+CAPS = Experiment(
+    "survey.caps",
+    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means",
+    (
+        Block(
+            "main",
+            {"n": (2_000, 20_000), "mu": (0.3, 1.0)},
+            ("capped", "full range"),
+            weighted,
+            (_COVERED, Quantity("half-width", of="half"), Quantity("lost", of="lost")),
+            100,
+            300,
+            printed={
+                (2_000, 1.0, "capped", "coverage"): Printed(0.973, replications=300),
+                (2_000, 1.0, "capped", "half-width"): Printed(0.102, replications=300),
+                (2_000, 1.0, "full range", "half-width"): Printed(0.413, replications=300),
+            },
+        ),
+    ),
+    sources=("docs/survey.md",),
+)
+
+
+# clusters -------------------------------------------------------------------------------------------------------------
+
+
+def schools(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the intervals of a mean and of a slope cover, from schools whose pupils are alike by icc."""
+    count, size, icc = at["schools"], at["pupils"], at["icc"]
+    school = np.repeat(np.arange(count), size)
+    root, rest = np.sqrt(icc), np.sqrt(1 - icc)
+    x = root * generator.normal(size=count)[school] + rest * generator.normal(size=count * size)
+    e = root * generator.normal(size=count)[school] + rest * generator.normal(size=count * size)
+    frame = pd.DataFrame({"x": np.clip(x, -4, 4), "y": np.clip(0.5 * x + e, -6, 6), "school": school})
+    clusters = cf.Clusters("school", size=size, largest=size, count=count)
+    schema = cf.Schema(
+        {"x": cf.Numeric(-4, 4), "y": cf.Numeric(-6, 6)}, cluster=None if at["method"] == "no clusters" else clusters
+    )
+    line = _asked(frame, schema, cf.regression.LeastSquares("y ~ x"), at["mu"], generator)
+    mean = _interval(_asked(frame, schema, _MEAN, at["mu"], generator), "y")
+    slope = _interval(line, "x")
+    return {
+        "mean": float(mean[0] <= 0 <= mean[1]),
+        "slope": float(slope[0] <= 0.5 <= slope[1]) if np.isfinite(slope).all() else 1.0,
+        "answered": float(np.isfinite(slope).all()),
+    }
+
+
+_TABLE6 = {
+    (20, 30, 0.05): ((0.797, 0.921), (1.0, 1.0)),
+    (50, 30, 0.2): ((0.544, 0.825), (0.949, 0.990)),
+    (200, 30, 0.05): ((0.758, 0.925), (0.956, 0.962)),
+    (50, 200, 0.2): ((0.231, 0.501), (0.940, 0.929)),
+    (1000, 20, 0.2): ((0.598, 0.860), (0.944, 0.950)),
+}
+
+
+def _blocks() -> tuple[Block, ...]:
+    made = []
+    for (count, size, icc), own in _TABLE6.items():
+        printed = {
+            (count, size, icc, 1.0, method, quantity): Printed(value, replications=500)
+            for method, pair in zip(("no clusters", "clusters"), own, strict=True)
+            for quantity, value in zip(("mean", "slope"), pair, strict=True)
+        }
+        made.append(
+            Block(
+                f"{count} x {size}, {icc:g}",
+                {"schools": (count,), "pupils": (size,), "icc": (icc,), "mu": (0.3, 1.0)},
+                ("no clusters", "clusters"),
+                schools,
+                (Quantity("mean", of="mean"), Quantity("slope", of="slope"), Quantity("answered", of="answered")),
+                60,
+                500,
+                printed=printed,
+            )
+        )
+    return tuple(made)
+
+
+CLUSTERS = Experiment(
+    "survey.clusters",
+    "Means and slopes of pupils in schools: the meat of clusters against independent pupils",
+    _blocks(),
+    sources=("docs/units.md",),
+    notes=("Means are those of tables, slopes those of the least-squares line.",),
+)

@@ -1,0 +1,130 @@
+"""Standard errors that a plan expects: against fits of protected tables, the raw sample, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confide as cf
+from tests.cli.cli_runner import good, run
+
+SCHEMA = cf.Schema(
+    {
+        "x": cf.Numeric(0, 10, on_missing=5),
+        "z": cf.Numeric(-1, 1, on_missing=0),
+        "y": cf.Numeric(0, 60),
+        "won": cf.Integer(0, 1),
+    },
+    dataset="survey",
+)
+
+
+def _records(n: int, seed: int) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    x, z = g.uniform(0, 10, n), g.uniform(-1, 1, n)
+    won = (g.random(n) < 1 / (1 + np.exp(-(0.3 * (x - 5) + z)))).astype(int)
+    return pd.DataFrame({"x": x, "z": z, "y": 30 + x + 2 * z + 3 * g.standard_normal(n), "won": won})
+
+
+@pytest.mark.parametrize(
+    ("formula", "loss", "zeta", "way"),
+    [
+        ("y ~ x + z", "squared", 0.0, "SL"),
+        ("won ~ x + z", "logistic", 0.0, "SL"),
+        ("won ~ x + z", "logistic", 0.2, "RB, 0.2 of the rows verbatim"),
+    ],
+)
+def test_what_is_expected_is_what_fits_have(tmp_path: Path, formula: str, loss: str, zeta: float, way: str) -> None:
+    asked: dict[str, Any] = {"noise": 0.4, "zeta": zeta, "accept_verbatim_rows": True, "public": ["y", "won"]}
+    practice = _records(20_000, 1)
+    plan = cf.local.plan(SCHEMA, ["x", "z"], formula=formula, loss=loss, n=4_000, practice=practice, **asked)
+    seen = []
+    for k in range(8):
+        place = tmp_path / f"{k}.parquet"
+        cf.local.protect(_records(4_000, k + 2), SCHEMA, place, columns=["x", "z"], ledger=None, seed=k, **asked)
+        seen.append(cf.local.fit(place, formula, loss=loss).bse)
+    expected = plan.outlook.frame.loc[way, list(seen[0].index)].astype(float)
+    assert np.median(np.array(seen), axis=0) == pytest.approx(expected.to_numpy(), rel=0.12)
+
+
+def test_the_raw_sample_stands_beside_every_request() -> None:
+    plan = cf.local.plan(
+        SCHEMA,
+        ["x", "z"],
+        public=["won"],
+        privacy=cf.ApproxDP(2.0, 0.01),
+        formula="won ~ x + z",
+        loss="logistic",
+        n=20_000,
+    )
+    frame = plan.outlook.frame
+    raw, bare = frame.loc["raw sample of 0.01 of the rows"], frame.loc["without protection"]
+    assert (raw["x"] / bare["x"], raw["z"] / bare["z"]) == pytest.approx((10, 10))
+    assert frame.loc["a keeper who sees the records", "x"] < frame.loc["SL", "x"] / 3
+    assert "dominated" in "\n".join(plan.lines()) and frame.loc["SL", "x"] > raw["x"]
+    # a wider guarantee needs less noise, and the raw sample has the same rows
+    wide = cf.local.plan(SCHEMA, ["x"], public=["y"], privacy=cf.ApproxDP(6.0, 0.01), formula="y ~ x", n=20_000)
+    said = "\n".join(wide.lines())
+    assert "dominated" not in said and "promises as much: SL has" in said
+
+
+def test_methods_stand_side_by_side() -> None:
+    plan = cf.local.plan(
+        SCHEMA,
+        ["x", "z"],
+        public=["y"],
+        privacy=cf.ApproxDP(3.0, 1e-3),
+        level="attribute",
+        formula="y ~ x + z",
+        n=9_000,
+    )
+    frame = plan.outlook.frame
+    names = [name.partition(",")[0] for name in frame.index]
+    for name in ("SL", "RB", "SDR", "DR", "Laplace noise", "Gaussian noise"):
+        assert name in names
+    rb, sdr = (frame.loc[f"{name}, 0.0005 of the rows verbatim"] for name in ("RB", "SDR"))
+    assert rb["x"] == pytest.approx(sdr["x"], rel=1e-3), "of the squared loss they are one"
+    assert "a keeper who sees the records" not in frame.index, "whose unit is a record, and not an attribute"
+    assert (frame["x"].drop("without protection") > frame.loc["without protection", "x"]).all()
+    kinked = cf.local.plan(
+        SCHEMA, ["x"], public=["y"], noise=0.3, formula="y ~ x", loss="absolute", n=9_000
+    ).outlook.frame
+    assert np.isnan(kinked.loc["SL", "Intercept"]) and kinked.loc["SL", "x"] > kinked.loc["without protection", "x"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"formula": "y ~ x"}, "n="),
+        ({"n": 100}, "formula"),
+        ({"formula": "y ~ x", "n": 1}, "at least 2"),
+        ({"formula": "w ~ x", "n": 100}, "neither"),
+        ({"formula": "y ~ x", "n": 100, "loss": "cubic"}, "loss"),
+        ({"formula": "y ~ x", "n": 100, "practice": pd.DataFrame({"x": [1.0]})}, "no column y"),
+    ],
+)
+def test_what_a_plan_refuses(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(cf.PlanError, match=words):
+        cf.local.plan(SCHEMA, ["x"], public=["y"], noise=0.5, **asked)
+
+
+def test_the_command_shows_the_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("schema.toml").write_text(
+        'dataset = "survey"\n[columns.x]\nkind = "numeric"\nlow = 0\nhigh = 10\non_missing = 5\n'
+        '[columns.y]\nkind = "numeric"\nlow = 0\nhigh = 60\n'
+    )
+    asked = ("plan", "local", "y ~ x", "--schema", "schema.toml", "--columns", "x", "--public", "y", "--n", "5000")
+    shown = good(*asked, "--epsilon", "3", "--delta", ".01")
+    assert "raw sample of 0.01 of the rows" in shown.out and "a keeper who sees" in shown.out
+    told = json.loads(good(*asked, "--noise", ".5", "--zeta", ".1", "--json").out)
+    ways = {way["way"]: way["errors"]["x"] for way in told["ways"]}
+    assert ways["raw sample of 0.1 of the rows"] == pytest.approx(ways["without protection"] * sqrt(10))
+    assert run(*asked).code == 3, "neither a guarantee nor noise"
+    assert list(tmp_path.iterdir()) == [tmp_path / "schema.toml"]

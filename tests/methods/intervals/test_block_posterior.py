@@ -1,0 +1,179 @@
+"""Any sampler on blocks: what it says, what is refused, and that a sampler which fails changes nothing but numbers."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.methods.intervals.block_posterior import BlockPosterior
+from confide.noise import SimulatedNoise
+from confide.testing import check_method
+
+SCHEMA = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint"), "y": cf.Numeric(-2, 2, on_missing="midpoint")})
+ASKED = {"privacy": cf.PureDP(4.0), "ledger": None, "progress": False}
+
+
+def _data(n: int, seed: int = 1) -> object:
+    g = np.random.default_rng(seed)
+    x = g.normal(1.0, 1.0, n)
+    return cf.read({"x": x, "y": 0.5 * x / 4 + g.normal(0, 0.2, n)}, SCHEMA)
+
+
+def conjugate(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    x = table[:, 0]
+    return generator.normal(x.mean(), x.std() / len(x) ** 0.5, 200)
+
+
+def stretch(table: np.ndarray, generator: np.random.Generator) -> dict[str, np.ndarray]:
+    """An ensemble sampler in the manner of emcee, of mean and log sd of a normal."""
+    x, walkers = table[:, 0], 12
+
+    def log_density(at: np.ndarray) -> float:
+        return -len(x) * at[1] - float(((x - at[0]) ** 2).sum()) / (2 * np.exp(2 * at[1]))
+
+    at = np.column_stack([x.mean() + 0.1 * generator.normal(size=walkers), generator.normal(0, 0.1, walkers)])
+    heights, kept = np.array([log_density(one) for one in at]), []
+    for step in range(80):
+        for i in range(walkers):
+            other = at[(i + generator.integers(1, walkers)) % walkers]
+            z = (1 + generator.random()) ** 2 / 2
+            moved = other + z * (at[i] - other)
+            height = log_density(moved)
+            if np.log(generator.random()) < np.log(z) + height - heights[i]:
+                at[i], heights[i] = moved, height
+        if step >= 30:
+            kept.append(at.copy())
+    draws = np.concatenate(kept)
+    return {"mean": draws[:, 0], "sd": np.exp(draws[:, 1])}
+
+
+def bootstrap(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Slopes of scikit-learn's line on resampled rows."""
+    from sklearn.linear_model import LinearRegression
+
+    rows = generator.integers(0, len(table), (20, len(table)))
+    return np.array([LinearRegression().fit(table[own, :1], table[own, 1]).coef_ for own in rows])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "parameters", "truth", "seconds"),
+    [
+        (stretch, {"mean": (-4, 4), "sd": (0.05, 4)}, [1.0, 1.0], 8.0),
+        (bootstrap, {"slope": (-1, 1)}, [0.125], 12.0),
+    ],
+)
+def test_a_sampler_of_any_kind_gives_intervals(sampler, parameters, truth, seconds) -> None:
+    start = time.monotonic()
+    found = cf.private_block_posterior(
+        sampler,
+        _data(5_000, 4),
+        parameters=parameters,
+        blocks=25,
+        seconds=seconds,
+        jobs=5,
+        n=5_000,
+        noise=SimulatedNoise(1),
+        **{**ASKED, "privacy": cf.PureDP(8.0)},
+    )
+    assert time.monotonic() - start >= seconds
+    ends = found.conf_int()
+    assert found.names == tuple(parameters) and found.status == "ok"
+    assert ((ends[0] < truth) & (truth < ends[1])).all()
+    assert (ends[1] - ends[0] < 0.4).all() and (found.params.to_numpy() == pytest.approx(truth, abs=0.15))
+
+
+def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
+    """Practice records are even over the bounds, and these are not: it raises on all blocks, which says the middle of the bounds."""
+
+    def failing(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        if table[:, 0].mean() > 0.8:
+            raise ValueError("a record")
+        return generator.normal(size=10)
+
+    found = cf.private_block_posterior(
+        failing, _data(500), parameters={"mean": (-4, 4)}, blocks=25, seconds=2, jobs=5, n=500, **ASKED
+    )
+    assert found.params.iloc[0] == pytest.approx(0.0, abs=0.1)
+
+
+def test_the_release_is_the_same_for_the_same_noise_and_reads_back() -> None:
+    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=3.0, jobs=5)
+    one, two = (
+        cf.release(method, _data(1_000), cf.PureDP(4.0), ledger=None, n=1_000, noise=SimulatedNoise(3))
+        for _ in range(2)
+    )
+    assert one.sha256 == two.sha256
+    again = cf.infer(cf.Release.from_json(one.to_json()))
+    assert again.to_json() == method.infer(one).to_json()
+    assert "takes 3 s in every case: 25 blocks, 5 side by side" in str(cf.plan(method, SCHEMA, cf.PureDP(4.0), n=1_000))
+
+
+@pytest.mark.parametrize("draws", [np.zeros((4_000, 1)), [[0.1, 0.2]], __import__("pandas").DataFrame({"mean": [0.1]})])
+def test_draws_of_all_records_are_refused_with_the_reason(draws) -> None:
+    with pytest.raises(cf.PrivacyError, match="draws from a posterior of all records carry no guarantee"):
+        cf.private_block_posterior(draws, _data(100), parameters={"mean": (-4, 4)}, **ASKED)
+
+
+def _raising(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    raise KeyError("theta")
+
+
+def _slow(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    time.sleep(0.2)
+    return np.zeros(5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "privacy", "n", "words"),
+    [
+        ({"blocks": 9}, 4.0, 1_000, "from 10 to 100,000"),
+        ({}, 1.0, 1_000, "blocks=100 where n allows it, or allow_uninformative=True"),
+        ({"parameters": {"a": (0, 1), "b": (0, 1)}}, 3.0, 1_000, "blocks=67"),
+        ({}, 4.0, 200, "take blocks=40 at most"),
+        ({"parameters": {"mean": (4, -4)}}, 4.0, 1_000, "the lower first"),
+        ({"parameters": {}}, 4.0, 1_000, "what each may be at all"),
+        ({"seconds": 0}, 4.0, 1_000, "seconds must be"),
+        ({"sampler": _raising}, 4.0, 1_000, "raises KeyError: 'theta'"),
+        ({"sampler": _slow, "seconds": 1}, 4.0, 1_000, "or more jobs"),
+        ({"sampler": lambda table, generator: table}, 4.0, 1_000, "where \\(draws, 1\\)"),
+        ({"sampler": lambda table, generator: [np.nan] * 5}, 4.0, 1_000, "not finite"),
+        ({"sampler": 3}, 4.0, 1_000, "a function of a block's table"),
+        ({"where": "x > 0"}, 4.0, 1_000, "leave where out"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_records(settings, privacy, n, words) -> None:
+    with pytest.raises(cf.PlanError, match=words):
+        cf.plan(
+            BlockPosterior(**{"sampler": conjugate, "parameters": {"mean": (-4, 4)}, **settings}),
+            SCHEMA,
+            cf.PureDP(privacy),
+            n=n,
+        )
+
+
+def test_one_block_moves_the_choice_by_no_more_than_its_share() -> None:
+    """Scores of all points of a grid, for blocks of which one says something else: at most 2 apart, exactly."""
+    from fractions import Fraction
+
+    from confide.methods.intervals.block_posterior import _nearest
+    from confide.methods.intervals.quantile import rank_scores
+
+    g, points = np.random.default_rng(5), np.linspace(-1, 1, 101)
+    for _ in range(200):
+        values = g.choice(points, 20)
+        other = values.copy()
+        other[g.integers(20)] = g.choice([-1.0, 1.0, g.uniform(-1, 1)])
+        scores = [rank_scores(np.bincount(_nearest(points, v), minlength=101), Fraction(1, 2)) for v in (values, other)]
+        assert np.abs(scores[0] - scores[1]).max() <= 2
+
+
+@pytest.mark.long
+def test_the_contract_but_for_what_a_live_sampler_cannot() -> None:
+    """No file holds a function, and what it estimates is its author's to say; each release takes its seconds."""
+    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=2.0, jobs=5, allow_uninformative=True)
+    found = check_method(method, SCHEMA, privacy=cf.PureDP(1.0, relation="add-remove"), replications=2, raises=False)
+    failed = [problem for _, problem in found.checks if problem]
+    assert len(failed) == 2 and "live sampler" in failed[0] and "no reference to hold them against" in failed[1]

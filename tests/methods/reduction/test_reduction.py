@@ -1,0 +1,191 @@
+"""Correlations and components: without noise the non-private answers, influences and noise by perturbation, coverage, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confide as cf
+from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
+from confide.methods.reduction.columns import measures_of
+from confide.methods.reduction.spectrum import Spectrum
+from confide.noise import SimulatedNoise
+from confide.protocol import Gram
+from confide.protocol.statistic import moved_squared
+from confide.testing import check_method
+from confide.testing.practice import ZeroNoise
+
+NAMES = ("a", "b", "c", "d")
+SCHEMA = cf.Schema({name: cf.Numeric(-4, 4) for name in NAMES})
+_MIX = np.array([[1, 0.8, 0.3, 0], [0, 0.6, 0.3, 0], [0, 0, 0.9, 0.2], [0, 0, 0, 1]])
+
+
+def _records(n: int, seed: int = 1, heavy: bool = False) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    z = g.standard_t(6, size=(n, 4)) * 0.7 if heavy else g.normal(size=(n, 4))
+    return pd.DataFrame(np.clip(z @ _MIX, -4, 4), columns=list(NAMES))
+
+
+def test_without_noise_they_are_the_plain_answers() -> None:
+    frame = _records(3_000)
+    data = cf.read(frame, SCHEMA)
+    found = cf.infer(cf.release(cf.reduction.Correlations(NAMES), data, cf.GDP(1.0), ledger=None, noise=ZeroNoise()))
+    assert found.matrix().to_numpy() == pytest.approx(np.corrcoef(frame.T), abs=1e-4)
+    for scale, matrix in (("correlation", np.corrcoef(frame.T)), ("covariance", np.cov(frame.T, bias=True))):
+        method = cf.reduction.PCA(NAMES, scale=scale)
+        own = cf.infer(cf.release(method, data, cf.GDP(20.0), ledger=None, noise=ZeroNoise()))
+        values, vectors = np.linalg.eigh(matrix)
+        assert own.estimates == pytest.approx(values[::-1], rel=2e-3)
+        assert np.abs((own.vectors * vectors[:, ::-1]).sum(axis=0)) == pytest.approx(np.ones(4), abs=1e-3)
+        scores = own.transform(frame)
+        assert np.corrcoef(scores.T) == pytest.approx(np.eye(4), abs=0.01)
+        assert own.transform(frame.to_numpy()).equals(scores)
+
+
+def test_the_rows_keep_their_bound_and_neighbours_move_the_gram_by_no_more() -> None:
+    rows = JointMomentRows(measures_of(NAMES, SCHEMA, None))
+    g = np.random.default_rng(3)
+    codes = g.integers(0, SCHEMA["a"].steps, size=(4, 300)).astype(float)
+    codes[:, :16] = np.array(np.meshgrid(*[[0, SCHEMA["a"].steps - 1]] * 4)).reshape(4, -1)
+    own = rows(codes)
+    assert ((own**2).sum(axis=0) <= rows.l2_squared).all() and (np.abs(own).sum(axis=0) <= rows.l1).all()
+    gram = Gram(rows, entry_bits=20)
+    whole = own.astype(int).astype(object)
+    for i in range(20):
+        moved = moved_squared(gram, whole[:, i], whole)
+        assert max(moved) <= gram.sensitivity_squared("substitute")
+        assert max(moved_squared(gram, whole[:, i] * 0, whole)) <= gram.sensitivity_squared("add-remove")
+
+
+def test_influences_and_noise_are_those_of_small_changes() -> None:
+    frame = _records(4_000, heavy=True).to_numpy() / 4
+    measures = measures_of(NAMES, SCHEMA, None)
+    rows = JointMomentRows(measures)
+    codes = np.rint((frame.T + 1) / 2 * (SCHEMA["a"].steps - 1))
+    coded = rows(codes) / rows.steps
+    gram = coded @ coded.T
+    for correlation in (True, False):
+        own = Spectrum.of(JointMoments(gram, 1.0), 4, correlation)
+        influence = InfluenceRows(measures, 4).at(
+            own.own.means, own.directions, own.squares, own.levels, np.full(4, 1e4)
+        )
+        squared = influence(codes[:, :40]) / influence.steps * 1e4
+        for i in range(40):
+            twice = gram + np.outer(coded[:, i], coded[:, i])
+            change = (Spectrum.of(JointMoments(twice, 1.0), 4, correlation).values - own.values) * (len(frame) + 1)
+            assert squared[:, i] == pytest.approx(change**2, rel=0.05, abs=0.02)
+        g = np.random.default_rng(2)
+        shaken = []
+        for _ in range(300):
+            noise = g.normal(size=gram.shape)
+            noisy = (
+                gram
+                + np.triu(noise) / np.sqrt(2)
+                + np.triu(noise, 1).T / np.sqrt(2)
+                + np.diag(np.diag(noise)) * (1 - 1 / np.sqrt(2))
+            )
+            shaken.append(Spectrum.of(JointMoments(noisy, 1.0), 4, correlation).values)
+        assert np.var(shaken, axis=0) == pytest.approx(own.noise, rel=0.35)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [cf.reduction.Correlations(NAMES), cf.reduction.PCA(NAMES, 3), cf.reduction.PCA(NAMES, 2, "covariance")],
+    ids=lambda m: m.name,
+)
+@pytest.mark.parametrize("mu", [0.5, 3.0])
+def test_intervals_cover_the_population(method: object, mu: float) -> None:
+    """40 replications of heavy-tailed records; fails where the 99.9 % interval of the coverage lies below .95."""
+    from scipy import stats
+
+    from confide.schema import Practice
+
+    truth = method.reference(Practice.of(_records(200_000, 99, heavy=True), SCHEMA))  # type: ignore[attr-defined]
+    hits, runs = [], 40
+    for seed in range(runs):
+        data = cf.read(_records(4_000, seed, heavy=True), SCHEMA)
+        found = cf.infer(cf.release(method, data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed)))  # type: ignore[arg-type]
+        assert found.status == "ok"
+        ends = found.conf_int()
+        hits.append([ends[0][name] <= truth[name] <= ends[1][name] for name in found.names])
+    share = np.mean(hits)
+    assert stats.beta.ppf(0.9995, share * runs + 1, max(runs - share * runs, 1e-9)) >= 0.95
+    assert share < 1 or mu < 1
+
+
+def test_weak_and_partial_answers_say_so() -> None:
+    frame = _records(400).assign(d=0.001)
+    found = cf.reduction.correlation(
+        NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1)
+    )
+    assert (
+        found.status == "partial" and np.isnan(found.conf_int()[0]["r(a, d)"]) and np.isfinite(found.params["r(a, b)"])
+    )
+    weak = cf.reduction.pca(NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(0.5), ledger=None, noise=SimulatedNoise(1))
+    assert weak.status == "weak" and np.isnan(weak.conf_int().to_numpy()).all()
+    with pytest.raises(cf.NoResult, match="no components"):
+        weak.transform(frame)
+
+
+def test_pictures_and_the_command_line(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from typer.testing import CliRunner
+
+    from confide.cli import app
+
+    folder = Path(str(tmp_path))
+    _records(3_000).to_csv(folder / "records.csv", index=False)
+    (folder / "schema.toml").write_text(SCHEMA.to_toml())
+    for line in (
+        f"plan a+b+c+d --method pca --set components=2 --schema {folder}/schema.toml --mu 1 -o {folder}/plan.json",
+        f"release {folder}/plan.json {folder}/records.csv --no-ledger -o {folder}/r.json",
+        f"infer {folder}/r.json --report {folder}/r.html --plot {folder}/r.png",
+    ):
+        done = CliRunner().invoke(app, line.split())
+        assert done.exit_code == 0, done.output
+    result = cf.infer(cf.Release.from_json((folder / "r.json").read_text()))
+    assert "explained variance" in result.plot().get_ylabel()
+    assert len(result.correlations.plot().images) == 1
+
+
+def test_the_transformer_is_the_same_release() -> None:
+    from sklearn.base import clone
+
+    from confide.sklearn import PrivatePCA
+
+    frame = _records(3_000)
+    model = PrivatePCA(2, privacy=cf.GDP(1.0), bounds=(-4, 4), ledger=None, noise=SimulatedNoise(3))
+    scores = clone(model).fit_transform(frame)
+    own = cf.reduction.pca(
+        NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(1.0), ledger=None, components=2, noise=SimulatedNoise(3)
+    )
+    assert scores == pytest.approx(own.transform(frame).to_numpy())
+    with pytest.raises(cf.PlanError, match="schema or bounds"):
+        PrivatePCA(privacy=cf.GDP(1.0), ledger=None).fit(frame)
+    with pytest.raises(cf.PlanError, match="4 columns"):
+        model.fit(frame).transform(frame[["a", "b"]])
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(cf.PlanError, match="from 2 to 200 columns"):
+        cf.reduction.PCA(("a",))
+    with pytest.raises(cf.PlanError, match="from 1 to 2"):
+        cf.reduction.PCA("a + b", 3)
+    with pytest.raises(cf.PlanError, match="scale must be one of"):
+        cf.reduction.PCA("a + b", scale="raw")
+    with pytest.raises(cf.PlanError, match="categorical"):
+        cf.plan(
+            cf.reduction.Correlations("a + g"),
+            cf.Schema({"a": cf.Numeric(0, 1), "g": cf.Categorical(["u", "v"])}),
+            cf.GDP(1.0),
+        )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "method", [cf.reduction.Correlations(NAMES[:3]), cf.reduction.PCA(NAMES[:3], 2)], ids=lambda m: m.name
+)
+def test_they_keep_the_contract(method: object) -> None:
+    assert check_method(method, SCHEMA, replications=20).ok  # type: ignore[arg-type]

@@ -1,0 +1,224 @@
+"""Teachers' votes: the distance by brute force and under neighbours, budgets from public facts, the whole way through the gate."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.guarantees.gnmax import gnmax_log_error
+from confide.methods.voting.teachers_distance import BallotDistance
+from confide.methods.voting.teaching import PublicRows, Teaching, tallied
+from confide.methods.voting.vote_budgets import budget_of, simulated_votes
+from confide.noise import SimulatedNoise
+
+K, C = 9, 3
+HISTOGRAMS = [h for h in product(range(K + 1), repeat=C) if sum(h) == K]
+
+
+def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) // 2
+
+
+def test_the_ball_is_searched_exactly() -> None:
+    """Every histogram of 9 ballots for 3 classes, every distance: no reachable one has a lower level than was found."""
+    far = BallotDistance(K, 2.0, 1.0, 1e-3, 5)
+    own = {}
+    for h in HISTOGRAMS:
+        top = np.sort(np.array(h))[::-1]
+        own[h] = int(far.levels((top[:1] - top[1:])[None], 0)[0])
+    for h in HISTOGRAMS:
+        top = np.sort(np.array(h))[::-1]
+        winner = int(np.argmax(h))
+        for d in range(4):
+            found = int(far.levels((top[:1] - top[1:])[None], d)[0])
+            reached = [
+                own[other] if int(np.argmax(other)) == winner and sorted(other)[-1] > sorted(other)[-2] else 0
+                for other in HISTOGRAMS
+                if _apart(h, other) <= d
+            ]
+            assert found <= min(reached)
+            if 2 * d < top[0] - top[1]:
+                assert found == min(reached)
+
+
+def test_tails_are_convex_and_above_the_error_and_costs_rise() -> None:
+    far = BallotDistance(60, 7.0, 1.0, 1e-5, 20)
+    tails = [int(v) for v in far.tails]
+    assert all(a - b >= b - c for a, b, c in zip(tails, tails[1:], tails[2:], strict=False))
+    # P(0) is a little above 1/2, which gives the unit
+    unit = 1 << (tails[0].bit_length())
+    assert 0.5 <= tails[0] / unit < 0.51
+    for gap in (6, 20, 58):
+        exact = float(np.exp(gnmax_log_error([[(60 + gap) // 2, (60 - gap) // 2]], 7.0)[0]))
+        assert exact <= tails[gap] / unit <= exact * 1.01
+    assert (np.diff(far.costs, axis=0) <= 0).all() and (far.costs > 0).all()
+
+
+def test_one_ballot_on_every_query_moves_the_distance_by_at_most_one() -> None:
+    g = np.random.default_rng(5)
+    for _ in range(60):
+        queries, teachers = int(g.integers(2, 30)), int(g.integers(10, 60))
+        shares = g.dirichlet(np.full(4, g.uniform(0.1, 1.0)), size=queries)
+        votes = np.array([g.multinomial(teachers, one) for one in shares])
+        far = BallotDistance(teachers, float(g.uniform(1, 12)), float(g.uniform(0.2, 4)), 1e-4, 40)
+        moved = votes.copy()
+        for row in moved:
+            source = int(g.choice(np.flatnonzero(row > 0)))
+            row[source] -= 1
+            row[int(g.integers(4))] += 1
+        assert abs(far(votes) - far(moved)) <= 1
+        scan = next((d for d in range(40) if not far.within(_gaps(votes), d)), 40)
+        assert far(votes) == scan
+
+
+def _gaps(votes: np.ndarray) -> np.ndarray:
+    top = np.sort(votes, axis=1)[:, ::-1]
+    return top[:, :1] - top[:, 1:]
+
+
+def test_the_distance_is_fast_and_no_worse_than_the_gaussian() -> None:
+    import time
+
+    votes = simulated_votes("even", 400, 10, 200, 7)
+    far = BallotDistance(400, 40.0, 1.2, 1e-5, 120)
+    far(votes)
+    start = time.process_time()
+    assert 0 < far(votes) < 120
+    assert time.process_time() - start < 2
+    # the data-independent epsilon is 1.993 by the exact curve, 2.13 by Renyi bounds
+    assert BallotDistance(400, 40.0, 2.2, 1e-5, 50)(np.tile([200, 200], (200, 1))) == 50
+    assert BallotDistance(400, 40.0, 1.9, 1e-5, 50)(np.tile([200, 200], (200, 1))) == 0
+
+
+def test_budgets_follow_from_public_facts() -> None:
+    own = budget_of(1.7, 1e-5, 400, 10, 200, "even", 40.0, "distance")
+    assert own.sigma == 40.0 and 0 < own.test < 1.7
+    assert budget_of(1.0, 1e-5, 10, 10, 200).test == 0
+    assert budget_of(2.5, 1e-5, 400, 10, 200, "even", 40.0).test == 0, (
+        "the plain mechanism needs no test at its own budget"
+    )
+    with pytest.raises(cf.PlanError, match="no test passes"):
+        budget_of(0.3, 1e-5, 50, 10, 200, "even", 5.0, "distance")
+
+
+class Nearest:
+    """A teacher of tests: the class whose mean of the first feature is nearest."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault = fault
+
+    def get_params(self, deep: bool = True) -> dict[str, str]:
+        return {"fault": self.fault}
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Nearest:
+        if self.fault == "raises":
+            raise RuntimeError(f"label {y[0]}")
+        self.means = [float(x[y == k, 0].mean()) if (y == k).any() else np.inf for k in (0, 1)]
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        if self.fault == "random":
+            return np.random.randint(0, 2, len(x))  # noqa: NPY002
+        return np.abs(x[:, :1] - np.array(self.means)).argmin(axis=1)
+
+
+def test_teachers_of_few_records_vote_for_what_they_have() -> None:
+    teach = Teaching(Nearest(), np.array([[-1.0], [1.0]]), 2)
+    g = np.random.default_rng(1)
+    assert teach(np.zeros((0, 2)), g).tolist() == [0, 0]
+    assert teach(np.array([[0.3, 1.0]]), g).tolist() == [1, 1]
+    assert teach(np.array([[-2.0, 0.0], [2.0, 1.0]]), g).tolist() == [0, 1]
+    assert tallied(np.array([[0.0, 1.0], [1.0, 1.0]]), 2).tolist() == [[1, 1], [0, 2]]
+
+
+def _model(privacy: object, seconds: float = 4.0, **settings: object) -> object:
+    return cf.voting.Pate(
+        Nearest(**settings.pop("teacher", {})),  # type: ignore[arg-type]
+        teachers=20,
+        privacy=privacy,
+        classes=["a", "b"],
+        bounds=(-4, 4),
+        ledger=None,
+        seconds=seconds,
+        jobs=4,
+        noise=SimulatedNoise(2),
+        student=Nearest(),
+        **settings,
+    )
+
+
+def _records(n: int = 1_200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    g = np.random.default_rng(4)
+    x = g.normal(size=(n, 2))
+    return x, np.where(x[:, 0] > 0, "b", "a"), g.normal(size=(12, 2))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "settings"),
+    [
+        (cf.ApproxDP(20.0, 1e-2), {"certificate": "distance", "sigma": 1.0, "agreement": (30.0, 1.0)}),
+        (cf.GDP(3.0, relation="substitute"), {"certificate": "gaussian"}),
+        (cf.GDP(3.0), {"certificate": "gaussian", "confident": (12.0, 3.0)}),
+        (cf.PureDP(30.0), {"certificate": "laplace"}),
+    ],
+    ids=["distance", "gaussian", "confident", "laplace"],
+)
+def test_pate_learns_from_votes(privacy: object, settings: dict[str, object]) -> None:
+    x, y, public = _records()
+    model = _model(privacy, **settings)
+    model.fit(x, y, public=public)  # type: ignore[attr-defined]
+    truth = np.where(public[:, 0] > 0, "b", "a")
+    given = np.array([one is not None for one in model.labels_])  # type: ignore[attr-defined]
+    assert model.status_ == "ok" and given.mean() > 0.5  # type: ignore[attr-defined]
+    assert np.mean(model.labels_[given] == truth[given]) > 0.8  # type: ignore[attr-defined]
+    assert np.mean(model.predict(public) == truth) > 0.8  # type: ignore[attr-defined]
+    again = cf.infer(cf.Release.from_json(model.release_.to_json()))  # type: ignore[attr-defined]
+    assert again.status == "ok" and "labels" in again.family
+
+
+def test_teachers_that_fail_are_public_votes_and_tell_nothing() -> None:
+    x, y, public = _records(100)
+    model = _model(cf.GDP(5.0), seconds=3.0, certificate="gaussian", teacher={"fault": "raises"})
+    model.fit(x, y, public=public)  # type: ignore[attr-defined]
+    fallback = np.array(["a", "b"])[np.arange(12) % 2]
+    assert np.mean(model.labels_ == fallback) > 0.9  # type: ignore[attr-defined]
+
+
+def test_what_pate_refuses_from_public_facts() -> None:
+    x, y, public = _records(30)
+    with pytest.raises(cf.PlanError, match="same columns"):
+        _model(cf.GDP(1.0)).fit(x, y, public=public[:, :1])  # type: ignore[attr-defined]
+    with pytest.raises(cf.PlanError, match="needs public records"):
+        _model(cf.GDP(1.0)).fit(x, y)  # type: ignore[attr-defined]
+    with pytest.raises(cf.PlanError, match="20 teachers need at least 40 records"):
+        _model(cf.GDP(1.0, relation="substitute"), certificate="gaussian").fit(x, y, public=public)  # type: ignore[attr-defined]
+    with pytest.raises(cf.PlanError, match="finite numbers"):
+        PublicRows.of([[np.nan]])
+    with pytest.raises(cf.PlanError, match="with fit and predict"):
+        cf.voting.TeacherLabels("y", "svc", public, 20)
+    with pytest.raises(cf.PrivacyError, match="epsilon and delta"):
+        _model(cf.GDP(1.0), certificate="distance").plan(public)  # type: ignore[attr-defined]
+    with pytest.raises(cf.PlanError, match="must be a categorical column"):
+        schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.0), "y": cf.Numeric(0, 1, on_missing=0.0)})
+        cf.plan(cf.voting.TeacherLabels("y", Nearest(), [[0.5]], 20), schema, cf.GDP(1.0))
+
+
+def test_a_refused_test_releases_nothing_and_no_student() -> None:
+    x, y, _ = _records(400)
+    public = np.zeros((40, 2))
+    model = _model(
+        cf.ApproxDP(20.0, 1e-2),
+        seconds=3.0,
+        certificate="distance",
+        sigma=1.5,
+        agreement=(30.0, 1.0),
+        teacher={"fault": "random"},
+    )
+    with pytest.warns(UserWarning, match="no labels"):
+        model.fit(x, y, public=public)  # type: ignore[attr-defined]
+    assert model.status_ == "no_reply" and not any(one is not None for one in model.labels_)  # type: ignore[attr-defined]
+    with pytest.raises(cf.NoResult, match="no student"):
+        model.predict(public)  # type: ignore[attr-defined]

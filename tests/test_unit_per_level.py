@@ -1,0 +1,254 @@
+"""A person counts once in each year: which rows, what one person moves, what tables show and refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import confide as cf
+from confide.audit import audit
+from confide.noise import SimulatedNoise
+from confide.protocol.orthogonal import separates
+from confide.sources import units as clustering
+from confide.testing import ZeroNoise
+from tests.sources.executors_toy import Here
+
+COLUMNS = {
+    "year": cf.Integer(2015, 2024),
+    "g": cf.Categorical(["a", "b", "c"]),
+    "x": cf.Numeric(0, 1),
+}
+
+
+def schema(groups: int | None = 3, **more: Any) -> cf.Schema:
+    return cf.Schema(COLUMNS, unit=cf.Unit("pid", per="year", groups=groups), dataset="visits", **more)
+
+
+def visits(n: int = 3_000, units: int = 400, seed: int = 1) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    year = g.integers(2015, 2025, n).astype(float)
+    year[::40] = np.nan
+    return pd.DataFrame(
+        {"pid": g.zipf(1.6, n) % units, "year": year, "g": g.choice(["a", "b", "c"], n), "x": g.random(n)}
+    )
+
+
+def table(method: Any, data: pd.DataFrame, own: cf.Schema, noise: Any = None) -> Any:
+    return cf.infer(cf.release(method, cf.read(data, own), cf.GDP(1.0), ledger=None, noise=noise or ZeroNoise()))
+
+
+def test_a_cell_of_a_year_is_a_number_of_persons() -> None:
+    data, own = visits(), schema(None)
+    found = table(cf.tables.Counts("year * g", covers="dataset"), data, own)
+    assert found.crosstab()["All"].round(6).tolist() == data.groupby("year").pid.nunique().tolist()
+    assert found.title == "Private counts of values of pid in each year by year * g"
+    assert "Records" not in dict(found.head())
+    assert not [name for name in found.params.index if "year" not in name]
+    shares = table(cf.tables.Shares("year * g", within="year", covers="dataset"), data, own)
+    assert np.allclose(shares.crosstab().sum(axis=1), 1.0)
+    # a mean is of one row of each person: bounded by those of all its rows
+    means = table(cf.tables.Means("x ~ year", covers="dataset"), data, own).params
+    rows = data.groupby(["year", "pid"]).x
+    for year, (low, high) in pd.concat([rows.min(), rows.max()], axis=1).groupby("year").mean().iterrows():
+        assert low - 1e-6 <= means[f"x | year={int(year)}"] <= high + 1e-6
+
+
+def test_at_most_so_many_years_of_a_person() -> None:
+    data = visits()
+    years = data.dropna().drop_duplicates(["pid", "year"]).groupby("pid").size()
+    for groups in (1, 3, 9):
+        found = table(cf.tables.Counts("year", covers="dataset"), data, schema(groups))
+        assert found.size == pytest.approx(years.clip(upper=groups).sum())
+
+
+def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    data, method = visits(), cf.tables.Means("x ~ year * g", covers="dataset")
+    known = table(method, data, schema()).params.tolist()
+    for seed in range(3):
+        other = data.sample(frac=1, random_state=seed)
+        other["pid"] = np.where(np.arange(len(other)) % 2, other["pid"].astype(str), other["pid"].astype(float))
+        assert table(method, other, schema()).params.tolist() == known
+    data.iloc[::2].to_parquet(tmp_path / "1.parquet")
+    data.iloc[1::2].to_csv(tmp_path / "2.csv", index=False)
+    files = cf.read([tmp_path / "1.parquet", tmp_path / "2.csv"], schema())
+    assert cf.infer(cf.release(method, files, cf.GDP(1.0), ledger=None, noise=ZeroNoise())).params.tolist() == known
+    for cells in (2_000, 60):
+        monkeypatch.setattr(clustering, "GATHERED", cells)
+        source = cf.read(data.sample(frac=1, random_state=9), schema(), memory=0)
+        assert (
+            cf.infer(cf.release(method, source, cf.GDP(1.0), ledger=None, noise=ZeroNoise())).params.tolist() == known
+        )
+
+
+def sums(plan: Any, data: pd.DataFrame, own: cf.Schema) -> dict[str, Any]:
+    names = tuple(plan.statistics)
+    with cf.read(data, own).bounded() as source:
+        return dict(zip(names, source.aggregate(*map(plan.statistic, names)), strict=True))
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("rows", [1, 3, 4, 30])
+@pytest.mark.parametrize("formula", ["year * g", "x ~ year"])
+def test_a_person_of_many_years_moves_no_more_than_is_paid_for(formula: str, rows: int, relation: str) -> None:
+    """Persons of 1, k, k + 1 and 10 k rows in as many years as there are, at the bounds; replaced by another of other years."""
+    own, method = schema(), (cf.tables.Means if "~" in formula else cf.tables.Counts)(formula, covers="dataset")
+    plan = cf.plan(method, own, cf.GDP(1.0, relation=relation), n=300 if relation == "substitute" else None)
+    data = visits(500, 90).assign(pid=lambda own: own.pid.astype(str))
+
+    def person(first: int, x: float) -> pd.DataFrame:
+        years = 2015 + (first + np.arange(rows) % 5)
+        return pd.DataFrame({"pid": "new", "year": years, "g": "a", "x": x})
+
+    one = data if relation == "add-remove" else pd.concat([data, person(0, 1.0)])
+    largest = {}
+    for other in (person(5, 0.0), person(0, 0.0), person(0, 1.0).assign(g="c")):
+        before, after = sums(plan, one, own), sums(plan, pd.concat([data, other]), own)
+        for name in before:
+            spend = plan.spend(name)
+            moved = sum(int(v) ** 2 for v in (after[name] - before[name]).ravel())
+            assert moved <= (spend.sensitivity * spend.step) ** 2, name
+            largest[name] = max(largest.get(name, 0.0), float(moved / (spend.sensitivity * spend.step) ** 2))
+    if rows >= 3:
+        # tight: the bound is attained, and the factor is sqrt(groups), not groups
+        assert all(ratio > 0.99 for name, ratio in largest.items() if name != "contributions")
+
+
+def test_a_smaller_bound_would_be_wrong() -> None:
+    """Where years are cut into spans, several of a person's years fall into one cell: such an attribute separates nothing."""
+    plan = cf.plan(cf.tables.Counts("year * g", covers="dataset"), schema(), cf.GDP(1.0))
+    assert all(separates(plan.statistic(name), "year") for name in plan.statistics if name != "contributions")
+    with pytest.raises(cf.PlanError, match="is not crossed with year"):
+        cf.plan(cf.tables.Counts("cut(year, 2020) * g", covers="dataset"), schema(), cf.GDP(1.0))
+
+
+def test_the_price_is_the_root_of_the_years() -> None:
+    one, ten = (
+        cf.plan(cf.tables.Counts("year", covers="dataset"), schema(groups), cf.GDP(1.0)).spend("year")
+        for groups in (1, 10)
+    )
+    assert ten.noise_sd / one.noise_sd == pytest.approx(10**0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_the_audit_finds_nothing(relation: str) -> None:
+    own = cf.tables.Counts("year * g", covers="dataset")
+    assert audit(own, schema(2), privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
+
+
+def test_a_row_too_many_is_caught_by_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: all rows of a person count."""
+    from confide.sources.pairs import Levels
+
+    def every(self: Levels, rows: Any, rule: Any, priority: Any) -> Any:
+        order = np.argsort(np.asarray(rows.ids), kind="stable")
+        return order, np.ones(len(rows), dtype=np.int64)
+
+    monkeypatch.setattr(Levels, "kept", every)
+    own = cf.tables.Counts("year * g", covers="dataset")
+    assert not audit(own, schema(2), privacy=cf.GDP(1.0), relation="add-remove", runs=0, seed=1).ok
+
+
+def test_intervals_of_a_year_cover_where_persons_come_back() -> None:
+    """Persons whose years hang together; each year's count, and all years at once."""
+    own = schema(None)
+    g = np.random.default_rng(5)
+    expected, inside, jointly, runs = 60.0, 0, 0, 120
+    for seed in range(runs):
+        # persons are Poisson, each there in five years of ten, in a row
+        first = g.integers(0, 2, g.poisson(2 * expected))
+        pid = np.repeat(np.arange(len(first)), 5)
+        years = 2015 + 5 * first[pid] + np.tile(np.arange(5), len(first))
+        data = pd.DataFrame({"pid": pid, "year": years, "g": "a", "x": 0.5})
+        found = table(cf.tables.Counts("year", covers="population"), data, own, SimulatedNoise(seed))
+        limits = found.conf_int().to_numpy()
+        inside += int(limits[0, 0] <= expected <= limits[0, 1])
+        all_of = found.conf_int(simultaneous=True).to_numpy()
+        jointly += int(((all_of[:, 0] <= expected) & (expected <= all_of[:, 1])).all())
+    # fails by chance once in a thousand runs
+    assert stats.binom.cdf(inside, runs, 0.95) > 0.001, inside
+    assert stats.binom.cdf(jointly, runs, 0.95) > 0.001, jointly
+
+
+def test_what_hangs_together_has_no_interval() -> None:
+    found = table(cf.tables.Counts("year * g", covers="population"), visits(), schema(), SimulatedNoise(1))
+    with pytest.raises(cf.PlanError, match="hold the same pid"):
+        found.diff("year")
+    with pytest.raises(cf.PlanError, match="hold the same pid"):
+        found.ratio({"year": "2015", "g": "a"}, {"year": "2016", "g": "a"})
+    with pytest.raises(cf.PlanError, match="tests take rows as independent"):
+        found.test("independence", "year", "g")
+    assert len(found.diff("g")) == 20  # within each year
+    these = cf.infer(
+        cf.release(cf.tables.Counts("year", covers="dataset"), cf.read(visits(), schema()), cf.GDP(1.0), ledger=None)
+    )
+    assert len(these.diff("year")) == 9  # of these records there is noise alone
+
+
+def test_the_plan_the_file_and_the_ledger_say_it(tmp_path: Any) -> None:
+    own = schema()
+    assert cf.Schema.from_dict(own.to_dict()) == own == cf.Schema.from_toml(own.to_toml())
+    assert (own.rows_per_unit, schema(None).rows_per_unit, schema(99).rows_per_unit) == (3, 10, 10)
+    plan = cf.plan(cf.tables.Counts("year", covers="dataset"), own, cf.GDP(1.0))
+    words = " ".join(plan.summary().split())
+    assert "each pid counts once in each year, in at most 3 of them (enforced)" in words
+    assert plan.guarantee.assumptions == ("pid is given to the person, not by its place in the data",)
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="visits", unit="pid", budget=cf.GDP(2.0))
+    release = cf.release(plan, cf.read(visits(), own), ledger=book)
+    again = cf.Release.from_json(release.to_json())
+    assert again == release and cf.verify(again, book).ok
+    assert cf.infer(again).to_json() == cf.infer(release).to_json()
+    assert release.plan.schema["unit"] == {"column": "pid", "rows": 1, "rule": None, "per": "year", "groups": 3}
+    assert "levels of year" in dict(cf.infer(release).facts)["Units (pid, noisy)"]
+    # and what says nothing of it is written as before
+    assert set(cf.Unit("pid").to_dict()) == {"column", "rows", "rule"}
+
+
+def test_what_is_refused() -> None:
+    for match, facts in (
+        ("groups=3 says", {"groups": 3}),
+        ("leave both out", {"per": "year", "rows": 2}),
+        ("leave both out", {"per": "year", "rule": "weight"}),
+        ("groups must be a whole number", {"per": "year", "groups": 0}),
+        ("per must be the name", {"per": 3}),
+    ):
+        with pytest.raises(cf.SchemaError, match=match):
+            cf.Unit("pid", **facts)  # type: ignore[arg-type]
+    for per in ("x", "month"):
+        with pytest.raises(cf.SchemaError, match="per must name a categorical or integer column"):
+            cf.Schema(COLUMNS, unit=cf.Unit("pid", per=per))
+    for more in ({"cluster": cf.Clusters("school", size=30)}, {"design": cf.SurveyDesign(deff=2.0)}):
+        with pytest.raises(cf.SchemaError, match=r"count each pid once|persons who count once"):
+            schema(**more)
+    for method in (
+        cf.regression.LeastSquares("x ~ g"),
+        cf.regression.Within("x ~ g"),
+        cf.tables.Distribution("x ~ year", covers="dataset"),
+    ):
+        with pytest.raises(cf.PlanError, match="in several levels of year"):
+            cf.plan(method, schema(), cf.GDP(1.0))
+    with pytest.raises(cf.PlanError, match="are within year"):
+        cf.plan(cf.tables.Shares("year * g", covers="dataset"), schema(), cf.GDP(1.0))
+    with pytest.raises(cf.PlanError, match="once over all year"):
+        cf.plan(cf.tables.PersonCounts("g", covers="dataset"), schema(), cf.GDP(1.0))
+    # persons with other numbers of rows are in the bound already, and so are those whose rows enter or leave a subgroup
+    own = cf.tables.Counts("year", covers="dataset", where="g == 'a'")
+    assert cf.plan(own, schema(), cf.GDP(1.0, relation="substitute"), n=10).where == "g == 'a'"
+
+
+def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
+    data, method = visits(), cf.tables.Means("x ~ year * g", covers="dataset")
+    for part in range(3):
+        data.iloc[part::3].to_parquet(tmp_path / f"{part}.parquet")
+    files = sorted(tmp_path.iterdir())
+    here, there = (
+        cf.release(method, cf.read(files, schema(), **more), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
+        for more in ({}, {"executor": Here()})
+    )
+    assert here.to_json() == there.to_json()
+    request = cf.GDP(1.0, relation="substitute")
+    source = cf.read(files, schema(), executor=Here())
+    assert cf.release(method, source, request, n=data.pid.nunique(), ledger=None).status == "released"
