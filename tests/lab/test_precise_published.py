@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import confide as cf
 from confide_lab.published.precise import (
     C0,
     beta_bins,
@@ -68,3 +69,33 @@ def test_the_collapse_tells_data_apart_at_no_budget_at_all() -> None:
     rates = [np.mean([leak_event(k, 500, 1e-6, generator) < 0.266 for _ in range(300)]) for k in (108, 158)]
     # with epsilon = 1e-6 per record and 50 records apart the two rates may differ by a factor 1.00005
     assert rates[0] >= 0.999 and rates[1] <= 0.001
+
+
+def test_the_audit_flags_it_on_two_records_that_differ() -> None:
+    """k = 0 and 1 of n = 100, the (+, m*) version, m by the authors' G at p = .3; the released pair alone."""
+    width = 0.005
+    m = draws_of(C0 / 0.21, width)
+    generator = np.random.default_rng(2)
+
+    def released(records: np.ndarray) -> float:
+        k, n = int(records.sum()), len(records)
+        draws = generator.beta(1 + k, 1 + n - k, m)
+        return float(precise(draws, generator, bounds=(0.0, 1.0), width=width, epsilon=0.1)["lower"])
+
+    none, one = np.zeros(100), np.r_[1.0, np.zeros(99)]
+    found = cf.audit.epsilon_lower_bound(released, none, one, claim=cf.PureDP(0.1, relation="substitute"), runs=6_000)
+    assert found.violated, str(found)
+
+
+def test_the_audit_does_not_flag_a_noisy_count_of_the_same_records() -> None:
+    """The same auditor, runs and records on what it should pass."""
+    generator = np.random.default_rng(3)
+    none, one = np.zeros(100), np.r_[1.0, np.zeros(99)]
+    found = cf.audit.epsilon_lower_bound(
+        lambda records: float(records.sum() + generator.laplace(0, 1 / 0.5)),
+        none,
+        one,
+        claim=cf.PureDP(0.5, relation="substitute"),
+        runs=6_000,
+    )
+    assert not found.violated, str(found)
