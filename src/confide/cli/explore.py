@@ -38,6 +38,10 @@ def explore(
     asked = [(one, formula) for one in QUESTIONS if (formula := one.asked_of(found)) is not None]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
     table(session, ("question", "what comes back", "for instance"), rows)
+    session.say(
+        f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger book.db (the records, a budget, the ledger);\n"
+        "table and describe also take --covers population, or dataset"
+    )
     left = [one.words for one in QUESTIONS if one.asked_of(found) is None]
     if left:
         session.say(f"\nno column fits: {'; '.join(left)}")

@@ -174,7 +174,7 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"\bforce=True", "--force"),
     (r"write cf\.plan\(method, schema, accuracy=\{[^}]*\}, n=(\d+)\)", r"write --accuracy mean=0.02 --n \1"),
     (r"cf\.tables\.shares\('(\w+)', \.\.\.\)", r'confide table "\1 * ..." --kind shares'),
-    (r"cf\.tests\.f_oneway, or test\([^)]*\) of the table", "confide test f_oneway"),
+    (r"cf\.tests\.f_oneway(, or test\([^)]*\) of the table)?", "confide test f_oneway"),
     (r"declare it as cf\.Numeric\(low, high\)", 'declare it as kind = "numeric"'),
     (r"\bon_missing=(\S+) in the schema", r"on_missing = \1 in the schema"),
     (r"\bloss='(\w+)'", r"--loss \1"),

@@ -144,6 +144,7 @@ def test(
         raise Refused(f"there is no test {name!r}; there are: {', '.join(_TESTS)}")
     asked, ask = _question(name, formula, p, level, expected)
     method, settings = _behind(name, once.parameters.settings(weights=weights))
+    _check_groups(ctx.obj, schema, name, asked, settings)
     if effect is not None or once.n is not None:
         _say_power(ctx.obj, once, schema, name, formula, effect, settings, p=p, level=level)
 
@@ -162,6 +163,16 @@ def _behind(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     check_weights(name, settings)
     covers = {"covers": "population"} if METHODS[name].name in POPULATION_TESTS else {}
     return METHODS[name].name, settings | covers
+
+
+def _check_groups(session: Session, schema: Path, name: str, formula: str, settings: dict[str, Any]) -> None:
+    """Refuse groups that a test cannot compare, before anything is charged."""
+    from confide.cli.files import load_schema
+    from confide.faces.tests import check_groups, method_of
+
+    with session.doing("plan"):
+        own = {key: value for key, value in settings.items() if key != "covers"}
+        check_groups(name, method_of(name, formula, own), load_schema(schema))
 
 
 def _say_power(

@@ -58,10 +58,12 @@ _PICTURED = {
 
 
 def _roles(schema: Schema) -> dict[str, str]:
-    """A column for each role that a schema can fill."""
+    """A column for each role that a schema can fill; how a sample was drawn is no question."""
+    design = schema.design
+    drawn = () if design is None else (design.weight, design.strata, design.psu)
 
     def named(fits: Callable[[Any], bool]) -> list[str]:
-        return [quoted(name) for name in schema.names if fits(schema[name])]
+        return [quoted(name) for name in schema.names if name not in drawn and fits(schema[name])]
 
     labels = named(lambda one: isinstance(one, Categorical))
     pairs = named(lambda one: isinstance(one, Categorical) and len(one.levels) == 2)

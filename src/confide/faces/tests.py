@@ -67,6 +67,7 @@ def _asked(
     checked_call(f"cf.tests.{verb}", method, privacy, ledger, settings, example=example)
     wanted, ask = asked_of(verb, formula, **(given or {}))
     own = method_of(verb, wanted, settings)
+    check_groups(verb, own, data.schema)
     return ask(answered(own, data, privacy, ledger, call["noise"], call["n"]))
 
 
@@ -104,6 +105,23 @@ def check_weights(name: str, settings: Mapping[str, Any]) -> None:
         raise PlanError(
             f"the null law of {name} is of records that count alike, and weights make another one; leave weights out, or ask for "
             "cf.tables.shares(..., weights=...) with intervals and differences; ttest_ind, ttest_rel and f_oneway take weights"
+        )
+
+
+def check_groups(name: str, method: Any, schema: Schema) -> None:
+    """Refuse groups that a test of means cannot compare, from the schema, before anything is charged."""
+    if name not in ("ttest_ind", "f_oneway"):
+        return
+    groups = method.about(schema).crossing.attributes
+    if len(groups) != 1:
+        raise PlanError(
+            f"{name} compares the levels of one column, got {method.formula!r}; "
+            'write "income ~ sex", or ask for cf.tables.means and its test(..., "sex")'
+        )
+    if name == "ttest_ind" and groups[0].size != 2:
+        raise PlanError(
+            f"a t test compares two groups, and {groups[0].name!r} has {groups[0].size}; ask for cf.tests.f_oneway, "
+            "or declare two levels, as cut(age, 40) does"
         )
 
 
@@ -162,6 +180,7 @@ def plan(
         raise PlanError(f"there is no test {name!r}{near_match(name, tuple(METHODS))}; there are: {', '.join(METHODS)}")
     wanted, _ = asked_of(name, formula, **given)
     method = method_of(name, wanted, settings or {})
+    check_groups(name, method, schema)
     made = gate.plan(method, schema, privacy, n=n, ledger=ledger)
     if name not in EFFECTS:
         return made
