@@ -14,6 +14,7 @@ from confide.aggregates.cells.kernel_cells import UNIT
 from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety
 from confide.aggregates.collected import Collected
 from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
+from confide.aggregates.shards import fresh_key
 from confide.faces.selection import Select
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
@@ -223,10 +224,8 @@ def test_scores_under_substitute_leave_room_for_a_record_that_changes_its_part(m
 
 
 def test_a_split_has_a_key_of_its_own_in_each_release() -> None:
-    from confide.methods.selection import selection as parts
-
     noise = SimulatedNoise(1)
-    assert len({parts.key(noise) for _ in range(50)}) == 50
+    assert len({fresh_key(noise) for _ in range(50)}) == 50
 
 
 def test_classes_below_twenty_records_or_ten_sds_have_no_interval() -> None:
