@@ -6,8 +6,8 @@ few weights reach costs much; weights above W that count as W move the weighted 
     theta_W - theta = e (theta_W - ybar_t),     e = sum (w - W)+/sum w,  ybar_t the mean weighted by (w - W)+,
 
 so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations. Cells of few large weights
-hide in their noise: beyond the last cell that is seen, counts are taken to fall from cell to cell as fast as those before it do, which is
-slower than weights with tails like the lognormal's do; a cell far out that stands clear of its noise counts as it is.
+hide in their noise: beyond the last cell that is seen, whose count may be `_ABOVE` sds of noise larger than it seems, counts are taken to
+halve from cell to cell, as those of a tail like w^-2 do; a cell far out that stands clear of its noise counts as it is.
 
 Guarantee: a person lies in one cell of the histogram, so that one count moves by 1 when she comes or goes; replaced, two do: sqrt(2).
 The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong, Kolesar 2018.
@@ -32,10 +32,9 @@ Array = NDArray[np.float64]
 CELLS = 21
 #: Standard deviations between the mean and that of those whose weights are cut, at most.
 DISTANCE = 2.0
-# A cell's count in noise sds that is seen next to others, and alone; the sd of y in half-ranges; how slowly (a tail like w^-2)
-# and how fast counts may fall.
+# A cell's count in noise sds that is seen next to others, and alone; the sd of y in half-ranges; how slowly counts may fall.
 _ABOVE, _ALONE, _SD = 2.0, 3.5, 0.25
-_SLOWEST, _FASTEST = 0.5, 0.2
+_SLOWEST = 0.5
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Cap:
 
         >>> counts = np.zeros(21); counts[10:14] = [20.0, 100.0, 500.0, 1380.0]
         >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1)
-        Cap(weight=2.0, lost=0.00..., persons=2000.0)
+        Cap(weight=4.0, lost=0.01..., persons=2000.0)
         """
         persons = max(float(counts.sum()), 1.0)
         if len(counts) == 1:
@@ -121,19 +120,16 @@ def continued(counts: Array, sd: float) -> Array:
     """Counts of cells, from the largest weights on, as a cap is chosen by: those that are seen, and what may follow beyond them.
 
     >>> continued(np.array([3.0, -2.0, 40.0, 80.0, 160.0, 80.0]), 5.0).round(1).tolist()
-    [10.0, 20.0, 40.0, 80.0, 160.0, 80.0]
+    [12.5, 25.0, 40.0, 80.0, 160.0, 80.0]
     """
     found = np.where(counts > _ABOVE * sd, counts, 0.0)
-    top = mode = int(np.argmax(counts))
+    top = int(np.argmax(counts))
     while top > 0 and found[top - 1] > 0:
         top -= 1
-    last = min(max(mode, top + 1), top + 2)
-    # of two cells each, where there are so many: less of their noise
-    pair = (found[top] + found[last - 1], found[top + 1] + found[last]) if top + 1 < len(found) else (1.0, 1.0)
-    rate = float(np.clip(pair[0] / max(pair[1], 1e-9), _FASTEST, _SLOWEST)) if top < mode else _FASTEST
+    hidden = found[top] + _ABOVE * sd
     for cell in range(top - 1, -1, -1):
-        follows = found[cell + 1] * rate if sd > 0 else 0.0
-        found[cell] = max(follows, counts[cell] if counts[cell] > _ALONE * sd else 0.0)
+        hidden *= _SLOWEST if sd > 0 else 0.0
+        found[cell] = max(hidden, counts[cell] if counts[cell] > _ALONE * sd else 0.0)
     return np.asarray(found)
 
 
