@@ -25,6 +25,7 @@ SCHEMA = cf.Schema(
 ASKED = cf.ApproxDP(1.0, 1e-6)
 
 
+@pytest.mark.long
 def test_it_ranks_what_it_ran_and_repeats() -> None:
     one = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 3_000, ASKED, replications=4)
     again = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 3_000, ASKED, replications=4)
@@ -43,6 +44,7 @@ def test_it_ranks_what_it_ran_and_repeats() -> None:
     assert by_name["least_squares"] < by_name["ssp"] < by_name["output_perturbation"]
 
 
+@pytest.mark.long
 def test_more_records_and_more_budget_bring_it_nearer_to_no_privacy() -> None:
     def best(n: int, privacy: cf.GDP) -> float:
         found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, n, privacy, replications=6)
@@ -64,6 +66,7 @@ def test_public_records_are_drawn_again() -> None:
     assert "public records given (500, fewer than n" in near.assumes
 
 
+@pytest.mark.long
 def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> None:
     records = pd.DataFrame(frame(SCHEMA, ["a", "b"], "y", 50_000, 11))
     found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 4_000, cf.GDP(1.0), like=records, replications=12)

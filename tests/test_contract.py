@@ -44,6 +44,7 @@ def test_ssp_keeps_the_contract(formula: str, cov: str) -> None:
     assert check_method(cf.regression.SSP(formula, cov=cov), replications=10, privacy=cf.GDP(3.0)).ok
 
 
+@pytest.mark.long
 def test_ssp_keeps_the_contract_with_categories_and_imputation() -> None:
     schema = cf.Schema(
         {
@@ -166,6 +167,7 @@ def test_coverage_is_checked_against_the_reference_not_against_the_method_itself
     assert "too few for 95 %" in str(found) and str(found).count("FAILED") == 1
 
 
+@pytest.mark.long
 def test_the_contract_sees_a_reason_that_says_what_is_not_in_the_file() -> None:
     found = check_method(Broken("v", fault="remembers"), SCHEMA, raises=False)
     assert "the reason depends on more than the release's file" in str(found)

@@ -44,6 +44,7 @@ BROKEN = tuple(name for name in DESIGNS if name not in truth_adversary.ADVERSARY
 FOUND = ("waves", "step", "unequal")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("methods", "cases"),
     [

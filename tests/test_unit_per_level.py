@@ -152,6 +152,7 @@ def test_a_row_too_many_is_caught_by_the_audit(monkeypatch: pytest.MonkeyPatch) 
     assert not audit(own, schema(2), privacy=cf.GDP(1.0), relation="add-remove", runs=0, seed=1).ok
 
 
+@pytest.mark.long
 def test_intervals_of_a_year_cover_where_persons_come_back() -> None:
     """Persons whose years hang together; each year's count, and all years at once."""
     own = schema(None)

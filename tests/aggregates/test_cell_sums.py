@@ -44,6 +44,7 @@ def root_up(value: Fraction) -> Fraction:
     return Fraction(isqrt(int(value) << 60) + 1, 1 << 30)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("which", "relation"),
     [(0, "substitute"), (1, "add-remove"), (1, "substitute"), (2, "add-remove"), (3, "substitute")],

@@ -221,6 +221,7 @@ def test_a_charge_is_quick_and_never_above_the_curve_itself() -> None:
 # ---------------------------------------------------------------------------------------------------------- calibration
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(st.sampled_from([1, 2, 3, 6, 40, 100, 1000, inf]), st.floats(-3, 1), st.floats(-12, -0.1), st.booleans())
 def test_calibration_meets_its_request_closely(d: float, scale: float, digits: float, inflated: bool) -> None:
@@ -289,6 +290,7 @@ def test_bare_records_factor_out_of_any_composition() -> None:
     assert mixed.mass_at_infinity == pytest.approx(0.28)
 
 
+@pytest.mark.long
 def test_more_releases_say_more() -> None:
     epsilons = np.linspace(0, 8, 33)
     for curve in (laplace(0.4), symmetric_laplace(4, 0.4), approx_dp(0.3, 1e-3)):

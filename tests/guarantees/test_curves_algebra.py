@@ -166,6 +166,7 @@ def test_curves_fall_with_shift_dimension_and_inflation() -> None:
             assert (upper >= lower - 1e-9).all()
 
 
+@pytest.mark.long
 def test_largest_gaps_to_the_limit() -> None:
     """sup over alpha of T_{d, 1/2} - T_{inf, 1/2}, known to four digits."""
     alphas = np.geomspace(0.002, 0.4, 60)

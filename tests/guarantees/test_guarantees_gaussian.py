@@ -96,6 +96,7 @@ def test_delta_to_epsilon_and_back_at_1000_random_points():
         assert gaussian_delta(gaussian_epsilon(delta, mu), mu) == pytest.approx(delta, rel=2e-12, abs=0)
 
 
+@pytest.mark.long
 def test_mu_to_delta_and_back_at_1000_random_points():
     generator = random.Random(8)
     for _ in range(1_000):

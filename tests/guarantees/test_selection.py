@@ -232,6 +232,7 @@ def test_other_laws_and_bounds_of_the_table() -> None:
     assert drawn == pytest.approx([0.954, 0.756, 0.660, 0.472, 0.508], abs=6e-4)
 
 
+@pytest.mark.long
 def test_level_falls_with_runs_and_with_eta() -> None:
     for epsilon in (0.5, 2.0):
         by_mean = [largest_base(epsilon, 1e-6, TNB(1.0, mean)) for mean in (2.0, 10.0, 90.0, 600.0)]

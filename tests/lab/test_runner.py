@@ -149,6 +149,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, how: signal.Signals) -> None:
     log, script = tmp_path / "log", tmp_path / "script.py"
@@ -176,6 +177,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, how: signal.Sig
     assert len(set(lines)) == 24
 
 
+@pytest.mark.long
 def test_the_workers_of_a_killed_run_end(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("0.15", "30.0"))

@@ -131,6 +131,7 @@ def test_the_measure_itself() -> None:
     assert excess(p, q, 0.9) >= direct.max()
 
 
+@pytest.mark.long
 def test_adaptive_trees_stay_within_the_budget() -> None:
     generator, deep = np.random.default_rng(20240611), 0
     for _ in range(60):
@@ -142,6 +143,7 @@ def test_adaptive_trees_stay_within_the_budget() -> None:
     assert deep > 25
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("charged", [0.8, 0.5])
 def test_a_book_that_charges_too_little_is_seen(charged: float) -> None:
     """The same trees, with 80 % or half of each price charged: some analyst gets more than the budget."""

@@ -42,6 +42,7 @@ def test_few_records_give_hotelling() -> None:
         assert one.tail(rows, square)[0] == pytest.approx(exact, rel=0.12)
 
 
+@pytest.mark.long
 def test_the_size_is_kept_where_the_meat_is_mostly_noise() -> None:
     """At 5 %, 150 runs: more than 20 rejections at size .07 have a chance below 1e-3, none at .03 one of .01; the released covariance
     alone: above.

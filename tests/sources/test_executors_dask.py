@@ -109,6 +109,7 @@ def during(action: Any) -> Any:
     return thread
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schema", ["units", "weight", "both"])
 def test_a_worker_that_is_killed_in_the_middle(schema: str, data: list[Path], client: Any, tmp_path: Path) -> None:
     """What it held, units too, is read again by another one."""
@@ -121,6 +122,7 @@ def test_a_worker_that_is_killed_in_the_middle(schema: str, data: list[Path], cl
     assert (found == expected).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schema", ["weight", "both"])
 def test_files_that_change_under_the_workers(schema: str, data: list[Path], client: Any) -> None:
     """A worker that is lost after the first pass reads its files again; where they are other ones by then, nothing is released."""

@@ -115,6 +115,7 @@ random_line = st.lists(trouble | st.binary(max_size=4), max_size=14).map(
 )
 
 
+@pytest.mark.long
 @given(
     st.lists(random_line, min_size=1, max_size=4),
     st.lists(st.integers(0, 6), min_size=4, max_size=4),

@@ -162,6 +162,7 @@ def test_the_plan_follows_the_budget(visitor):
     )
 
 
+@pytest.mark.long
 def test_every_question_has_a_plan_and_practice(visitor):
     prepared(visitor)
     filled = {

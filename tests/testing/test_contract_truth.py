@@ -164,6 +164,7 @@ def fails(z: np.ndarray) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [1, 5])
 def test_false_alarms_are_as_rare_as_stated(names: int) -> None:
     """At most 1 in 1,000: in 4,000 contracts of a normal pivot more than 16 would refute that (Poisson, p < 1e-5)."""

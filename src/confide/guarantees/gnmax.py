@@ -72,7 +72,7 @@ def gnmax_log_error(votes: ArrayLike, sigma: float) -> Floats:
     min(sum_j Phibar((n_1 - n_j)/(sqrt(2) sigma)), 1 - 1/C) (Papernot et al. 2018, Proposition 7).
 
     >>> gnmax_log_error([[40, 10, 0]], 5.0).round(3).tolist()
-    [-10.982]
+    [-11.413]
     """
     counts = np.sort(np.atleast_2d(np.asarray(votes, dtype=np.float64)), axis=1)[:, ::-1]
     if counts.shape[1] < 2:
@@ -147,7 +147,7 @@ def collapsed_loss(
 
     >>> one = collapsed_loss(0.0, 5.0)
     >>> round(one.power(100).epsilon(1e-5), 3), round(gaussian_epsilon(1e-5, sqrt(200) / 5), 3)
-    (15.54..., 15.54...)
+    (15.456, 15.456)
     """
     z = max(real(quantile, "quantile", "collapsed_loss(2.0, 5.0)"), 0.0)
     mu = sqrt(2) / level(sigma, "sigma", "collapsed_loss(2.0, 5.0)")
@@ -204,7 +204,7 @@ def gnmax_epsilon(
     >>> import numpy as np
     >>> votes = np.tile([380, 20], (200, 1))
     >>> [round(gnmax_epsilon(votes, 40.0, 1e-5, bound=one), 2) for one in ("gaussian", "published", "collapsed")]
-    [1.99, 0.23..., 0.0...]
+    [1.99, 0.1, 0.09]
     """
     lq = gnmax_log_error(votes, sigma)
     if bound == "gaussian":

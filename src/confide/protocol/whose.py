@@ -155,7 +155,7 @@ def check_rows(method: Any, schema: Any) -> None:
     if not isinstance(unit, Unit):
         return
     if unit.per is not None:
-        if not method.per_level and method.intervals != "no interval":
+        if not getattr(method, "per_level", False) and method.intervals != "no interval":
             raise PlanError(
                 f"intervals of {method.name} take rows as independent, and those of one {unit.column} in several levels of {unit.per} are "
                 f"not; write unit=cf.Unit({unit.column!r}), where each counts once, or ask a table crossed with {unit.per}, such as "

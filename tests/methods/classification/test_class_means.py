@@ -47,11 +47,13 @@ def fitted(method: ClassMeans, frame: pd.DataFrame, mu: float = 1.0, seed: int =
     return method.infer(cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variance", ["per_feature", "per_class", "shared"])
 def test_contract(variance: str) -> None:
     assert check_method(ClassMeans("kind ~ x + y", variance=variance), SCHEMA, privacy=cf.GDP(2.0), replications=25).ok
 
 
+@pytest.mark.long
 def test_contract_with_factors_groups_and_imputation() -> None:
     schema = cf.Schema(
         {

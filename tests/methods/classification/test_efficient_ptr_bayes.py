@@ -36,6 +36,7 @@ def total(*classes: list[float]) -> np.ndarray:
     return np.array([*sums, *(len(own) for own in classes)], dtype=object)
 
 
+@pytest.mark.long
 def test_contract_and_audit() -> None:
     method = EfficientPTRBayes("kind ~ x + y", least=5, gamma_plan=8)
     assert check_method(method, SCHEMA, privacy=cf.GDP(2.0, 1e-3), replications=20).ok

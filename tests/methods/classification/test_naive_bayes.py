@@ -56,6 +56,7 @@ def records(n: int, seed: int) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("formula", "variance"),
     [("kind ~ x + y + r + z", "per_feature"), ("kind ~ x + y", "identity"), ("kind ~ r + z", "shared")],
@@ -124,6 +125,7 @@ def test_pure_privacy_and_its_refusals() -> None:
         SmoothNaiveBayes("kind ~ x").plan(SCHEMA, cf.GDP(1.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", [cf.PureDP(2.0), cf.ApproxDP(2.0, 1e-4)])
 def test_smooth_contract(asked: cf.PureDP) -> None:
     assert check_method(SmoothNaiveBayes("kind ~ x + y"), SCHEMA, privacy=asked, replications=2).ok

@@ -58,6 +58,7 @@ def bootstrap(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     return np.array([LinearRegression().fit(table[own, :1], table[own, 1]).coef_ for own in rows])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sampler", "parameters", "truth", "seconds"),
     [
@@ -99,6 +100,7 @@ def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
     assert found.params.iloc[0] == pytest.approx(0.0, abs=0.1)
 
 
+@pytest.mark.long
 def test_the_release_is_the_same_for_the_same_noise_and_reads_back() -> None:
     method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=3.0, jobs=5)
     one, two = (

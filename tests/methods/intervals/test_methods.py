@@ -147,6 +147,7 @@ def test_the_contract(method: object) -> None:
     assert check_method(method, schema, privacy=cf.GDP(1.0), replications=20).ok
 
 
+@pytest.mark.long
 def test_credible_intervals_of_mean_and_slope_cover() -> None:
     """80 replications: a 95 % interval that holds the truth less than 67 times of 80 fails; a valid one does once in 10^4."""
     hits = np.zeros(2)

@@ -23,6 +23,7 @@ SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Nume
 ASKED = cf.GDP(1.0, 1e-6)
 
 
+@pytest.mark.long
 def test_contract() -> None:
     assert check_method(AdaOPS("y ~ a + b"), SCHEMA, privacy=ASKED, raises=False).ok
 

@@ -51,12 +51,14 @@ def estimate(method: AdaSSP, frame: pd.DataFrame, privacy: object = None, noise:
 # the contract ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", [AdaSSP(FORMULA), AdaSSP("y ~ 0 + a + b", row_bound=1.2), AdaSSP("y ~ a*b")])
 def test_it_keeps_the_contract_and_the_audit_holds(method: AdaSSP) -> None:
     cf.testing.check_method(method, SCHEMA)
     assert cf.audit.audit(method, SCHEMA, runs=2_000, seed=1).ok
 
 
+@pytest.mark.long
 def test_the_literal_accounting_keeps_them_too() -> None:
     method, privacy = AdaSSP("y ~ a + b", accounting="approx-dp"), cf.ApproxDP(1.0, 1e-6)
     cf.testing.check_method(method, SCHEMA, privacy=privacy)

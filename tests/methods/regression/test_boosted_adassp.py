@@ -46,6 +46,7 @@ def estimate(method: BoostedAdaSSP, frame: pd.DataFrame, mu: float = 1.0, noise:
 # the contract ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method", [BoostedAdaSSP(FORMULA, rounds=2), BoostedAdaSSP("y ~ 0 + a", rounds=1, row_bound=1.1)]
 )

@@ -47,6 +47,7 @@ def released(
 # contract, audit ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_contract() -> None:
     method = EfficientPTRKernel("y ~ x", [0.25, 0.5, 0.75], 0.08, least=40.0)
     assert check_method(method, SCHEMA, privacy=LEVEL, replications=15).ok

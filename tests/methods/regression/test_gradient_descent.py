@@ -32,6 +32,7 @@ def released(method: GradientDescent, frame: pd.DataFrame, noise: object, mu: fl
     return cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_contract_and_audit() -> None:
     method = GradientDescent("y ~ a + b", iterations=2)
     assert check_method(method, SCHEMA, raises=False).ok

@@ -52,6 +52,7 @@ def nadaraya_watson(frame: pd.DataFrame, at: np.ndarray, h: float) -> np.ndarray
 # contract, audit, faults ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_contract() -> None:
     assert check_method(Kernel("y ~ x", bandwidth=0.1), SCHEMA, replications=15).ok
 

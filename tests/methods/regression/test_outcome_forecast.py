@@ -117,6 +117,7 @@ def test_an_outcome_between_0_and_1_is_foreseen_as_one_of_0_and_1() -> None:
     assert abs(one["10,000"] - other["10,000"]) <= 0.2
 
 
+@pytest.mark.long
 def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
     columns = {f"x{j}": cf.Numeric(-1, 1, typical=cf.Typical(-0.8, 0.8, own=1.0)) for j in range(2)}
 

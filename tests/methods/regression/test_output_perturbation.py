@@ -40,6 +40,7 @@ def records(n: int, seed: int, sd: float = 0.2) -> np.ndarray:
     return np.column_stack([x, np.clip(0.2 + x @ [0.5, -0.3] + sd * g.standard_normal(n), -1, 1)])
 
 
+@pytest.mark.long
 def test_contract_and_audit() -> None:
     for formula in ("y ~ a + b", "y ~ 0 + a"):
         assert check_method(OutputPerturbation(formula), SCHEMA, raises=False).ok

@@ -55,6 +55,7 @@ def posterior(frame: pd.DataFrame, method: PosteriorSampling) -> Posterior:
 # the contract --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method",
     [

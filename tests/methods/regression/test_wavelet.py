@@ -27,6 +27,7 @@ def skewed(n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": 0.2 + 0.6 * x})
 
 
+@pytest.mark.long
 def test_contract_and_audit() -> None:
     assert check_method(Wavelet("y ~ x"), SCHEMA).ok
     found = cf.audit.audit(Wavelet("y ~ x", level=2), schema=SCHEMA, runs=500, seed=1)

@@ -165,6 +165,7 @@ def test_a_person_counts_as_many_rows_as_said(unit: dict[str, Any], most: int, r
             assert np.sqrt(moved) == pytest.approx(min(rows, most), abs=1e-6)
 
 
+@pytest.mark.long
 def test_intervals_cover() -> None:
     """50 panels of 800 persons at mu = 1."""
     own = cf.Schema({name: COLUMNS[name] for name in ("x", "y")}, unit=cf.Unit("pid"))

@@ -55,6 +55,7 @@ def released(method: Select, n: int = 1_500, seed: int = 1, privacy: Any = ASKED
 # contract ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_contract() -> None:
     schema = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)})
     method = Select([AdaSSP("y ~ a", row_bound=bound) for bound in (1.0, 1.2)], runs=3.0)
@@ -88,6 +89,7 @@ def test_intervals_are_refused() -> None:
     assert np.isnan(result.rsquared_interval).all()
 
 
+@pytest.mark.long
 def test_the_better_candidate_wins() -> None:
     """Steps that are far too short lose against steps of the right length: at least 30 of 40 (one in 10^3 if they were even)."""
     method = Select([GradientDescent("y ~ a + b", iterations=6, rate=rate) for rate in (0.001, 0.5)], runs=6.0)
@@ -267,6 +269,7 @@ def test_ties_by_a_public_order_are_harmless_and_fresh_ones_are_even() -> None:
     assert method.holdout == 0.25
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", SELECT_FAULTS, ids=lambda f: f.name)
 def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
     assert not fault.caught(1_000).ok

@@ -25,10 +25,12 @@ from confide.testing.practice import ZeroNoise
 SMALL = cf.Schema({"a": cf.Numeric(0, 1), "r": cf.Categorical(["N", "S", "E"]), "y": cf.Numeric(-5, 15)})
 
 
+@pytest.mark.long
 def test_the_contract_of_the_calibrated_table() -> None:
     assert check_method(SyntheticTable("y ~ a + r", cells=8), SMALL).ok
 
 
+@pytest.mark.long
 def test_the_contract_and_the_audit_of_the_literal_table() -> None:
     method = SyntheticTable("y ~ a + r", generator="binagg", cells=8)
     assert check_method(method, SMALL).ok

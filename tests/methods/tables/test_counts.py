@@ -62,6 +62,7 @@ def subsets(sizes: tuple[int, ...], of: tuple[int, ...]) -> tuple[tuple[int, ...
     return tuple(axes for k in of for axes in combinations(range(len(sizes)), k))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method",
     [Counts("region * smoker", covers="population"), Shares("region + cut(age, 18, 65)", covers="dataset")],

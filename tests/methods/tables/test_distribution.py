@@ -281,6 +281,7 @@ def test_the_plan_says_how_far_intervals_will_reach() -> None:
     assert "0.5 from 0.478 to 0.522" in text
 
 
+@pytest.mark.long
 def test_the_contract() -> None:
     schema = cf.Schema({"y": cf.Numeric(0.5, 2.5), "k": cf.Categorical(["a", "b"])})
     assert cf.testing.check_method(Distribution("y ~ k", bins=40, quantiles=(0.3, 0.6)), schema, replications=20).ok

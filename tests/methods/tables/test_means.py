@@ -44,6 +44,7 @@ def records(n: int, seed: int = 1) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method",
     [

@@ -156,6 +156,7 @@ def _records(n: int = 1_200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, np.where(x[:, 0] > 0, "b", "a"), g.normal(size=(12, 2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("privacy", "settings"),
     [

@@ -105,6 +105,7 @@ def test_the_loss_of_a_noisy_maximum_rises_with_the_gap_at_delta_0() -> None:
     assert log(laplace_minority(0.0) / laplace_minority(1.0)) < 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", RULES)
 def test_votes_come_out_as_often_as_their_chances_say(rule: str) -> None:
     privacy, gap, runs = cf.ApproxDP(1.0, 0.05), 3, 150

@@ -72,7 +72,7 @@ class BallotDistance:
 
     >>> far = BallotDistance(400, 40.0, 1.0, 1e-5, 100)
     >>> far(np.tile([390, 10], (50, 1))), far(np.tile([210, 190], (1000, 1)))
-    (81, 0)
+    (100, 0)
     """
 
     teachers: int

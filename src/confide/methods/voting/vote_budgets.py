@@ -114,7 +114,7 @@ def budget_of(
 
     Raises `PlanError` where a certificate is asked for and would not pass under the expectation.
 
-    >>> budget_of(1.0, 1e-5, 400, 10, 200).test > 0, budget_of(1.0, 1e-5, 10, 10, 200).test
+    >>> budget_of(1.7, 1e-5, 400, 10, 200).test > 0, budget_of(1.0, 1e-5, 10, 10, 200).test
     (True, 0.0)
     """
     plain = sqrt(2 * queries) / gaussian_mu(epsilon, delta)
