@@ -23,7 +23,7 @@ from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.protocol import Noise, Plan
 from confide.protocol.contributions import shown
 from confide.schema import Categorical, Numeric, Schema
-from confide.sklearn.base import StatusWarning
+from confide.sklearn.base import PrivateEstimator, StatusWarning
 from confide.sources import read
 
 __all__ = ["Pate"]
@@ -120,8 +120,8 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records, labels, rows = np.asarray(X), np.asarray(y), np.asarray(public)
         if records.ndim != 2 or rows.ndim != 2 or records.shape[1] != rows.shape[1] or len(labels) != len(records):
             raise PlanError(
-                f"X and public must be tables with the same columns, and y must have one label for each row of X; got the shapes "
-                f"{records.shape}, {rows.shape}, {labels.shape}"
+                "X and public must be tables with the same columns, and y must have one label for each row of X; write "
+                "fit(X, y, public=P), P[:, j] and X[:, j] of one feature"
             )
         width = records.shape[1]
         schema, method = self._schema(width), self._method(rows, width)
@@ -193,10 +193,7 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return Schema({**columns, "y": Categorical(labels, on_missing=labels[0])})
 
-    def __sklearn_clone__(self) -> Pate:
-        # a ledger is one open connection: every clone must charge the same one
-        given = self.get_params(deep=False)
-        return type(self)(**{name: value if name == "ledger" else deepcopy(value) for name, value in given.items()})
+    __sklearn_clone__ = PrivateEstimator.__sklearn_clone__
 
 
 class _Constant:
