@@ -100,8 +100,8 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Scores of public records, (rows, k).
 
-        `NotFittedError` before fit, `NoResult` where the release gave no components, `PlanError` for another number of columns, `ValueError`
-        for columns of other names, or in another order, than those of fit.
+        `NotFittedError` before fit, `NoResult` where the release gave no components, `PlanError` for another number of columns,
+        `ValueError` for columns of other names, or in another order, than those of fit.
         """
         check_is_fitted(self, "components_")
         if self.status_ == "weak":
