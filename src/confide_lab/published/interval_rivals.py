@@ -163,7 +163,8 @@ def deconvolved_bootstrap(
 ) -> Interval:
     """DP bootstrap of the mean with deconvolution: B resampled means with noise sigma_B = sqrt((2 - 2/e) B) D/mu, g-modelling of their law.
 
-    Cost: mu-GDP in the limit of many resamples alone, which is no guarantee at the stated mu. size: B; max(2000 mu^2, 2/alpha) when left out. The target is the mean of the clipped column.
+    Cost: mu-GDP in the limit of many resamples alone, which is no guarantee at the stated mu. size: B; max(2000 mu^2, 2/alpha) when
+    left out. The target is the mean of the clipped column.
     """
     n, (low, high) = len(values), bounds
     count = ceil(max(2000 * mu**2, 2 / alpha)) if size is None else size

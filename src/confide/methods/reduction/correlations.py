@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import JointMomentRows
 from confide.aggregates.rows import BITS
-from confide.methods.reduction.columns import joint_moments, listed, measures_of, practice_places
+from confide.methods.reduction.columns import joint_moments, listed, measures_of
 from confide.methods.reduction.matrix import CorrelationMatrix, pair_names
 from confide.protocol import Gram, Method, Question, Release, Statistic
 from confide.schema import Practice
