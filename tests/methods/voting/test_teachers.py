@@ -231,3 +231,12 @@ def test_a_refused_test_releases_nothing_and_no_student() -> None:
     assert model.status_ == "no_reply" and not any(one is not None for one in model.labels_)  # type: ignore[attr-defined]
     with pytest.raises(cf.NoResult, match="no student"):
         model.predict(public)  # type: ignore[attr-defined]
+
+
+def test_no_vote_above_the_threshold_makes_no_student() -> None:
+    x, y, public = _records(100)
+    model = _model(cf.GDP(3.0), seconds=1.0, certificate="gaussian", confident=(1e4, 3.0))
+    with pytest.warns(UserWarning, match="no vote reached the threshold"):
+        model.fit(x, y, public=public)  # type: ignore[attr-defined]
+    with pytest.raises(cf.NoResult, match="take a lower one"):
+        model.predict(public)  # type: ignore[attr-defined]
