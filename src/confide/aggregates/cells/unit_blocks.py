@@ -33,6 +33,7 @@ from confide.aggregates.cells.weighted_cells import CountRows
 from confide.aggregates.rows import BOUND, round_within
 from confide.protocol.exact import digest
 from confide.protocol.whose import WHOLE_ROW
+from confide.schema.unit import MOST
 
 __all__ = ["UnitCells", "UnitWeight"]
 
@@ -40,8 +41,6 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _FINE = 2.0**32
-# Rows of one unit, and with them its cells, at most (`sources.units.MOST`).
-_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ class UnitCells(CellRows):
     def together(self) -> int:
         measured = isinstance(self.inner, MomentRows)
         opposed = max(0, BOUND - self.inner.count**2) if measured else 0
-        cells, longest = min(self.cells, _MOST), isqrt(self.l2_squared) + 1
+        # a unit has no more cells than rows
+        cells, longest = min(self.cells, MOST), isqrt(self.l2_squared) + 1
         cut = 2 * (isqrt(self.block) + 1) * (isqrt(cells) + 1) * longest + cells * self.block
         return 2 * self.l2_squared + 2 * opposed + 2 * cut
 

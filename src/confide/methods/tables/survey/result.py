@@ -294,10 +294,8 @@ class SurveyTable(CellTable):
     @property
     def _cap_words(self) -> str:
         most = f"{self.layout.heaviest:.4g}"
-        if self.design.cap == "full":
-            return f"{most}, the bound of the schema; nothing assumed"
         if not self.lost:
-            return f"{most}; nothing above was seen"
+            return f"{most}, the bound of the schema; nothing assumed"
         return (
             f"{most}; larger ones count as that, {self.lost:.2%} of all weight; intervals hold where those it belongs to are at most "
             f"{DISTANCE:g} sds from the mean"
