@@ -27,9 +27,8 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import MomentRows, free_moments
-from confide.aggregates.cells.weighted_cells import CountRows
+from confide.aggregates.cells.weighted_cells import DoubledRows
 from confide.aggregates.rows import BOUND, round_within
 from confide.protocol.exact import digest
 from confide.protocol.whose import WHOLE_ROW
@@ -55,27 +54,18 @@ class UnitWeight:
 
 
 @dataclass(frozen=True)
-class UnitCells(CellRows):
+class UnitCells(DoubledRows):
     """One unit as its blocks in the cells of its rows; of one record by itself the record's block.
 
     >>> import confide as cf
     >>> from confide.aggregates.cells.crossing import Crossing
+    >>> from confide.aggregates.cells.weighted_cells import CountRows
     >>> crossing = Crossing.of(("f",), cf.Schema({"f": cf.Categorical(["a", "b"])}))
     >>> own = UnitCells(crossing, (0,), CountRows(crossing, (0,)))
     >>> codes = np.array([[0.0, 1.0, 1.0, 1.0, 0.0], [2.0, -1.0, -1.0, -1.0, 0.0]])  # a person with four rows, one with one
     >>> (own(codes) / 2**20).tolist()
     [[0.25, 1.0], [0.75, 0.0], [0.1875, 0.0], [0.1875, 0.0]]
     """
-
-    inner: CountRows | MomentRows
-
-    @property
-    def block(self) -> int:
-        return 2 * self.inner.block
-
-    @property
-    def l2_squared(self) -> int:
-        return self.inner.l2_squared
 
     @property
     def together(self) -> int:
@@ -133,8 +123,4 @@ class UnitCells(CellRows):
             moments = free_moments(means)
             moments *= float(self.inner.steps)
             found[1:5, several] = round_within(moments)
-        half = len(found)
-        out = np.empty((2 * half, len(pairs)))
-        np.multiply(found, omega, out=out[:half])
-        np.multiply(out[:half], 1.0 - omega, out=out[half:])
-        return unit_of, cell, np.trunc(out)
+        return unit_of, cell, np.trunc(self.doubled(found, omega))
