@@ -97,11 +97,15 @@ class Estimated:
     @cached_property
     def _freedom(self) -> tuple[Array, Array]:
         """(sampling variance of Y - theta X, degrees of freedom)."""
+        return self.freedom(np.maximum(np.diag(self.sampling), 0.0), self.error, self.noise_variance)
+
+    def freedom(self, sampling: Array, error: Array, noise: Array) -> tuple[Array, Array]:
+        """(the sampling variance that counts, degrees of freedom). error: the sd of its noise; noise: the estimates' own variance."""
         most = max(self.independent - self.strata, 1.0)
         if not self.part:
-            return np.zeros(len(self.y)), np.full(len(self.y), np.inf)
-        own, error = self.part * np.maximum(np.diag(self.sampling), 0.0), self.part * self.error
-        whole = own + self.noise_variance
+            return np.zeros_like(noise), np.full_like(noise, np.inf)
+        own, error = self.part * sampling, self.part * error
+        whole = own + noise
         with np.errstate(all="ignore"):
             df = 2 * whole**2 / (2 * own**2 / most + error**2)
         df = np.where(np.isfinite(df), df, most)
