@@ -301,8 +301,8 @@ class SurveyTable(CellTable):
         if not self.lost:
             return f"{most}, the bound of the schema; nothing assumed"
         return (
-            f"{most}; larger ones count as that, {self.lost:.2%} of all weight; intervals hold where those it belongs to are at most "
-            f"{DISTANCE:g} sds from the mean"
+            f"{most}; larger ones count as that, {self.lost:.2%} of all weight with what may hide in noise; intervals hold where those it "
+            f"belongs to are at most {DISTANCE:g} sds from the mean"
         )
 
     def notes(self) -> Sequence[tuple[str, str]]:
