@@ -324,9 +324,14 @@ def _all_settings(experiment: Experiment) -> list[str]:
 
 
 def _settings(text: str) -> dict[str, Any]:
-    return {
-        name: float(value["float"]) if isinstance(value, dict) else value for name, value in json.loads(text).items()
-    }
+    return {name: _setting(value) for name, value in json.loads(text).items()}
+
+
+def _setting(value: Any) -> Any:
+    """A setting as the grid has it: JSON has no infinities and no tuples."""
+    if isinstance(value, list):
+        return tuple(_setting(part) for part in value)
+    return float(value["float"]) if isinstance(value, dict) else value
 
 
 def _plain_key(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -4,7 +4,8 @@ Everything in `budget` can be computed again from `entry`; it is kept so that a 
 millionth day. What the row says after an entry stands in that entry too, under its hash: a charge compares the two.
 
 Tables 1 had neither the columns of `ADDED` nor the terms in their entries, tables 2 not the key of an enforced unit. A ledger of
-tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time.
+tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time. Tables 4 are
+3 with the outputs of a stream (`confide.ledger.outputs`), whose first use makes them: versions that know no such entries refuse the ledger.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = [
     "CHAINED",
     "FORMAT",
     "SHARED",
+    "STREAMED",
     "TERMS",
     "budget",
     "chained",
@@ -37,8 +39,8 @@ __all__ = [
     "metadata",
 ]
 
-#: Version of the tables; a ledger of a newer one is refused.
-FORMAT = 3
+#: Version of the tables, and that of a ledger with a stream, the newest; a ledger of a newer one is refused.
+FORMAT, STREAMED = 3, 4
 
 #: What tells a ledger from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
