@@ -90,9 +90,9 @@ entry = Table(
     Column("method", Text, nullable=False),
     Column("plan_sha256", String(64), nullable=False),
     Column("charge_seq", BigInteger),  # of a receipt: the charge that paid
-    Column("release_sha256", String(64), nullable=False),
+    Column("release_sha256", String(64), nullable=False),  # of outputs: their digest
     Column("version", Text, nullable=False),
-    Column("note", Text, nullable=False),  # of open: the note; of amend: the reason
+    Column("note", Text, nullable=False),  # of open: the note; of amend: the reason; of outputs: how many
     Column("prev", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
     Column("after", Text, nullable=False, server_default=text("''")),  # the terms after it; empty in tables 1
