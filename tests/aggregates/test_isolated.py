@@ -1,6 +1,8 @@
 """Threats to the isolated runner: whatever a block's code does, its answer is a public one, the others' stand, and the time is the same."""
 
+import ctypes
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -155,10 +157,11 @@ def test_nothing_that_was_started_outlives_its_wave():
     "fault", [_honest, _raises, _exits, _spins, _forks], ids=lambda fault: fault.__name__.strip("_")
 )
 def test_the_time_is_the_rooms(fault):
+    """To a busy machine's pace: work that was waited for would take a minute, or for ever."""
     with Isolated(fault, _ANSWERS, Room(0.6, jobs=2)) as workers:
         start = time.monotonic()
         workers.run(_BLOCKS, _KEY)
-        assert 0.6 <= time.monotonic() - start < 0.75
+        assert 0.6 <= time.monotonic() - start < 3
 
 
 def test_a_block_sees_itself_alone_and_its_own_generator():
@@ -184,6 +187,15 @@ def test_what_a_block_writes_goes_nowhere(capfd):
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
     assert (found == 1.0).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+def test_a_block_that_crashes_leaves_no_image_of_its_memory():
+    def work(table, generator):
+        kept = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE
+        return [kept, resource.getrlimit(resource.RLIMIT_CORE)[0]]
+
+    assert (_run(work) == 0.0).all()
 
 
 def test_large_answers_and_empty_blocks_come_back():
