@@ -215,10 +215,26 @@ def test_an_interrupt_ends_all():
     def tick(done, of):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        _run(_forks, room=Room(1.0, jobs=2), progress=tick)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Isolated(_forks, _ANSWERS, Room(1.0, jobs=2), progress=tick) as workers,
+    ):
+        workers.run(_BLOCKS, _KEY)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(workers._server, os.WNOHANG)
+
+
+def test_blocks_without_a_process_give_the_public_answer(monkeypatch):
+    """A block that starts processes without end may leave none for others: no error may tell of it."""
+    fork, caller = os.fork, os.getpid()
+
+    def none_left():
+        if os.getpid() != caller:
+            raise BlockingIOError("Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", none_left)
+    assert (_run(_honest) == 0.5).all()
 
 
 @pytest.mark.parametrize(

@@ -234,10 +234,12 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
             while True:
                 what, files, _, _ = socket.recv_fds(line, 1, 2)
                 if what == _START:
-                    started.append(os.fork())
-                    if not started[-1]:
-                        line.close()
-                        _block(work, files[0], files[1], answers, room)
+                    with suppress(OSError):  # no process is to be had: the answer is the public one
+                        child = os.fork()
+                        if not child:
+                            line.close()
+                            _block(work, files[0], files[1], answers, room)
+                        started.append(child)
                     for file in files:
                         os.close(file)
                 elif what == _END:
