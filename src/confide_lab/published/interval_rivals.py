@@ -163,8 +163,8 @@ def deconvolved_bootstrap(
 ) -> Interval:
     """DP bootstrap of the mean with deconvolution: B resampled means with noise sigma_B = sqrt((2 - 2/e) B) D/mu, g-modelling of their law.
 
-    Cost: mu-GDP in the limit of many resamples alone; at B = 20 the numeric delta is up to 16 times that of mu-GDP, so that it
-    is no guarantee at the stated mu. size: B; max(2000 mu^2, 2/alpha) when left out. The target is the mean of the clipped column.
+    Cost: mu-GDP in the limit of many resamples alone; at few of them delta is larger than that of mu-GDP, so that it is no guarantee at
+    the stated mu. size: B; max(2000 mu^2, 2/alpha) when left out. The target is the mean of the clipped column.
     """
     n, (low, high) = len(values), bounds
     count = ceil(max(2000 * mu**2, 2 / alpha)) if size is None else size
