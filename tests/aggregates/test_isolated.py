@@ -1,6 +1,8 @@
 """Threats to the isolated runner: whatever a block's code does, its answer is a public one, the others' stand, and the time is the same."""
 
+import ctypes
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -155,10 +157,11 @@ def test_nothing_that_was_started_outlives_its_wave():
     "fault", [_honest, _raises, _exits, _spins, _forks], ids=lambda fault: fault.__name__.strip("_")
 )
 def test_the_time_is_the_rooms(fault):
+    """To a busy machine's pace: work that was waited for would take a minute, or for ever."""
     with Isolated(fault, _ANSWERS, Room(0.6, jobs=2)) as workers:
         start = time.monotonic()
         workers.run(_BLOCKS, _KEY)
-        assert 0.6 <= time.monotonic() - start < 0.75
+        assert 0.6 <= time.monotonic() - start < 3
 
 
 def test_a_block_sees_itself_alone_and_its_own_generator():
@@ -186,6 +189,15 @@ def test_what_a_block_writes_goes_nowhere(capfd):
     assert (found == 1.0).all()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+def test_a_block_that_crashes_leaves_no_image_of_its_memory():
+    def work(table, generator):
+        kept = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE
+        return [kept, resource.getrlimit(resource.RLIMIT_CORE)[0]]
+
+    assert (_run(work) == 0.0).all()
+
+
 def test_large_answers_and_empty_blocks_come_back():
     answers = Answers((50_000,), 0, 9, 0)
     with Isolated(lambda table, generator: np.full(50_000, len(table)), answers, Room(0.5)) as workers:
@@ -203,10 +215,26 @@ def test_an_interrupt_ends_all():
     def tick(done, of):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        _run(_forks, room=Room(1.0, jobs=2), progress=tick)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Isolated(_forks, _ANSWERS, Room(1.0, jobs=2), progress=tick) as workers,
+    ):
+        workers.run(_BLOCKS, _KEY)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(workers._server, os.WNOHANG)
+
+
+def test_blocks_without_a_process_give_the_public_answer(monkeypatch):
+    """A block that starts processes without end may leave none for others: no error may tell of it."""
+    fork, caller = os.fork, os.getpid()
+
+    def none_left():
+        if os.getpid() != caller:
+            raise BlockingIOError("Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", none_left)
+    assert (_run(_honest) == 0.5).all()
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,12 @@ Work = Callable[[Array, np.random.Generator], Any]
 
 # Of the server's answer to a start, an end; of what a block finds before its numbers, and leaves before its answer.
 _START, _END = b"s", b"e"
-_HEAD = struct.Struct("<QQQ16s")
+_HEAD = struct.Struct("<QQ16s")
 _DONE = b"\x01"
 # The part of a wave's time in which its blocks run; in the rest they are ended.
 _RUNNING = 0.9
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux
+# Of Linux: PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE.
+_SUBREAPER, _DUMPABLE = 36, 4
 _PATIENCE = 10.0  # seconds for the server to end what it started
 
 
@@ -171,7 +172,7 @@ class Isolated:
         rows = np.ascontiguousarray(table, dtype=np.float64)
         given, left = _nameless(), _nameless()
         with os.fdopen(os.dup(given), "wb") as file:
-            file.write(_HEAD.pack(place, *rows.shape, own))
+            file.write(_HEAD.pack(*rows.shape, own))
             file.write(rows.tobytes())
         os.lseek(given, 0, os.SEEK_SET)
         self._ask(_START, given, left)
@@ -218,7 +219,10 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
     try:
         os.setsid()  # an interrupt from the keyboard is the caller's alone
         with suppress(Exception):
-            ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+            system = ctypes.CDLL(None)
+            system.prctl(_SUBREAPER, 1, 0, 0, 0)
+            # a limit of 0 on core files does not hold where the system pipes them to a program: a block that crashes leaves no image
+            system.prctl(_DUMPABLE, 0, 0, 0, 0)
         gc.freeze()
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
@@ -230,10 +234,12 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
             while True:
                 what, files, _, _ = socket.recv_fds(line, 1, 2)
                 if what == _START:
-                    started.append(os.fork())
-                    if not started[-1]:
-                        line.close()
-                        _block(work, files[0], files[1], answers, room)
+                    with suppress(OSError):  # no process is to be had: the answer is the public one
+                        child = os.fork()
+                        if not child:
+                            line.close()
+                            _block(work, files[0], files[1], answers, room)
+                        started.append(child)
                     for file in files:
                         os.close(file)
                 elif what == _END:
@@ -271,7 +277,7 @@ def _block(work: Work, given: int, left: int, answers: Answers, room: Room) -> N
     try:
         os.setpgid(0, 0)
         with os.fdopen(given, "rb") as file:
-            _, rows, columns, own = _HEAD.unpack(file.read(_HEAD.size))
+            rows, columns, own = _HEAD.unpack(file.read(_HEAD.size))
             table = np.frombuffer(bytearray(file.read()), dtype=np.float64).reshape(rows, columns)
         _limit_memory(room.memory << 20)
         generator = np.random.default_rng(int.from_bytes(own, "little"))

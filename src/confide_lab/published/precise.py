@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide_lab.published.interval_rivals import private_quantile
 from confide_lab.published.marks import published
 
 __all__ = [
@@ -115,12 +116,7 @@ def ppquantile(
     draws: Array, rng: np.random.Generator, *, bounds: tuple[float, float], q: float, epsilon: float, moved: float = 1.0
 ) -> dict[str, Any]:
     """Algorithm 3: the exponential mechanism on gaps between sorted posterior draws."""
-    padded = np.concatenate([[bounds[0]], np.sort(np.clip(draws, *bounds)), [bounds[1]]])
-    gaps, m = np.diff(padded), len(draws)
-    with np.errstate(divide="ignore"):
-        score = np.log(gaps) - epsilon * np.abs(np.arange(m + 1) - q * m) / (2 * moved)
-    place = int(np.argmax(score + rng.gumbel(size=m + 1)))
-    return {"value": float(padded[place] + rng.random() * gaps[place])}
+    return {"value": private_quantile(draws, q, epsilon / moved, bounds, rng)}
 
 
 def leak_event(k: int, n: int, epsilon: float, rng: np.random.Generator, *, width: float = 0.005, m: int = 69) -> float:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import confide as cf
-from confide.methods.intervals.block_posterior import BlockPosterior
+from confide.audit.replay import replay
+from confide.methods.intervals.block_posterior import BlockPosterior, _nearest
+from confide.methods.intervals.quantile import rank_scores
 from confide.noise import SimulatedNoise
 from confide.testing import check_method
 
@@ -123,7 +127,7 @@ def test_the_release_is_the_same_for_the_same_noise_and_reads_back() -> None:
     assert "takes 3 s in every case: 25 blocks, 5 side by side" in str(cf.plan(method, SCHEMA, cf.PureDP(4.0), n=1_000))
 
 
-@pytest.mark.parametrize("draws", [np.zeros((4_000, 1)), [[0.1, 0.2]], __import__("pandas").DataFrame({"mean": [0.1]})])
+@pytest.mark.parametrize("draws", [np.zeros((4_000, 1)), [[0.1, 0.2]], pd.DataFrame({"mean": [0.1]})])
 def test_draws_of_all_records_are_refused_with_the_reason(draws) -> None:
     with pytest.raises(cf.PrivacyError, match="draws from a posterior of all records carry no guarantee"):
         cf.private_block_posterior(draws, _data(100), parameters={"mean": (-4, 4)}, **ASKED)
@@ -168,11 +172,6 @@ def test_what_cannot_be_is_refused_before_the_records(settings, privacy, n, word
 
 def test_one_block_moves_the_choice_by_no_more_than_its_share() -> None:
     """Scores of all points of a grid, for blocks of which one says something else: at most 2 apart, exactly."""
-    from fractions import Fraction
-
-    from confide.methods.intervals.block_posterior import _nearest
-    from confide.methods.intervals.quantile import rank_scores
-
     g, points = np.random.default_rng(5), np.linspace(-1, 1, 101)
     for _ in range(200):
         values = g.choice(points, 20)
@@ -182,10 +181,64 @@ def test_one_block_moves_the_choice_by_no_more_than_its_share() -> None:
         assert np.abs(scores[0] - scores[1]).max() <= 2
 
 
+@pytest.mark.parametrize(("blocks", "epsilon", "chance"), [(25, 4.0, 1 / 5), (40, 4.0, 1 / 7_400), (25, 12.0, 3.4e-12)])
+def test_how_often_a_median_is_where_no_block_is(blocks, epsilon, chance) -> None:
+    """All blocks say one point: the chance of another one, summed over the grid, and its closed form."""
+    points = np.linspace(-4, 4, 1 << 16)
+    counts = np.bincount(_nearest(points, np.zeros(blocks)), minlength=len(points))
+    weights = np.exp(rank_scores(counts, Fraction(1, 2)) * epsilon / 2 / 4)
+    others = weights[counts == 0].sum()
+    assert others / (1 + others) == pytest.approx(chance, rel=0.03)
+    assert others == pytest.approx(65_536 * np.exp(-blocks * epsilon / 8), rel=1e-4)
+
+
+def _limits(n: int, blocks: int, epsilon: float, sd: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of 60 intervals from normal blocks around 0.7 in (-4, 4)."""
+    g, method = np.random.default_rng(1), BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks)
+    free, ends = n // blocks - 1, []
+    for seed in range(60):
+        found = np.stack([g.normal(0.7, sd, blocks), sd * (g.chisquare(free, blocks) / free) ** 0.5], axis=1)
+        chosen = method.medians(found[:, :, None], SimulatedNoise(seed), epsilon)
+        ends.append(np.ravel(method.read(chosen, epsilon, str(seed))[1](0.05)))
+    low, high = np.transpose(ends)
+    return low, high
+
+
+@pytest.mark.parametrize(
+    ("n", "blocks", "epsilon", "wider"), [(10_000, 100, 1.0, 2.0), (50_000, 200, 0.5, 2.55), (10_000, 100, 5.0, 1.28)]
+)
+def test_normal_blocks_are_covered_at_the_price_that_is_stated(n, blocks, epsilon, wider) -> None:
+    """Cells at K epsilon = 100 and 500; the seeds are fixed."""
+    low, high = _limits(n, blocks, epsilon, (blocks / n) ** 0.5)
+    assert ((low < 0.7) & (high > 0.7)).sum() >= 54
+    assert np.median(high - low) / (2 * 1.96 / n**0.5) == pytest.approx(wider, rel=0.06)
+
+
+def test_blocks_that_say_one_thing_are_covered_by_nearly_the_box() -> None:
+    low, high = _limits(5_000, 25, 4.0, 1e-6)
+    assert ((low < 0.7) & (high > 0.7)).all() and np.median(high - low) > 7
+
+
+@pytest.mark.parametrize("relation", ["substitute", "add-remove"])
+def test_between_neighbours_nothing_differs_but_the_medians(relation) -> None:
+    """The contract replays releases of 40 records, too few for ten blocks of five."""
+    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=1.0, jobs=10, allow_uninformative=True)
+    frame = SCHEMA.sample(60, seed=7)
+    other = frame.iloc[1:]
+    if relation == "substitute":
+        other = pd.concat([pd.DataFrame({"x": [np.nan], "y": [1e300]}), other], ignore_index=True)
+    plan = cf.plan(
+        method, SCHEMA, cf.PureDP(1.0, relation=relation), n=len(frame) if relation == "substitute" else None
+    )
+    found = replay(method, plan, cf.read(frame, SCHEMA), cf.read(other, SCHEMA), thorough=relation == "substitute")
+    assert not found.problems
+
+
 @pytest.mark.long
 def test_the_contract_but_for_what_a_live_sampler_cannot() -> None:
-    """No file holds a function, and what it estimates is its author's to say; each release takes its seconds."""
-    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=2.0, jobs=5, allow_uninformative=True)
+    """No file holds a function, what it estimates is its author's to say, and 40 records are too few; each release takes its seconds."""
+    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=1.0, jobs=10, allow_uninformative=True)
     found = check_method(method, SCHEMA, privacy=cf.PureDP(1.0, relation="add-remove"), replications=2, raises=False)
     failed = [problem for _, problem in found.checks if problem]
-    assert len(failed) == 2 and "live sampler" in failed[0] and "no reference to hold them against" in failed[1]
+    words = ["live sampler", "take blocks=8 at most", "take blocks=8 at most", "no reference to hold them against"]
+    assert len(failed) == 4 and all(word in problem for word, problem in zip(words, failed, strict=True))
