@@ -138,7 +138,7 @@ def check_rows(method: Any, schema: Any) -> None:
     Raises `PlanError`.
     """
     unit, cluster, design = schema.unit, getattr(schema, "cluster", None), getattr(schema, "design", None)
-    surveyed = getattr(method, "designs", False)
+    surveyed = method.designs
     if design is not None and not surveyed and method.intervals != "no interval":
         raise PlanError(
             f"intervals of {method.name} take records as drawn alike and one by one, and the schema has a design ({design.words}); ask for "
@@ -155,7 +155,7 @@ def check_rows(method: Any, schema: Any) -> None:
     if not isinstance(unit, Unit):
         return
     if unit.per is not None:
-        if not getattr(method, "per_level", False) and method.intervals != "no interval":
+        if not method.per_level and method.intervals != "no interval":
             raise PlanError(
                 f"intervals of {method.name} take rows as independent, and those of one {unit.column} in several levels of {unit.per} are "
                 f"not; write unit=cf.Unit({unit.column!r}), where each counts once, or ask a table crossed with {unit.per}, such as "
