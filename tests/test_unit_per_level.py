@@ -15,6 +15,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol.orthogonal import separates
 from confide.sources import units as clustering
 from confide.testing import ZeroNoise
+from confide_lab.methods.gradient_descent import GradientDescent
 from tests.sources.executors_toy import Here
 
 COLUMNS = {
@@ -237,6 +238,8 @@ def test_what_is_refused() -> None:
         cf.plan(cf.tables.Shares("year * g", covers="dataset"), schema(), cf.GDP(1.0))
     with pytest.raises(cf.PlanError, match="once over all year"):
         cf.plan(cf.tables.PersonCounts("g", covers="dataset"), schema(), cf.GDP(1.0))
+    with pytest.raises(cf.PrivacyError, match="write groups=1, or relation='add-remove'"):
+        cf.plan(GradientDescent("x ~ g"), schema(), cf.GDP(1.0, relation="substitute"), n=10)
     # persons with other numbers of rows are in the bound already, and so are those whose rows enter or leave a subgroup
     own = cf.tables.Counts("year", covers="dataset", where="g == 'a'")
     assert cf.plan(own, schema(), cf.GDP(1.0, relation="substitute"), n=10).where == "g == 'a'"
