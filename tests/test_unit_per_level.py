@@ -15,6 +15,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol.orthogonal import separates
 from confide.sources import units as clustering
 from confide.testing import ZeroNoise
+from confide_lab.methods.gradient_descent import GradientDescent
 from tests.sources.executors_toy import Here
 
 COLUMNS = {
@@ -76,6 +77,8 @@ def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.
     data.iloc[1::2].to_csv(tmp_path / "2.csv", index=False)
     files = cf.read([tmp_path / "1.parquet", tmp_path / "2.csv"], schema())
     assert cf.infer(cf.release(method, files, cf.GDP(1.0), ledger=None, noise=ZeroNoise())).params.tolist() == known
+    # and where a person has more rows than any other rule looks at
+    monkeypatch.setattr(clustering, "MOST", 1)
     for cells in (2_000, 60):
         monkeypatch.setattr(clustering, "GATHERED", cells)
         source = cf.read(data.sample(frac=1, random_state=9), schema(), memory=0)
@@ -84,9 +87,9 @@ def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.
         )
 
 
-def sums(plan: Any, data: pd.DataFrame, own: cf.Schema) -> dict[str, Any]:
+def sums(plan: Any, data: Any, own: cf.Schema, **how: Any) -> dict[str, Any]:
     names = tuple(plan.statistics)
-    with cf.read(data, own).bounded() as source:
+    with cf.read(data, own, **how).bounded() as source:
         return dict(zip(names, source.aggregate(*map(plan.statistic, names)), strict=True))
 
 
@@ -235,6 +238,8 @@ def test_what_is_refused() -> None:
         cf.plan(cf.tables.Shares("year * g", covers="dataset"), schema(), cf.GDP(1.0))
     with pytest.raises(cf.PlanError, match="once over all year"):
         cf.plan(cf.tables.PersonCounts("g", covers="dataset"), schema(), cf.GDP(1.0))
+    with pytest.raises(cf.PrivacyError, match="write groups=1, or relation='add-remove'"):
+        cf.plan(GradientDescent("x ~ g"), schema(), cf.GDP(1.0, relation="substitute"), n=10)
     # persons with other numbers of rows are in the bound already, and so are those whose rows enter or leave a subgroup
     own = cf.tables.Counts("year", covers="dataset", where="g == 'a'")
     assert cf.plan(own, schema(), cf.GDP(1.0, relation="substitute"), n=10).where == "g == 'a'"
@@ -250,6 +255,17 @@ def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
         for more in ({}, {"executor": Here()})
     )
     assert here.to_json() == there.to_json()
+    # one who comes, with rows of all years in every file, moves the sums as far as here and no further than is paid for
+    plan = cf.plan(cf.tables.Counts("year", covers="dataset"), schema(), cf.GDP(1.0))
+    before = sums(plan, files, schema(), executor=Here())
+    person = pd.DataFrame({"pid": -1, "year": np.repeat(np.arange(2015.0, 2025.0), 3), "g": "a", "x": 1.0})
+    for part, path in enumerate(files):
+        pd.concat([pd.read_parquet(path), person.iloc[part::3]]).to_parquet(path)
+    after, local = sums(plan, files, schema(), executor=Here()), sums(plan, files, schema())
+    assert all((after[name] == local[name]).all() for name in local)
+    moved = after["year"] - before["year"]
+    assert sorted(map(int, moved.ravel())) == [0] * 7 + [1] * 3
+    assert sum(int(v) ** 2 for v in moved.ravel()) <= (plan.spend("year").sensitivity * plan.spend("year").step) ** 2
     request = cf.GDP(1.0, relation="substitute")
     source = cf.read(files, schema(), executor=Here())
-    assert cf.release(method, source, request, n=data.pid.nunique(), ledger=None).status == "released"
+    assert cf.release(method, source, request, n=data.pid.nunique() + 1, ledger=None).status == "released"

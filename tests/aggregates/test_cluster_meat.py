@@ -19,6 +19,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.whose import UNIT_ROW
 from confide.schema import Design
+from confide.sources import spill
 from confide.sources import units as clustering
 from confide.sources.groups import Groups
 
@@ -140,6 +141,17 @@ def test_the_same_integers_in_any_order_type_and_memory(monkeypatch: pytest.Monk
     assert sums(schema, mixed.assign(school=mixed.school.astype(str) + ".0")) == want
     monkeypatch.setattr(clustering, "GATHERED", 200)
     assert sums(schema, mixed) == want
+
+
+def test_a_person_of_more_rows_than_are_looked_at_is_in_one_cluster_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows at other schools take no place of those that count, whether or not files cut a person's rows apart."""
+    schema = cf.Schema(COLUMNS, unit=cf.Unit("pid"), cluster=SCHOOLS)
+    frame = pupils(15, 60, 0.2).assign(pid=lambda f: f.pid // 200)
+    monkeypatch.setattr(clustering, "MOST", 1)
+    monkeypatch.setattr(spill, "_FILES", 2)
+    want = sums(schema, frame)
+    monkeypatch.setattr(clustering, "GATHERED", 200)
+    assert sums(schema, frame) == want
 
 
 def test_a_person_is_in_one_cluster_and_without_one_nowhere() -> None:

@@ -30,7 +30,7 @@ from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1)})
 TOTAL = Total(ColumnMoments(SCHEMA, "x"), nonnegative=True)
-PURE = SimpleNamespace(name="toy", relations=("add-remove", "substitute"), native="PureDP")
+PURE = SimpleNamespace(name="toy", relations=("add-remove", "substitute"), native="PureDP", per_level=False)
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Toy:
     version = "1"
     relations = ("add-remove", "substitute")
     native = "PureDP"
+    per_level = designs = False
 
 
 def toy_plan(privacy: Guarantee, law: str = "") -> Plan:
@@ -99,7 +100,7 @@ def test_the_meter_draws_the_planned_law_and_chooses_once() -> None:
 
 
 def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
-    gaussian = Allowance.of(GDP(1.0), SimpleNamespace(name="g", relations=("add-remove",), native="GDP"), SCHEMA)
+    gaussian = Allowance.of(GDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "GDP"}), SCHEMA)
     with pytest.raises(PlanError, match="PureDP"):
         gaussian.choice("pick", 3, Fraction(1), Fraction(1))
     with pytest.raises(PlanError, match="does not fit"):
@@ -114,7 +115,7 @@ def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
         pure.guarantees(over)
     assert len(pure.guarantees(Either(over.parts))) == 3
     with pytest.raises(PlanError, match="natively"):
-        Allowance.of(PureDP(1.0), SimpleNamespace(name="o", relations=("add-remove",), native="RDP"), SCHEMA)
+        Allowance.of(PureDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "RDP"}), SCHEMA)
     with pytest.raises(PrivacyError, match="no default"):
         bare: Any = 1.0
         Allowance.of(bare, PURE, SCHEMA)

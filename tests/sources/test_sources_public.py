@@ -195,7 +195,7 @@ def test_what_stands_behind_a_source_shows_no_record_either(tmp_path):
         csv,
     ]
     for form in forms:
-        assert _behind(read(form(30), SCHEMA)) == _behind(read(form(77), SCHEMA))
+        assert _behind(read(form(30), SCHEMA)) == _behind(read(form(777), SCHEMA))
     (folder := tmp_path / "hive" / f"person={SECRET}").mkdir(parents=True)
     parquet(folder / "a.parquet")
     assert SECRET not in _behind(read(tmp_path / "hive", SCHEMA))

@@ -89,7 +89,7 @@ class Allowance:
                 f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
                 f"write relation={method.relations[0]!r} in the guarantee"
             )
-        asked = resolved(privacy, relation, schema, method.name, per=getattr(method, "per_level", False))
+        asked = resolved(privacy, relation, schema, method.name, per=method.per_level)
         rule = rule_of(method, schema)
         assumed = privacy.assumptions + unit_assumptions(schema, rule) + assumptions
         labels: dict[str, Any] = {"relation": relation, "unit": asked.unit, "assumptions": assumed}

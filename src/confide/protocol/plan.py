@@ -232,11 +232,7 @@ class Plan:
         ]
         for name, child in self.children.items():
             rows += _child_lines(name, child)
-        tail = [
-            "",
-            *(_forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []),
-            f"covers: {self.covers}",
-        ]
+        tail = ["", *self._foreseen, f"covers: {self.covers}"]
         weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
         said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
         body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
@@ -247,14 +243,11 @@ class Plan:
 
     def expects(self) -> str:
         """The predicted standard errors and the chance of intervals, as `summary` has them; "" where nothing is predicted."""
-        if not self.forecast:
-            return ""
-        lines = [
-            line
-            for text in _forecast_lines(self.forecast, shares=self.where is not None)
-            for line in _wrapped(clean(text))
-        ]
-        return "\n".join(lines).strip()
+        return "\n".join(line for text in self._foreseen for line in _wrapped(clean(text))).strip()
+
+    @property
+    def _foreseen(self) -> list[str]:
+        return _forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""

@@ -90,11 +90,11 @@ def resolved(privacy: Guarantee, relation: str, schema: Any, who: str, *, per: b
         )
     if privacy.trust != "central":
         raise PrivacyError(f"{who} works under central trust, got trust={privacy.trust!r}; leave it out")
-    if per and isinstance(schema.unit, Unit) and schema.unit.per is not None:
-        return replace(privacy.resolve(relation), unit=whose)
-    if whose != "record" and relation == "substitute" and schema.rows_per_unit > 1:
+    each = isinstance(schema.unit, Unit) and schema.unit.per is not None
+    if whose != "record" and relation == "substitute" and schema.rows_per_unit > 1 and not (per and each):
         raise PrivacyError(
-            f"with {schema.rows_per_unit} rows per unit the number of rows is not public; write rows=1, or relation='add-remove'"
+            f"with {schema.rows_per_unit} rows per unit the number of rows is not public; write {'groups' if each else 'rows'}=1, or "
+            "relation='add-remove'"
         )
     return replace(privacy.resolve(relation), unit=whose)
 
@@ -138,7 +138,7 @@ def check_rows(method: Any, schema: Any) -> None:
     Raises `PlanError`.
     """
     unit, cluster, design = schema.unit, getattr(schema, "cluster", None), getattr(schema, "design", None)
-    surveyed = getattr(method, "designs", False)
+    surveyed = method.designs
     if design is not None and not surveyed and method.intervals != "no interval":
         raise PlanError(
             f"intervals of {method.name} take records as drawn alike and one by one, and the schema has a design ({design.words}); ask for "
@@ -155,7 +155,7 @@ def check_rows(method: Any, schema: Any) -> None:
     if not isinstance(unit, Unit):
         return
     if unit.per is not None:
-        if not getattr(method, "per_level", False) and method.intervals != "no interval":
+        if not method.per_level and method.intervals != "no interval":
             raise PlanError(
                 f"intervals of {method.name} take rows as independent, and those of one {unit.column} in several levels of {unit.per} are "
                 f"not; write unit=cf.Unit({unit.column!r}), where each counts once, or ask a table crossed with {unit.per}, such as "
@@ -199,15 +199,14 @@ def counted_words(schema: Any) -> str:
 
     schema: a `Schema`, or its dictionary as plans hold it.
     """
-    unit = schema["unit"] if isinstance(schema, Mapping) else schema.unit
+    whole = isinstance(schema, Mapping)
+    unit, rows = (schema["unit"], schema["rows_per_unit"]) if whole else (schema.unit, schema.rows_per_unit)
     if isinstance(unit, Unit):
         unit = unit.to_dict()
     if not isinstance(unit, Mapping):
         return ""
     if unit.get("per") is not None:
-        return (
-            f"; {_once_in_each(unit, schema['rows_per_unit'] if isinstance(schema, Mapping) else schema.rows_per_unit)}"
-        )
+        return f"; {_once_in_each(unit, rows)}"
     if unit["rows"] == 1:
         return f"; each {unit['column']} counts once"
     return f"; at most {unit['rows']} rows' worth of each {unit['column']} counts"

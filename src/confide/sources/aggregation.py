@@ -28,8 +28,7 @@ __all__ = ["BLOCK_ROWS", "THREADS", "Codes", "Fresh", "Input", "named_rows", "ru
 
 Codes: TypeAlias = NDArray[np.float64]
 
-# 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs. Measured
-# for the weighted rows of a regression, CPU per 10^6 x 11: 60, 43, 37, 36 ms at 4,096, 8,192, 16,384, 32,768 rows
+# 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs
 BLOCK_ROWS = 1 << 14
 # As many threads as this process has processors, up to four: each holds a row group of its own.
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)

@@ -52,10 +52,7 @@ class Levels:
         priority: where it was found before, for rows of which some were cut.
         """
         unit, ids = numbered_units(rows)
-        level = rows.codes[self.row].astype(np.int64)
-        codes, pair = np.unique(np.stack([unit.astype(np.int64), level]), axis=1, return_inverse=True)
-        pair = pair.ravel()
-        of, named = codes
+        (of, named), pair = self.pairs(rows, unit)
         own = hashed(seeds(ids.to_pylist(), rule.key)[of], [named])
         order = np.lexsort((named, priorities(own, np.zeros(len(of), dtype=np.int64)), named < 0, of))
         place = np.arange(len(of)) - np.searchsorted(of[order], of[order])
@@ -67,6 +64,12 @@ class Levels:
         # pairs are numbered unit after unit
         found = found[np.argsort(pair[found], kind="stable")]
         return found, np.bincount(of)[unit[found]]
+
+    def pairs(self, rows: Rows, unit: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """(unit and level of each pair of them that occurs, in order; the number of each row's pair)."""
+        level = rows.codes[self.row].astype(np.int64)
+        found, pair = np.unique(np.stack([unit.astype(np.int64), level]), axis=1, return_inverse=True)
+        return found, pair.ravel()
 
     def _one_of_each(
         self, rows: Rows, pair: NDArray[Any], priority: NDArray[np.uint64] | None, rule: _Rule

@@ -25,7 +25,7 @@ class ParquetPart:
 
     mark: Mark
     metadata: pq.FileMetaData = field(repr=False)
-    schema: pa.Schema
+    schema: pa.Schema = field(repr=False)
     type: str = field(default="Parquet file", init=False)
     rereadable: bool = field(default=True, init=False)
     travels: ClassVar[bool] = True

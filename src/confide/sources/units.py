@@ -388,11 +388,17 @@ class Keep:
         return rows.codes if self.groups is None else rows.codes[:-1]
 
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
-        """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities."""
+        """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities.
+
+        In clusters of the unit's cluster alone, which is the first wherever its rows are; with levels among the first of each level.
+        """
+        if self.groups is not None:
+            rows = rows.take(self.groups.inside(rows))
         unit, ids = numbered_units(rows)
         words = self.words(rows)
         found, j = self.ranked(unit, ids, words)
-        order = first_rows(unit, found, words, j, MOST)
+        own, most = (unit, MOST) if self.levels is None else (self.levels.pairs(rows, unit)[1], 1)
+        order = first_rows(own, found, words, j, most)
         return rows.take(order), found[order]
 
     def ranked(

@@ -65,8 +65,8 @@ _DENOMINATOR = 10**6
 _FAR = 1 << 60  # an offset in scores that no number of records makes up for
 _POINTS = 1_000
 _IN_GDP = (
-    "in a ledger that adds up GDP the same charge buys intervals about a quarter as long, for any quantiles: "
-    'cf.tables.distribution("{}", ...); this method is for ledgers of pure epsilon, and for grids finer than 1,024 bins'
+    "in a ledger that adds up GDP the same charge buys intervals at most a quarter as long, for any quantiles: "
+    'cf.tables.distribution("{}", ...); this method is for ledgers of pure epsilon'
 )
 
 

@@ -7,9 +7,10 @@ records in 64 public bins (`confide.aggregates.cells.fitted_bins`); the rounds a
 and the records are read once. Everything else is computed from it and costs nothing.
 Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
 sample of (sampling and privacy noise), or of these very records (noise alone). Intervals of quantiles are whole bins, and hold for any
-distribution, atoms included (`distribution_reading`). Quantiles in a GDP ledger are a quarter as long as those of the exponential
-mechanism (`Quantile`) at the same charge. Sources: McKenna, Miklau, Hay, Machanavajjhala 2018 for counts by least squares; Fichtenberger,
-Henzinger, Upadhyay 2023 for the square root; Cornish, Fisher 1938; Kolmogorov 1933.
+distribution, atoms included (`distribution_reading`). Intervals of quantiles in a GDP ledger are at most a quarter as long as those
+of the exponential mechanism (`Quantile`) at the same charge (`confide lab run tables.distribution`). Sources: McKenna, Miklau, Hay,
+Machanavajjhala 2018 for counts by least squares; Fichtenberger, Henzinger, Upadhyay 2023 for the square root; Cornish, Fisher 1938;
+Kolmogorov 1933.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ s^2 of the intervals (with half its noise sd). Null distribution: 1,999 draws at
 normal, s^2 chi-square, Q = N (1 - s^2 - xbar^2), each with noise of its own, read as the release is; for two groups the variance has half
 its noise sd here as well, because a noisy one is too small as often as too large. Groups may have unequal variances. The interval of a
 difference has the quantile of the same draws in place of the normal one, so that p < .05 says what the 95 % interval says. It is shorter
-than that of `diff`, each end of which allows for the skewness of either mean by what noise leaves possible: in two groups of
-50 at mu = 1, all of it theirs, a test by that interval finds 50 % where this one finds 59 %.
+than that of `diff`, each end of which allows for the skewness of either mean by what noise leaves possible.
 
 One mean, and paired: the p-value is 1 - the largest level whose interval (`intervals.MeanSums`) leaves the hypothesis out, also where
 skewness makes an interval lopsided, which in one mean nothing evens out. The statistic that is printed is Wald's.
