@@ -261,7 +261,7 @@ def code_version() -> str:
     digest = hashlib.sha256(np.__version__.encode())
     for path in sorted(package.rglob("*.py")):
         place = path.relative_to(package)
-        if place.parts[0] not in faces and place.as_posix() not in {"lab/report.py", "lab/figures.py"}:
+        if place.parts[0] not in faces:
             digest.update(f"{place.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
@@ -324,9 +324,14 @@ def _all_settings(experiment: Experiment) -> list[str]:
 
 
 def _settings(text: str) -> dict[str, Any]:
-    return {
-        name: float(value["float"]) if isinstance(value, dict) else value for name, value in json.loads(text).items()
-    }
+    return {name: _setting(value) for name, value in json.loads(text).items()}
+
+
+def _setting(value: Any) -> Any:
+    """A setting as the grid has it: JSON has no infinities and no tuples."""
+    if isinstance(value, list):
+        return tuple(_setting(part) for part in value)
+    return float(value["float"]) if isinstance(value, dict) else value
 
 
 def _plain_key(values: Sequence[Any]) -> tuple[Any, ...]:

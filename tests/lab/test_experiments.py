@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -99,15 +100,17 @@ def test_a_part_has_the_numbers_of_the_whole_and_more_replications_keep_the_firs
         done(toy(), tmp_path, only={"n": ["11"]})
 
 
-def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
-    found, _ = done(toy(), tmp_path, reps=3)
+@pytest.mark.parametrize("grid", [{"n": (10, 40)}, {"n": (10,), "release": ((0.1, 2), ("a", inf))}])
+def test_what_was_recorded_is_read_again(tmp_path: Path, grid: dict[str, Any]) -> None:
+    toys = toy(grid=grid)
+    found, _ = done(toys, tmp_path, reps=3)
 
     def key(r: dict[str, Any]) -> str:
         return json.dumps([r["setting"], r["method"], r["quantity"]])
 
-    assert sorted(recorded(toy(), tmp_path), key=key) == sorted(found, key=key)
-    assert [key(r) for r in recorded(toy(), tmp_path)] == [key(r) for r in found], "in the order of the grid"
-    assert recorded(toy(), tmp_path / "nowhere") == []
+    assert found and sorted(recorded(toys, tmp_path), key=key) == sorted(found, key=key)
+    assert [key(r) for r in recorded(toys, tmp_path)] == [key(r) for r in found], "in the order of the grid"
+    assert recorded(toys, tmp_path / "nowhere") == []
 
 
 def test_fewer_replications_for_methods_that_take_long(tmp_path: Path) -> None:

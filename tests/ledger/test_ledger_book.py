@@ -256,7 +256,7 @@ def test_a_book_of_a_newer_version_is_refused(path: Path, in_file: Ledger) -> No
 
     in_file.close()
     with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 4")
+        raw.execute("PRAGMA user_version = 5")
     with pytest.raises(PlanError, match="newer version of confide"):
         Ledger.open(path)
 

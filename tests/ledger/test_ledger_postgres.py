@@ -279,7 +279,7 @@ def test_what_is_no_book_is_refused(url: str) -> None:
         Ledger.create(url, dataset="survey", budget=GDP(1.0))
     sql(url, "DROP TABLE entry")
     Ledger.create(url, dataset="survey", budget=GDP(1.0))
-    sql(url, "UPDATE confide_ledger SET format = 4")
+    sql(url, "UPDATE confide_ledger SET format = 5")
     with pytest.raises(PlanError, match="newer version of confide"):
         Ledger.open(url)
     sql(url, "UPDATE confide_ledger SET format = 3, application = 'other'")

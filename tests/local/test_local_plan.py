@@ -92,6 +92,10 @@ def test_methods_stand_side_by_side() -> None:
     assert rb["x"] == pytest.approx(sdr["x"], rel=1e-3), "of the squared loss they are one"
     assert "a keeper who sees the records" not in frame.index, "whose unit is a record, and not an attribute"
     assert (frame["x"].drop("without protection") > frame.loc["without protection", "x"]).all()
+    pure = cf.local.plan(SCHEMA, ["x"], public=["y"], privacy=cf.PureDP(2.0), formula="y ~ x", n=9_000).outlook.frame
+    assert list(pure.index) == ["without protection", "SL"], (
+        "no delta: neither rows without noise nor a central method of this loss"
+    )
     kinked = cf.local.plan(
         SCHEMA, ["x"], public=["y"], noise=0.3, formula="y ~ x", loss="absolute", n=9_000
     ).outlook.frame

@@ -95,7 +95,8 @@ def test_noise_is_on_the_grid_and_drawn_anew(tmp_path: Path) -> None:
         place = tmp_path / f"{k}.parquet"
         cf.local.protect(frame, SCHEMA, place, columns=["x"], noise=0.5, ledger=None)
         seen.append(cf.local.read(place).x.to_numpy())
-    assert not np.any(seen[0] == seen[1])
+    # two draws of one row agree with probability 1 / (4 scale) = 6.7e-7, three of 500 pairs hardly ever
+    assert np.sum(seen[0] == seen[1]) < 3
     steps = seen[0] * (2**20 - 1)
     assert np.abs(steps - np.rint(steps)).max() < 1e-3
 

@@ -136,17 +136,27 @@ def test_an_older_copy_is_told_by_a_head_that_was_kept(tmp_path: Path) -> None:
     assert old.verify().ok and not old.verify(heads=[kept]).ok
 
 
+def _format(book: cf.Ledger) -> int:
+    with book._store.reading() as connection:
+        return book._store.format_of(connection)
+
+
 def test_a_stream_of_before_goes_on_and_is_chained_from_then(place: str | Path) -> None:
     """Outputs of a ledger whose streams wrote no entries: what there is counts as it stands."""
     book = cf.Ledger.create(place, dataset="survey", budget=BUDGET)
     stream = _open(place)
     plan = stream.planned.named("local stream 1")
+    assert _format(book) == 3, "older versions may charge a ledger without a stream"
     book.outputs(plan)
     with book._store.writing(creating=True) as connection:
+        book._store.set_format(connection, 3)
         connection.execute(
             text("INSERT INTO local_output VALUES ('survey', :plan, :one, :output)"),
             {"plan": plan, "one": b"0", "output": (5).to_bytes(8, "little")},
         )
     assert book.verify().ok
     _open(place).extend(_rows(3), ids="id")
+    assert _format(cf.Ledger.open(place)) == 4, (
+        "an older version would store outputs that no entry tells of, so it refuses"
+    )
     assert book.verify().ok and "3 stored outputs" in [row.note for row in book.show().rows][-1]

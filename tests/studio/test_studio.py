@@ -150,6 +150,30 @@ def test_a_request_that_changed_after_the_approval(visitor, tmp_path):
     assert answer.status == 422 and "changed" in answer.text and _charges(tmp_path) == 0
 
 
+def test_records_that_changed_after_the_approval(visitor, tmp_path):
+    page = prepared(visitor)
+    price = approval(visitor, page)
+    survey(tmp_path, 700)
+    answer = visitor.post(price)
+    assert answer.status == 422 and "changed after the approval" in answer.text and _charges(tmp_path) == 0
+
+
+def test_a_release_that_somebody_put_there_is_not_the_requests(visitor, tmp_path):
+    page = prepared(visitor)
+    visitor.post(approval(visitor, page))
+    settled(visitor, page)
+    other = visitor.post("/ask", MEANS | {"name": "other"}).headers["location"]
+    (tmp_path / "other.release.json").write_text((tmp_path / "means.release.json").read_text())
+    assert "Nobody has decided" in visitor.get(other).text
+    form = {
+        "sha256": visitor.studio.folder.request("other").plan.sha256,
+        "data": "survey.csv",
+        "ledger": "book.db/survey",
+    }
+    answer = visitor.post(f"{other}/approve", form)
+    assert answer.status == 422 and "is there already" in answer.text and _charges(tmp_path) == 1
+
+
 def test_the_plan_follows_the_budget(visitor):
     prepared(visitor)
     texts = [

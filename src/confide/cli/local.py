@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -126,7 +128,7 @@ def protect(
     book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
     session.charging, session.ledger = True, account.ledger
     source = read(data, public_schema, delimiter=delimiter_of(delimiter))
-    with session.paying("protecting the table", ledger=book is not None), _bar(session) as step:
+    with session.paying("protecting the table", ledger=book is not None), _bar() as step:
         made = local.protect_source(
             source,
             out,
@@ -194,21 +196,16 @@ def plan(
         )
     for line in made.lines():
         session.say(line)
-    outlook = made.outlook
-    ways = (
-        []
-        if outlook is None
-        else [
-            {
-                "way": way.name,
-                "noise": way.noise,
-                "zeta": way.zeta,
-                "errors": dict(way.errors),
-                "interval_likely": way.firm,
-            }
-            for way in outlook.ways
-        ]
-    )
+    ways = [
+        {
+            "way": way.name,
+            "noise": way.noise,
+            "zeta": way.zeta,
+            "errors": dict(way.errors),
+            "interval_likely": way.firm,
+        }
+        for way in (() if made.outlook is None else made.outlook.ways)
+    ]
     session.answer(_facts(made) | {"formula": formula, "n": n, "loss": loss, "ways": ways})
 
 
@@ -283,23 +280,17 @@ def _facts(made: Any) -> dict[str, Any]:
     }
 
 
-def _bar(session: Session) -> Any:
+@contextmanager
+def _bar() -> Iterator[Callable[[int], None]]:
     """Rows done, on stderr: the number of rows is public under substitute."""
-    from contextlib import contextmanager
-
     from confide.faces.progress import progress_bar
 
-    @contextmanager
-    def rows() -> Any:
-        with progress_bar("protect") as step:
-            done = 0
+    with progress_bar("protect") as step:
+        done = 0
 
-            def more(count: int) -> None:
-                nonlocal done
-                done += count
-                step(done, done, f"{done:,} rows")
+        def more(count: int) -> None:
+            nonlocal done
+            done += count
+            step(done, done, f"{done:,} rows")
 
-            yield more
-
-    del session
-    return rows()
+        yield more

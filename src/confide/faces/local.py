@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
-from confide.guarantees import Guarantee
+from confide.guarantees import ApproxDP, Guarantee
 from confide.local.estimates import ProtectedEstimates, fit
 from confide.local.functionals import mean
 from confide.local.levels import ProtectedShares, shares
@@ -116,7 +116,9 @@ def _central(
     from confide.local.forecast import Way, planning_records
     from confide.local.losses import loss_named
 
-    if found.loss not in _CENTRAL or found.privacy is None or made.level != "record" or found.n > _MOST:
+    if found.loss not in _CENTRAL or made.level != "record" or found.n > _MOST:
+        return ()
+    if not isinstance(found.privacy, ApproxDP):  # the central methods of these losses have no pure noise
         return ()
     from confide.faces import regression
     from confide.noise import SimulatedNoise

@@ -21,6 +21,7 @@ from sqlalchemy import Column, Connection, LargeBinary, MetaData, String, Table,
 from confide.errors import PlanError
 from confide.ledger import rows
 from confide.ledger.chain import guarantee_to_text
+from confide.ledger.tables import STREAMED
 
 if TYPE_CHECKING:
     from confide.ledger.store import Store
@@ -52,10 +53,11 @@ class Outputs:
     def __init__(self, store: Store, dataset: str, plan_sha256: str) -> None:
         self._store, self._dataset, self._plan = store, dataset, plan_sha256
         with store.reading() as connection:
-            there = inspect(connection).has_table(_outputs.name)
-        if not there:
+            ready = store.format_of(connection) == STREAMED
+        if not ready:
             with store.writing(creating=True) as connection:
                 _metadata.create_all(connection)
+                store.set_format(connection, STREAMED)
 
     def keep(self, ids: Sequence[bytes], draw: Callable[[Sequence[int]], Sequence[bytes]]) -> list[bytes]:
         """An output for each id. draw: the outputs of rows at these positions, called once at most, for ids that have none yet.

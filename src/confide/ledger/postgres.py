@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from confide.errors import PlanError
 from confide.ledger.failures import Progress, explained
 from confide.ledger.store import Store
-from confide.ledger.tables import APPLICATION, FORMAT, budget, entry, ledger_tables, metadata
+from confide.ledger.tables import APPLICATION, FORMAT, STREAMED, budget, entry, ledger_tables, metadata
 
 __all__ = ["PostgresStore"]
 
@@ -112,9 +112,9 @@ class PostgresStore(Store):
                 f"{self.name} holds no ledger; create one: Ledger.create(url, dataset=..., budget=...), or give the URL "
                 "of a database that has one"
             )
-        if found.format > FORMAT:
+        if found.format > STREAMED:
             raise PlanError(
-                f"{self.name} was written by a newer version of confide (tables {found.format}, here {FORMAT}); install "
+                f"{self.name} was written by a newer version of confide (tables {found.format}, here {STREAMED}); install "
                 "that version"
             )
         if found.format < FORMAT:
@@ -125,12 +125,11 @@ class PostgresStore(Store):
                 stacklevel=3,
             )
 
-    def _update(self) -> None:
-        """Needs the rights of the tables' owner, once; whoever may only charge is told so by the server's refusal."""
-        with self.writing(creating=True) as connection:
-            if connection.execute(select(ledger_tables.c.format)).scalar_one() < FORMAT:
-                self._add_columns(connection)
-                connection.execute(ledger_tables.update().values(format=FORMAT))
+    def format_of(self, connection: Connection) -> int:
+        return int(connection.execute(select(ledger_tables.c.format)).scalar_one())
+
+    def set_format(self, connection: Connection, number: int) -> None:
+        connection.execute(ledger_tables.update().values(format=number))
 
     def integrity(self) -> list[str]:
         """Nothing: the server checks its own files (pg_amcheck, data checksums)."""

@@ -85,7 +85,7 @@ class Entry:
 
     kind: "open", "pin", "charge", "receipt", "amend", "convert" or "outputs". amount: what was charged, or what it was converted to, as
     text; status: of a charge, "released" or "unfinished"; note: the note of open, the reason of amend and convert, the release's
-    SHA-256 of a receipt.
+    SHA-256 of a receipt, how many outputs a stream has.
     """
 
     seq: int

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from confide.errors import PlanError
 from confide.ledger.failures import Progress, explained
 from confide.ledger.store import Store
-from confide.ledger.tables import FORMAT, metadata
+from confide.ledger.tables import FORMAT, STREAMED, metadata
 
 __all__ = ["SQLiteStore", "on_network"]
 
@@ -89,21 +89,21 @@ class SQLiteStore(Store):
             if _is_empty(connection):
                 metadata.create_all(connection)
                 connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
-                connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+                self.set_format(connection, FORMAT)
         self.check()
 
     def check(self) -> None:
         with self.reading() as connection:
             application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            version = self.format_of(connection)
         if application != _APPLICATION:
             raise PlanError(
                 f"{self.path} is not a ledger; give the path of a ledger, or of a new file: Ledger.create(path, "
                 "dataset=..., budget=...)"
             )
-        if version > FORMAT:
+        if version > STREAMED:
             raise PlanError(
-                f"{self.path} was written by a newer version of confide (tables {version}, here {FORMAT}); install "
+                f"{self.path} was written by a newer version of confide (tables {version}, here {STREAMED}); install "
                 "that version"
             )
         if version < FORMAT:
@@ -116,11 +116,11 @@ class SQLiteStore(Store):
                 stacklevel=3,
             )
 
-    def _update(self) -> None:
-        with self.writing(creating=True) as connection:
-            if connection.exec_driver_sql("PRAGMA user_version").scalar_one() < FORMAT:
-                self._add_columns(connection)
-                connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+    def format_of(self, connection: Connection) -> int:
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+    def set_format(self, connection: Connection, number: int) -> None:
+        connection.exec_driver_sql(f"PRAGMA user_version = {number}")
 
     def integrity(self) -> list[str]:
         with self.reading() as connection:

@@ -68,7 +68,7 @@ def _spent(account: Account, rows: Sequence[Mapping[str, Any]]) -> str:
 def _note(row: Mapping[str, Any]) -> str:
     if row["kind"] == "receipt":
         return f"release {row['release_sha256']} of charge {row['charge_seq']}"
-    return f"{int(row['note']):,} stored outputs of a stream" if row["kind"] == "outputs" else str(row["note"])
+    return f"{row['note']} stored outputs of a stream" if row["kind"] == "outputs" else str(row["note"])
 
 
 def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:

@@ -18,7 +18,7 @@ from sqlalchemy import BigInteger, Connection, Engine, inspect
 from confide.errors import LedgerBusy
 from confide.ledger.failures import Progress
 from confide.ledger.forks import register
-from confide.ledger.tables import ADDED
+from confide.ledger.tables import ADDED, FORMAT
 
 __all__ = ["Store"]
 
@@ -81,6 +81,21 @@ class Store(ABC):
     @abstractmethod
     def check(self) -> None:
         """Refuse what is no ledger, or one of a newer version: `PlanError`. Warn of a place that is not safe."""
+
+    @abstractmethod
+    def format_of(self, connection: Connection) -> int:
+        """The version of the tables."""
+
+    @abstractmethod
+    def set_format(self, connection: Connection, number: int) -> None:
+        """Say which version the tables have."""
+
+    def _update(self) -> None:
+        """On a server this needs the rights of the tables' owner, once; whoever may only charge is told so by the server's refusal."""
+        with self.writing(creating=True) as connection:
+            if self.format_of(connection) < FORMAT:
+                self._add_columns(connection)
+                self.set_format(connection, FORMAT)
 
     def _add_columns(self, connection: Connection) -> None:
         """Bring tables 1 or 2 to this version: new columns, empty; no entry is touched, so that every hash stays."""

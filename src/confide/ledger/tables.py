@@ -4,7 +4,8 @@ Everything in `budget` can be computed again from `entry`; it is kept so that a 
 millionth day. What the row says after an entry stands in that entry too, under its hash: a charge compares the two.
 
 Tables 1 had neither the columns of `ADDED` nor the terms in their entries, tables 2 not the key of an enforced unit. A ledger of
-tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time.
+tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time. Tables 4 are
+3 with the outputs of a stream (`confide.ledger.outputs`), whose first use makes them: versions that know no such entries refuse the ledger.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = [
     "CHAINED",
     "FORMAT",
     "SHARED",
+    "STREAMED",
     "TERMS",
     "budget",
     "chained",
@@ -37,8 +39,8 @@ __all__ = [
     "metadata",
 ]
 
-#: Version of the tables; a ledger of a newer one is refused.
-FORMAT = 3
+#: Version of the tables, and that of a ledger with a stream, the newest; a ledger of a newer one is refused.
+FORMAT, STREAMED = 3, 4
 
 #: What tells a ledger from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
@@ -88,9 +90,9 @@ entry = Table(
     Column("method", Text, nullable=False),
     Column("plan_sha256", String(64), nullable=False),
     Column("charge_seq", BigInteger),  # of a receipt: the charge that paid
-    Column("release_sha256", String(64), nullable=False),
+    Column("release_sha256", String(64), nullable=False),  # of outputs: their digest
     Column("version", Text, nullable=False),
-    Column("note", Text, nullable=False),  # of open: the note; of amend: the reason
+    Column("note", Text, nullable=False),  # of open: the note; of amend: the reason; of outputs: how many
     Column("prev", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
     Column("after", Text, nullable=False, server_default=text("''")),  # the terms after it; empty in tables 1

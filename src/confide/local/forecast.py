@@ -238,15 +238,14 @@ class _Truth:
     def of(cls, model: Model, loss: Loss, n: int) -> _Truth:
         own = scaled(loss, model)
         clean = replace(model.rows, lam=np.zeros_like(model.rows.lam), lam_y=0.0, zeta=0.0)
-        done = fitted(own, "naive", clean)
+        line = np.asarray(np.linalg.lstsq(clean.x, clean.y, rcond=None)[0], dtype=np.float64)
+        h = SMOOTHING * residual_sd(clean, line, "naive")
+        own = own.at(h)
+        done = fitted(own, "naive", clean, h=h)
         if not done.identified:
             raise PlanError(
                 "the records for planning have no line of this formula; give practice= records that have one"
             )
-        if own.kinked:
-            line = np.asarray(np.linalg.lstsq(clean.x, clean.y, rcond=None)[0], dtype=np.float64)
-            own = own.at(SMOOTHING * residual_sd(clean, line, "naive"))
-            done = fitted(own, "naive", clean, h=own.h)  # type: ignore[attr-defined]
         return cls(model, own, done.theta, done.curvature, n)
 
     def without(self) -> Way:

@@ -131,7 +131,7 @@ def _weights(how: str, function: Function, noised: Noised, zeta: float, x: Array
 
     u, lam = (x - noised.low) / width, noised.sd / width
     if how == "SL":
-        # rows without noise carry that of the draw that makes all alike; it is integrated out for none, so it is drawn
+        # a further draw makes rows with and without noise alike
         again = np.random.default_rng(0)
         more = sqrt(zeta) * lam * again.laplace(scale=sqrt(0.5), size=len(u)) if zeta else 0.0
         return _bent(h, lam, u + more)

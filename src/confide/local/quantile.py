@@ -25,10 +25,7 @@ RECORDS, _NOISE = 5_000, 2.0
 
 
 def beyond(done: Fitted, method: str) -> str:
-    """Why no interval of a quantile line is promised here, empty where one is: fewer records, or a term with more noise than errors.
-
-    At n = 2,500 with lam |b| = 2 residual standard deviations .84 of 95 % intervals held.
-    """
+    """Why no interval of a quantile line is promised here, empty where one is: fewer records, or a term with more noise than errors."""
     rows = done.corrected.rows
     if len(rows) < RECORDS:
         return f"intervals of quantile lines hold from {RECORDS:,} records on, and the table has {len(rows):,}"

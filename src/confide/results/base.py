@@ -122,18 +122,18 @@ class BaseResult(Shown):
 
     def to_markdown(self, alpha: float | None = None) -> str:
         """The table as Markdown, with status, guarantee and what the intervals cover below it."""
-        return written.markdown(*written.document(self, self._alpha(alpha)))
+        return written.markdown(written.document(self, self._alpha(alpha)))
 
     def to_latex(self, alpha: float | None = None) -> str:
         """The table as LaTeX, with the rules of the package booktabs, and the same note."""
-        return written.latex(*written.document(self, self._alpha(alpha)))
+        return written.latex(written.document(self, self._alpha(alpha)))
 
     def to_word(self, path: str | Path, alpha: float | None = None) -> Path:
         """Write the table and its note as a Word file (.docx); returns its path. Needs the extra `word`.
 
         Raises `PlanError` when it cannot be written, or python-docx is not installed.
         """
-        written.word(*written.document(self, self._alpha(alpha)), Path(path))
+        written.word(written.document(self, self._alpha(alpha)), Path(path))
         return Path(path)
 
     def _spread(self, alpha: float) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult
-from confide.results.table import DASH, environment, view
+from confide.results.table import environment, view
 from confide.results.words import SIMULATED, clean
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Comparison:
 
         names, cells = self._cells()
         rows = tuple(zip(names, *cells, strict=True))
-        return markdown(Document("Results side by side", rows, ("name", *self.results), "  \n".join(self._notes())), 1)
+        return markdown(Document("Results side by side", rows, ("name", *self.results), "\n\n".join(self._notes())))
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Names in the order in which they come, and the cells of each result."""
@@ -143,12 +143,4 @@ def _numbers(one: BaseResult, alpha: float) -> pd.DataFrame:
 def _said(one: BaseResult, alpha: float) -> dict[str, str]:
     """Each row's estimate with its interval, in the digits of its table."""
     seen = view(one, one._alpha(_level(one, alpha)))
-    at, low = seen.first("estimate"), seen.first("interval")
-    assert at is not None
-    place = low if one.has_intervals else None
-    return {
-        name: cells[at]
-        if place is None or cells[place] == DASH
-        else f"{cells[at]} [{cells[place]}, {cells[place + 1]}]"
-        for name, cells in zip(seen.names, seen.rows, strict=True)
-    }
+    return {name: seen.said(row, interval=one.has_intervals) for row, name in enumerate(seen.names)}

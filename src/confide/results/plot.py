@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.results.table import View, view
+from confide.results.table import view
 from confide.results.words import LITERAL, SIMULATED, STATUS_WORDS, WITHOUT_NUMBERS, clean, level_words, short
 
 if TYPE_CHECKING:
@@ -142,15 +142,8 @@ def _rows(result: Shown, alpha: float, names: str | Sequence[str] | None) -> _Ro
     estimates = values("estimate")
     assert estimates is not None, "a family without estimates draws its own picture"
     low, high = (values("interval"), values("interval", 1)) if result.has_intervals else (None, None)
-    said = tuple(_said(seen, k) for k in wanted) if low is not None else ()
+    said = tuple(map(seen.said, wanted))
     return _Rows(tuple(raw[k] for k in wanted), estimates, low, high, values("share"), said)
-
-
-def _said(seen: View, row: int) -> str:
-    """An estimate with its interval, in the digits of the table."""
-    cells, at, low = seen.rows[row], seen.first("estimate"), seen.first("interval")
-    assert at is not None and low is not None
-    return f"{cells[at]} [{cells[low]}, {cells[low + 1]}]"
 
 
 def _asked(known: Sequence[str], names: str | Sequence[str]) -> list[int]:

@@ -56,6 +56,14 @@ class View:
         """The place of the first column of a kind."""
         return next((place for place, column in enumerate(self.columns) if column.kind == kind), None)
 
+    def said(self, row: int, *, interval: bool = True) -> str:
+        """The estimate of a row, with its interval where there is one, in the digits of the table."""
+        cells, at, low = self.rows[row], self.first("estimate"), self.first("interval")
+        assert at is not None
+        if not interval or low is None or cells[low] == DASH:
+            return cells[at]
+        return f"{cells[at]} [{cells[low]}, {cells[low + 1]}]"
+
 
 def view(result: Shown, alpha: float) -> View:
     """The words and cells of a result."""

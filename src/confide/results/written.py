@@ -1,6 +1,6 @@
 r"""The table of a result in other people's documents: Markdown, LaTeX, Word. The same cells as the text, and what must stand beside them.
 
->>> markdown(Document("Means", (("a", "1.0"),), ("name", "mean"), "ok; GDP(mu=1, add-remove)"), 1).splitlines()[2:4]
+>>> markdown(Document("Means", (("a", "1.0"),), ("name", "mean"), "ok; GDP(mu=1, add-remove)")).splitlines()[2:4]
 ['| name | mean |', '| :--- | ---: |']
 """
 
@@ -32,40 +32,54 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class Document:
-    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest."""
+    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest.
+
+    labels: how many columns at the left say what a row is about.
+    """
 
     title: str
     rows: tuple[tuple[str, ...], ...]
     heads: tuple[str, ...]
     note: str
+    labels: int = 1
 
 
-def document(result: Shown, alpha: float) -> tuple[Document, int]:
-    """The document of a result, and how many columns at the left are labels."""
+def document(result: Shown, alpha: float) -> Document:
+    """The document of a result."""
     seen: View = view(result, alpha)
     flags = f", flagged {', '.join(result.flags)}" if result.flags else ""
     status = f"Status {result.status}{flags}: {result.status_said}."
     guarantee = seen.simulated or f"Differential privacy: {result.guarantee}."
     note = f"{status} {guarantee} Intervals: {result.covers}. Release {result.release_sha256}."
-    return Document(seen.title, seen.rows, tuple(head or "name" for head in seen.heads), clean(note)), max(
-        seen.labels, 1
-    )
+    heads = tuple(head or "name" for head in seen.heads)
+    return Document(seen.title, seen.rows, heads, clean(note), max(seen.labels, 1))
 
 
-def markdown(made: Document, labels: int) -> str:
+def markdown(made: Document) -> str:
     """A table of GitHub's Markdown."""
 
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(_SPECIAL.sub(_SHIELDED, cell) for cell in cells)} |"
+    def plain(text: str) -> str:
+        return _SPECIAL.sub(_SHIELDED, text)
 
-    rule = [":---" if place < labels else "---:" for place in range(len(made.heads))]
-    lines = [f"**{made.title}**", "", line(made.heads), f"| {' | '.join(rule)} |", *map(line, made.rows), "", made.note]
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(map(plain, cells))} |"
+
+    rule = [":---" if place < made.labels else "---:" for place in range(len(made.heads))]
+    lines = [
+        f"**{plain(made.title)}**",
+        "",
+        line(made.heads),
+        f"| {' | '.join(rule)} |",
+        *map(line, made.rows),
+        "",
+        plain(made.note),
+    ]
     return "\n".join(lines) + "\n"
 
 
-def latex(made: Document, labels: int) -> str:
+def latex(made: Document) -> str:
     """A `table` of LaTeX with the rules of the package booktabs."""
-    columns = "".join("l" if place < labels else "r" for place in range(len(made.heads)))
+    columns = "".join("l" if place < made.labels else "r" for place in range(len(made.heads)))
 
     def line(cells: Sequence[str]) -> str:
         return " & ".join(map(_escaped, cells)) + r" \\"
@@ -93,7 +107,7 @@ def _escaped(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def word(made: Document, labels: int, path: Path) -> None:
+def word(made: Document, path: Path) -> None:
     """A .docx with the table; needs python-docx."""
     docx = _docx()
     page = docx.Document()
@@ -103,7 +117,7 @@ def word(made: Document, labels: int, path: Path) -> None:
     for cells in (made.heads, *made.rows):
         for place, (cell, text) in enumerate(zip(table.add_row().cells, cells, strict=True)):
             cell.text = text
-            if place >= labels:
+            if place >= made.labels:
                 cell.paragraphs[0].alignment = right
     page.add_paragraph(made.note)
     try:

@@ -32,7 +32,7 @@ _Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """How a sample was drawn, from public facts; means, totals, shares, ratios and lines are then those of the population.
+    """How a sample was drawn, from public facts; counts, means, totals, shares and ratios are then those of the population.
 
     weight: a numeric column with public bounds from 0 up; strata: a categorical column; psu: the primary sampling units, either an id
     column of the data, which is no column of the schema, or, where the sampled PSUs are public, a categorical column with `psus`.
@@ -43,7 +43,7 @@ class SurveyDesign:
     persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts. count: how many PSUs there are where that is public and no
     lists are given. deff: a declared design effect, in place of PSUs: the variance of independent persons times it.
 
-    cap: "auto", weights above a noisy quantile count as that, and intervals carry the bias; "full", all weights as they are, with the
+    cap: "auto", weights above a noisy edge count as that, and intervals carry the bias; "full", all weights as they are, with the
     noise of the largest one that the bounds allow, as totals and counts without `population` take them. population: the public number of
     persons, for totals; fraction: the public share of the population's PSUs (persons, without PSUs) that was sampled, whose sampling
     variance is taken times 1 - fraction.

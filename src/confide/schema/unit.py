@@ -12,12 +12,12 @@ from typing import Any
 from confide.errors import SchemaError
 from confide.schema.provenance import is_unicode
 
-__all__ = ["RULES", "Unit", "unit_from_settings"]
+__all__ = ["MOST", "RULES", "Unit", "unit_from_settings"]
 
 #: How the rows of one unit are bounded.
 RULES = ("keep", "weight")
-# Rows of a unit beyond this are cut by "keep" under every rule, so that blocks of whole units stay bounded.
-_MOST = 1 << 16
+#: Rows of a unit beyond this are cut by "keep" under every rule, so that blocks of whole units stay bounded.
+MOST = 1 << 16
 _CALL = 'write Unit("person_id"), or Unit("person_id", rows=5, rule="keep")'
 
 
@@ -61,9 +61,9 @@ class Unit:
                 'a unit "record" is a row by itself and has no id column; write Schema(..., unit="record")'
             )
         whole = isinstance(self.rows, int) and not isinstance(self.rows, bool)
-        if not whole or not 1 <= self.rows <= _MOST:
+        if not whole or not 1 <= self.rows <= MOST:
             raise SchemaError(
-                f"rows must be a whole number from 1 to {_MOST}, the rows' worth that one unit counts, got {self.rows!r}; {_CALL}"
+                f"rows must be a whole number from 1 to {MOST}, the rows' worth that one unit counts, got {self.rows!r}; {_CALL}"
             )
         if self.rule is not None and self.rule not in RULES:
             raise SchemaError(f'rule must be "keep", "weight" or None, got {self.rule!r}; {_CALL}')
@@ -78,8 +78,8 @@ class Unit:
         if not isinstance(self.per, str) or not self.per:
             raise SchemaError(f"per must be the name of a column of the schema, got {self.per!r}; {call}")
         whole = isinstance(self.groups, int) and not isinstance(self.groups, bool)
-        if self.groups is not None and (not whole or not 1 <= self.groups <= _MOST):
-            raise SchemaError(f"groups must be a whole number from 1 to {_MOST}, or None, got {self.groups!r}; {call}")
+        if self.groups is not None and (not whole or not 1 <= self.groups <= MOST):
+            raise SchemaError(f"groups must be a whole number from 1 to {MOST}, or None, got {self.groups!r}; {call}")
         if self.rows != 1 or self.rule == "weight":
             raise SchemaError(
                 f"one row of each {self.column} and {self.per} is kept, got rows={self.rows}, rule={self.rule!r}; leave both out: {call}"

@@ -23,7 +23,7 @@ from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.protocol import Noise, Plan
 from confide.protocol.contributions import shown
 from confide.schema import Categorical, Numeric, Schema
-from confide.sklearn.base import StatusWarning
+from confide.sklearn.base import PrivateEstimator, StatusWarning
 from confide.sources import read
 
 __all__ = ["Pate"]
@@ -48,8 +48,8 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
-    published; status_ : "ok", or "no_reply" where the certificate did not hold: then there is no student, and `predict` raises `NoResult`;
-    classes_, n_features_in_.
+    published; status_ : "ok", or "no_reply" where the certificate did not hold; classes_, n_features_in_. Where no record was
+    given a label there is no student, and `predict` raises `NoResult`.
 
     Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels
     come.
@@ -120,8 +120,8 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records, labels, rows = np.asarray(X), np.asarray(y), np.asarray(public)
         if records.ndim != 2 or rows.ndim != 2 or records.shape[1] != rows.shape[1] or len(labels) != len(records):
             raise PlanError(
-                f"X and public must be tables with the same columns, and y must have one label for each row of X; got the shapes "
-                f"{records.shape}, {rows.shape}, {labels.shape}"
+                "X and public must be tables with the same columns, and y must have one label for each row of X; write "
+                "fit(X, y, public=P), P[:, j] and X[:, j] of one feature"
             )
         width = records.shape[1]
         schema, method = self._schema(width), self._method(rows, width)
@@ -147,11 +147,11 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             [None if one is None else self.classes[places[str(one)]] for one in result.labels], dtype=object
         )
         self.student_ = None
-        if result.status != "ok":
-            warnings.warn(f"no labels were released: {result.reason}", StatusWarning, stacklevel=3)
+        if not len(own):
+            warnings.warn(f"no labels were released: {self._reason()}", StatusWarning, stacklevel=3)
             return
         if len(np.unique(own)) < 2:
-            self.student_ = _Constant(int(own[0]) if len(own) else 0)
+            self.student_ = _Constant(int(own[0]))
             return
         student = clone(self.teacher if self.student is None else self.student)
         self.student_ = student.fit(np.asarray(rows, dtype=np.float64)[known], own)
@@ -160,9 +160,12 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The student's labels of public records. `NotFittedError` before fit, `NoResult` where no label was released."""
         check_is_fitted(self, "status_")
         if self.student_ is None:
-            raise NoResult(f"no labels were released, so there is no student: {self.result_.reason}")
+            raise NoResult(f"no labels were released, so there is no student: {self._reason()}")
         found = np.asarray(self.student_.predict(np.asarray(X, dtype=np.float64)), dtype=np.int64)
         return np.asarray(self.classes_[found])
+
+    def _reason(self) -> str:
+        return str(self.result_.reason) or "no vote reached the threshold of `confident`; take a lower one"
 
     def _method(self, rows: Any, width: int) -> TeacherLabels:
         return TeacherLabels(
@@ -193,10 +196,7 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return Schema({**columns, "y": Categorical(labels, on_missing=labels[0])})
 
-    def __sklearn_clone__(self) -> Pate:
-        # a ledger is one open connection: every clone must charge the same one
-        given = self.get_params(deep=False)
-        return type(self)(**{name: value if name == "ledger" else deepcopy(value) for name, value in given.items()})
+    __sklearn_clone__ = PrivateEstimator.__sklearn_clone__
 
 
 class _Constant:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
 from confide.errors import NoResult, PlanError
@@ -20,7 +20,7 @@ from confide.methods.reduction.components import PCA
 from confide.protocol import Noise
 from confide.protocol.contributions import shown
 from confide.schema import Numeric, Schema
-from confide.sklearn.base import StatusWarning
+from confide.sklearn.base import PrivateEstimator, StatusWarning
 from confide.sklearn.columns import columns_of
 from confide.sources import read
 
@@ -87,6 +87,8 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(names)
         if labels is not None:
             self.feature_names_in_ = np.array(labels, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.components_ = result.vectors.T
         self.explained_variance_ = np.asarray(result.estimates)
         self.explained_variance_ratio_ = result.explained_variance_ratio.to_numpy()
@@ -96,13 +98,18 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Scores of public records, (rows, k). `NotFittedError` before fit, `NoResult` where the release gave no components."""
+        """Scores of public records, (rows, k).
+
+        `NotFittedError` before fit, `NoResult` where the release gave no components, `PlanError` for another number of columns,
+        `ValueError` for columns of other names, or in another order, than those of fit.
+        """
         check_is_fitted(self, "components_")
         if self.status_ == "weak":
             raise NoResult(f"the release gave no components: {self.result_.reason}")
         _, columns = columns_of(X, "X")
         if len(columns) != self.n_features_in_:
             raise PlanError(f"X must have the {self.n_features_in_} columns of fit, got {len(columns)}")
+        validate_data(self, X, reset=False, skip_check_array=True)
         rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
         return np.asarray((rows - self.mean_) / self.scale_ @ self.components_.T)
 
@@ -128,7 +135,4 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         }
         return Schema(own)
 
-    def __sklearn_clone__(self) -> PrivatePCA:
-        # a ledger is one open connection: every clone must charge the same one
-        given = self.get_params(deep=False)
-        return type(self)(**{name: value if name == "ledger" else deepcopy(value) for name, value in given.items()})
+    __sklearn_clone__ = PrivateEstimator.__sklearn_clone__

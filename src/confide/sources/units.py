@@ -32,6 +32,7 @@ from confide.protocol.over import StatisticOver
 from confide.protocol.source import Behind
 from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
+from confide.schema.unit import MOST
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.groups import Groups, HashedGroups, numbered_units
@@ -45,12 +46,10 @@ from confide.sources.spill import Files, Rows, joined
 if TYPE_CHECKING:
     from confide.sources.passes import Passes as RecordSource
 
-__all__ = ["GATHERED", "MOST", "UnitSource", "block_starts", "of_kept_rows", "rule_of_rows", "words_of"]
+__all__ = ["GATHERED", "UnitSource", "block_starts", "of_kept_rows", "rule_of_rows", "words_of"]
 
 #: Cells of coded records, ids among them, that are gathered in memory at once.
 GATHERED = 1 << 24
-#: Rows of one unit that any rule looks at: a unit of more is cut to these by "keep".
-MOST = 1 << 16
 
 _GROUPED = (
     "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"

@@ -128,7 +128,7 @@ class Studio:
     def _page(self, template: str, /, status: int = 200, script: str | None = None, **facts: Any) -> Response:
         made = _templates().get_template(f"{template}.html.j2")
         text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, **facts)
-        headers = {"Content-Security-Policy": policy(script=script).replace("style-src 'none'", "style-src 'self'")}
+        headers = {"Content-Security-Policy": policy(script)}
         return HTMLResponse(text, status, headers=headers)
 
     def _message(self, title: str, words: str, status: int) -> Response:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 from confide import gate
-from confide.errors import ConfideError, PlanError, ReleaseError
+from confide.errors import ConfideError, LedgerBusy, PlanError, ReleaseError
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.schema import Schema
 from confide.sources import read
+from confide.sources.parts import FileMark
 from confide.studio.folder import Folder, Request
 
 __all__ = ["Desk", "Prepared", "State"]
@@ -38,6 +39,7 @@ class Prepared:
     price: str
     before: str
     after: str
+    mark: FileMark = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,12 @@ class Desk:
         Only names and types of the file are looked at.
         """
         schema = Schema.from_dict(asked.plan.schema)
-        self._columns(data, schema)
+        mark = FileMark.of(self._folder.path(data))
+        read(mark.path, schema).check(schema.names)
+        if self._folder.path(f"{asked.name}.release.json").exists():
+            raise PlanError(
+                f"{asked.name}.release.json is there already, and no release is written over another; move it away"
+            )
         book = Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)
         try:
             quote = book.preview(asked.plan.guarantees)
@@ -83,6 +90,7 @@ class Desk:
                 f"{quote.statement}, counted as {quote.price}",
                 str(quote.before),
                 "nothing: this takes all that is left" if quote.last else str(quote.after),
+                mark,
             )
         finally:
             book.close()
@@ -103,14 +111,16 @@ class Desk:
     def begin(self, nonce: str) -> str:
         """Begin a release unless it, or another of the same request, was begun; returns the request's name."""
         own = self.prepared(nonce)
+        with self._lock:
+            if nonce in self._begun:
+                return own.request
         asked = self._folder.request(own.request)
         if asked.plan.sha256 != own.sha256:
             raise PlanError(
                 "the request's file changed after it was approved; nothing was done; open it and read it again"
             )
-        with self._lock:
-            if nonce in self._begun:
-                return own.request
+        if FileMark.of(own.mark.path) != own.mark:
+            raise PlanError(f"{own.data} changed after the approval; nothing was done; approve the request again")
         held = self._folder.hold(own.request)
         if held is None:
             return own.request
@@ -135,10 +145,12 @@ class Desk:
         with self._lock:
             failed = self._failed.get(asked.name)
         said = self._folder.decision(asked.name)
-        if self._folder.release(asked.name) is not None:
-            return State("released")
         if said is None:
             return State("asked") if failed is None else State("failed", failed)
+        # a file of that name may be anyone's: it is this request's where the steward approved and the plan is the same
+        done = self._folder.release(asked.name)
+        if done is not None and said.get("decision") == "approved" and done.plan.sha256 == asked.plan.sha256:
+            return State("released")
         if said.get("decision") == "refused":
             return State("refused", str(said.get("reason", "")))
         return State("stopped", failed or self._found(said))
@@ -167,10 +179,6 @@ class Desk:
             "stays. To approve the request again is another release, and is charged again"
         )
 
-    def _columns(self, data: str, schema: Schema) -> None:
-        with_names = read(self._folder.path(data), schema)
-        with_names.check(schema.names)
-
     def _release(self, asked: Request, own: Prepared, held: IO[str]) -> None:
         failed, charged = "", True
         try:
@@ -183,7 +191,10 @@ class Desk:
                 del self._held[asked.name]
             finally:
                 book.close()
-        except ReleaseError as error:
+        except (
+            ReleaseError,
+            LedgerBusy,
+        ) as error:  # of a ledger that was busy it may not be known whether it was charged
             failed = str(error)
         except OSError as error:
             failed = f"the folder cannot be written or read ({error.strerror}); what was released is below, if it was, and only here"

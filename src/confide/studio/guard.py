@@ -128,13 +128,12 @@ class Guard:
         )
 
 
-def policy(*inline: str, script: str | None = None) -> str:
-    """The content security policy of a page whose only styles are these, and whose only script is this one."""
-    styles = " ".join(_hashed(text) for text in inline) or "'none'"
+def policy(script: str | None) -> str:
+    """The content security policy of a page whose only script is this one, and whose styles are the studio's own file."""
     scripts = "'none'" if script is None else _hashed(script)
     reach = "'none'" if script is None else "'self'"
     return (
-        f"default-src 'none'; style-src {styles}; script-src {scripts}; connect-src {reach}; img-src 'self' data:; frame-src 'self'; "
+        f"default-src 'none'; style-src 'self'; script-src {scripts}; connect-src {reach}; img-src 'self' data:; frame-src 'self'; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
 

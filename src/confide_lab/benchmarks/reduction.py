@@ -78,7 +78,7 @@ def run() -> list[dict[str, Any]]:
     for method in METHODS:
         for name in sets:
             grid = {"set": (name,), "method": (method,), "n": SIZES, "mu": BUDGETS}
-            found = replicated(f"reduction {name} {method}", grid, measure, REPLICATIONS)
+            found = replicated(f"reduction-{name}-{method}".lower().replace(" ", "-"), grid, measure, REPLICATIONS)
             for (n, mu), cell in found.groupby(["n", "mu"]):
                 rows.append(_row(name, method, int(n), float(mu), cell))
                 print(json.dumps(rows[-1]), flush=True)

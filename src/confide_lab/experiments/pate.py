@@ -17,7 +17,7 @@ from confide.methods.voting.teachers_distance import BallotDistance
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity
 from confide_lab.published.pate import algorithm_4
 from confide_lab.quantities import Record
-from confide_lab.teachers import KINDS, digits_missing, digits_votes, made_votes
+from confide_lab.teachers import KINDS, digits, digits_missing, digits_votes, made_votes
 
 __all__ = ["FIGURE2", "planned_distance"]
 
@@ -77,8 +77,6 @@ def simulated(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str
 
 def real(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
     """The same on MNIST's votes, and the share of labels that noise leaves right."""
-    from confide_lab.teachers import digits
-
     votes = digits_votes(at["teachers"], 200)
     noisy = votes + at["sigma"] * generator.standard_normal(votes.shape)
     right = float(np.mean(noisy.argmax(axis=1) == digits()["truth"][:200]))

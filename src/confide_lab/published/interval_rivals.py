@@ -163,8 +163,8 @@ def deconvolved_bootstrap(
 ) -> Interval:
     """DP bootstrap of the mean with deconvolution: B resampled means with noise sigma_B = sqrt((2 - 2/e) B) D/mu, g-modelling of their law.
 
-    Cost: mu-GDP in the limit of many resamples alone; at B = 20 the numeric delta is up to 16 times that of mu-GDP, so that it
-    is no guarantee at the stated mu. size: B; max(2000 mu^2, 2/alpha) when left out. The target is the mean of the clipped column.
+    Cost: mu-GDP in the limit of many resamples alone, which is no guarantee at the stated mu. size: B; max(2000 mu^2, 2/alpha) when
+    left out. The target is the mean of the clipped column.
     """
     n, (low, high) = len(values), bounds
     count = ceil(max(2000 * mu**2, 2 / alpha)) if size is None else size
@@ -261,7 +261,7 @@ def repro_normal(
 ) -> Interval:
     """Repro samples for the mean of a normal: (sum z, sum z^2) released jointly, rank of depth, the largest over a grid of sds; mu-GDP.
 
-    z in [-1, 1] is the clipped value; sds of noise 2/mu and 1.2013/mu by the joint bound. Their script gives each of two statistics the
+    z in [-1, 1] is the clipped value; sds of noise 2/mu and 1.2011/mu by the joint bound. Their script gives each of two statistics the
     full mu, which is sqrt(2) mu, and starts at the truth. Valid up to the grids.
     """
     n, (low, high) = len(values), bounds

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.guarantees.gnmax import published_rdp
+from confide.guarantees.gnmax import gnmax_log_error, published_rdp
 from confide_lab.published.marks import published
 
 __all__ = [
@@ -176,8 +176,6 @@ def algorithm_4(
     noise = sqrt((3 * alpha + 2) / test_epsilon) if sigma_s is None else sigma_s
     beta, delta_2 = 0.2 / alpha, delta / 2
     counts = np.asarray(votes)
-    from confide.guarantees.gnmax import gnmax_log_error
-
     cost = float(published_rdp(gnmax_log_error(counts, sigma), alpha, sigma).sum())
     farthest = int(counts[0].sum() // 2)
     local = local_sensitivities(counts, alpha, sigma, farthest)

@@ -89,7 +89,7 @@ def test_a_sampler_of_any_kind_gives_intervals(sampler, parameters, truth, secon
 def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
     """Practice records spread over the bounds, and these do not: it raises on all blocks, which says the middle of the bounds.
 
-    Another of the 65,536 points comes out with a chance of about 65,536 exp(-25 epsilon/8): 1e-12 at epsilon 12, a fifth at 4.
+    Another of the 65,536 points comes out with a chance of about 65,536 exp(-25 epsilon/8): below 1e-11 at epsilon 12, a fifth at 4.
     """
 
     def failing(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:

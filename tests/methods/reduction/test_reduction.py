@@ -166,6 +166,9 @@ def test_the_transformer_is_the_same_release() -> None:
         PrivatePCA(privacy=cf.GDP(1.0), ledger=None).fit(frame)
     with pytest.raises(cf.PlanError, match="4 columns"):
         model.fit(frame).transform(frame[["a", "b"]])
+    with pytest.raises(ValueError, match="same order"):
+        model.transform(frame[["b", "a", "c", "d"]])
+    assert not hasattr(model.fit(frame.to_numpy()), "feature_names_in_")
 
 
 def test_what_is_refused() -> None:

@@ -176,6 +176,7 @@ def test_pate_learns_from_votes(privacy: object, settings: dict[str, object]) ->
     assert model.status_ == "ok" and given.mean() > 0.5  # type: ignore[attr-defined]
     assert np.mean(model.labels_[given] == truth[given]) > 0.8  # type: ignore[attr-defined]
     assert np.mean(model.predict(public) == truth) > 0.8  # type: ignore[attr-defined]
+    assert ("Noise scale" in dict(model.result_.facts)) == isinstance(privacy, cf.PureDP)  # type: ignore[attr-defined]
     again = cf.infer(cf.Release.from_json(model.release_.to_json()))  # type: ignore[attr-defined]
     assert again.status == "ok" and "labels" in again.family
 
@@ -192,6 +193,13 @@ def test_what_pate_refuses_from_public_facts() -> None:
     x, y, public = _records(30)
     with pytest.raises(cf.PlanError, match="same columns"):
         _model(cf.GDP(1.0)).fit(x, y, public=public[:, :1])  # type: ignore[attr-defined]
+    said = set()
+    for n in (30, 31):
+        x, y, public = _records(n)
+        with pytest.raises(cf.PlanError, match="one label for each row") as refused:
+            _model(cf.GDP(1.0)).fit(x, y[1:], public=public)  # type: ignore[attr-defined]
+        said.add(str(refused.value))
+    assert len(said) == 1, "the number of records is not said"
     with pytest.raises(cf.PlanError, match="needs public records"):
         _model(cf.GDP(1.0)).fit(x, y)  # type: ignore[attr-defined]
     with pytest.raises(cf.PlanError, match="20 teachers need at least 40 records"):
@@ -222,4 +230,13 @@ def test_a_refused_test_releases_nothing_and_no_student() -> None:
         model.fit(x, y, public=public)  # type: ignore[attr-defined]
     assert model.status_ == "no_reply" and not any(one is not None for one in model.labels_)  # type: ignore[attr-defined]
     with pytest.raises(cf.NoResult, match="no student"):
+        model.predict(public)  # type: ignore[attr-defined]
+
+
+def test_no_vote_above_the_threshold_makes_no_student() -> None:
+    x, y, public = _records(100)
+    model = _model(cf.GDP(3.0), seconds=1.0, certificate="gaussian", confident=(1e4, 3.0))
+    with pytest.warns(UserWarning, match="no vote reached the threshold"):
+        model.fit(x, y, public=public)  # type: ignore[attr-defined]
+    with pytest.raises(cf.NoResult, match="take a lower one"):
         model.predict(public)  # type: ignore[attr-defined]

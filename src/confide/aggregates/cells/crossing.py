@@ -179,6 +179,13 @@ class Crossing:
         """How many cells a marginal has."""
         return prod(self.shape(axes))
 
+    def coarser(self, axes: Axes, base: Axes) -> Whole:
+        """The cell of a marginal of some of the attributes that each cell of a marginal lies in."""
+        if not base:
+            return np.zeros(self.cells(axes), dtype=np.int64)
+        levels = dict(zip(axes, np.unravel_index(np.arange(self.cells(axes)), self.shape(axes)), strict=True))
+        return np.asarray(np.ravel_multi_index([levels[axis] for axis in base], self.shape(base)))
+
     def title(self, axes: Axes) -> str:
         """A marginal as in a formula: "f:g", "total" for the empty one."""
         return ":".join(self.attributes[axis].name for axis in axes) or "total"

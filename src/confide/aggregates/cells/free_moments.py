@@ -22,7 +22,7 @@ Everything is coded at 2^20 steps less room for rounding, and a block that break
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, sqrt
@@ -34,11 +34,11 @@ from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.exact import digest
-from confide.schema import Design, Schema
+from confide.schema import Design, Practice, Schema
 from confide.schema.expression import parse_expression
 from confide.schema.term import Term, numeric_term
 
-__all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments"]
+__all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments", "practice_places"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -138,6 +138,16 @@ class Measure:
         u = coded[-1] * (2.0 / (self.term.steps - 1))
         u -= 1.0
         return np.clip(np.nan_to_num(u, nan=0.0), -1.0, 1.0), keep
+
+
+def practice_places(measures: Sequence[Measure], practice: Practice) -> Array:
+    """u of practice records that have all values, (records, p)."""
+    values, keep = [], np.ones(len(practice), dtype=bool)
+    for measure in measures:
+        u, own = measure.places(np.stack([practice.codes[name] for name in measure.columns]))
+        values.append(u)
+        keep &= np.ones(len(practice), dtype=bool) if own is None else own
+    return np.array(values).T[keep]
 
 
 class _Measured(CellRows):

@@ -10,9 +10,10 @@ earlier noisy numbers. A person without a cell, weight or value is zero. Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,9 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
 from confide.aggregates.rows import BITS, round_within
 from confide.protocol.exact import digest
+from confide.protocol.over import MapOver
 
-__all__ = ["SurveyScores"]
+__all__ = ["Complete", "Squares", "SurveyScores"]
 
 Array = NDArray[np.float64]
 
@@ -52,26 +54,10 @@ class SurveyScores:
     scales: tuple[float, ...] = ()
     longest: int = 1 << BITS
 
-    def at(
-        self,
-        theta: tuple[float, ...],
-        scales: tuple[float, ...],
-        cap: float | None = None,
-        longest: int | None = None,
-    ) -> SurveyScores:
+    def at(self, theta: tuple[float, ...], scales: tuple[float, ...], cap: float | None = None) -> SurveyScores:
         """The scores at these estimates, in these scales, with weights cut at `cap`."""
         weight = None if self.weight is None else self.weight.at(cap)
-        return SurveyScores(
-            self.crossing,
-            self.axes,
-            self.numerator,
-            self.denominator,
-            self.base,
-            weight,
-            theta,
-            scales,
-            self.longest if longest is None else longest,
-        )
+        return replace(self, weight=weight, theta=theta, scales=scales)
 
     @property
     def width(self) -> int:
@@ -129,15 +115,7 @@ class SurveyScores:
     def _of_base(self, out: Array, own: Array, amounts: Array, x: Array) -> None:
         """Take theta_c x from every cell of a person's base."""
         assert self.base is not None
-        shape = self.crossing.shape(self.axes)
-        levels = np.unravel_index(np.arange(self.width), shape) if shape else ()
-        of = dict(zip(self.axes, levels, strict=True))
-        inner = [of[axis] for axis in self.base]
-        base_of = (
-            np.ravel_multi_index(inner, self.crossing.shape(self.base))
-            if inner
-            else np.zeros(self.width, dtype=np.int64)
-        )
+        base_of = self.crossing.coarser(self.axes, self.base)
         place = self.crossing.places(own, self.base)
         for cell in range(self.width):
             mine = place == base_of[cell]
@@ -167,3 +145,46 @@ class SurveyScores:
         u *= measure.half
         u += measure.middle
         return u, everyone if keep is None else keep
+
+
+@dataclass(frozen=True)
+class Squares(MapOver):
+    """The squares of one person's cut scores, by cell: |m| <= |a|^2 <= 1 in steps of 2^-20."""
+
+    map: SurveyScores
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.map.columns
+
+    @property
+    def digest(self) -> str:
+        return digest(["squares of", self.map.digest])
+
+    def __call__(self, codes: Array) -> Array:
+        rows = self.map(codes)
+        rows *= rows
+        return np.asarray(np.floor(rows / (1 << BITS)))
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Which records have a value of every measure: a condition as `protocol.where` takes them."""
+
+    measures: tuple[Measure, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for own in self.measures for name in own.columns))
+
+    def to_list(self) -> list[Any]:
+        """For digests."""
+        return [own.digest for own in self.measures]
+
+    def __call__(self, codes: Array) -> NDArray[np.bool_]:
+        at = {name: row for row, name in enumerate(self.columns)}
+        found = np.ones(codes.shape[1], dtype=np.bool_)
+        for own in self.measures:
+            keep = own.places(codes[[at[name] for name in own.columns]])[1]
+            found &= True if keep is None else keep
+        return found

@@ -27,12 +27,12 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import MomentRows, free_moments
-from confide.aggregates.cells.weighted_cells import CountRows
+from confide.aggregates.cells.weighted_cells import DoubledRows
 from confide.aggregates.rows import BOUND, round_within
 from confide.protocol.exact import digest
 from confide.protocol.whose import WHOLE_ROW
+from confide.schema.unit import MOST
 
 __all__ = ["UnitCells", "UnitWeight"]
 
@@ -40,8 +40,6 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _FINE = 2.0**32
-# Rows of one unit, and with them its cells, at most (`sources.units.MOST`).
-_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,12 @@ class UnitWeight:
 
 
 @dataclass(frozen=True)
-class UnitCells(CellRows):
+class UnitCells(DoubledRows):
     """One unit as its blocks in the cells of its rows; of one record by itself the record's block.
 
     >>> import confide as cf
     >>> from confide.aggregates.cells.crossing import Crossing
+    >>> from confide.aggregates.cells.weighted_cells import CountRows
     >>> crossing = Crossing.of(("f",), cf.Schema({"f": cf.Categorical(["a", "b"])}))
     >>> own = UnitCells(crossing, (0,), CountRows(crossing, (0,)))
     >>> codes = np.array([[0.0, 1.0, 1.0, 1.0, 0.0], [2.0, -1.0, -1.0, -1.0, 0.0]])  # a person with four rows, one with one
@@ -68,21 +67,12 @@ class UnitCells(CellRows):
     [[0.25, 1.0], [0.75, 0.0], [0.1875, 0.0], [0.1875, 0.0]]
     """
 
-    inner: CountRows | MomentRows
-
-    @property
-    def block(self) -> int:
-        return 2 * self.inner.block
-
-    @property
-    def l2_squared(self) -> int:
-        return self.inner.l2_squared
-
     @property
     def together(self) -> int:
         measured = isinstance(self.inner, MomentRows)
         opposed = max(0, BOUND - self.inner.count**2) if measured else 0
-        cells, longest = min(self.cells, _MOST), isqrt(self.l2_squared) + 1
+        # a unit has no more cells than rows
+        cells, longest = min(self.cells, MOST), isqrt(self.l2_squared) + 1
         cut = 2 * (isqrt(self.block) + 1) * (isqrt(cells) + 1) * longest + cells * self.block
         return 2 * self.l2_squared + 2 * opposed + 2 * cut
 
@@ -133,8 +123,4 @@ class UnitCells(CellRows):
             moments = free_moments(means)
             moments *= float(self.inner.steps)
             found[1:5, several] = round_within(moments)
-        half = len(found)
-        out = np.empty((2 * half, len(pairs)))
-        np.multiply(found, omega, out=out[:half])
-        np.multiply(out[:half], 1.0 - omega, out=out[half:])
-        return unit_of, cell, np.trunc(out)
+        return unit_of, cell, np.trunc(self.doubled(found, omega))

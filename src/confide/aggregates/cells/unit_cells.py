@@ -23,13 +23,12 @@ from confide.protocol.exact import digest
 from confide.protocol.whose import WHOLE_ROW
 from confide.schema import Schema
 from confide.schema.predicate import Predicate, parse_predicate
+from confide.schema.unit import MOST
 
 __all__ = ["RowNumber", "UnitCrossing"]
 
 # Levels of a number of rows where no points are given.
 _POINTS = (1, 2, 3, 5, 10)
-# Rows of a unit that are looked at.
-_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,9 @@ class RowNumber(Attribute):
     def number(cls, name: str, condition: str | None, points: tuple[int, ...], schema: Schema) -> RowNumber:
         """Cut at whole numbers, each the first of its level. `PlanError` for points that do not rise, or are not 1 to 65,536."""
         at = points or _POINTS
-        if list(at) != sorted(set(at)) or at[0] < 1 or at[-1] > _MOST:
+        if list(at) != sorted(set(at)) or at[0] < 1 or at[-1] > MOST:
             raise PlanError(
-                f"{name} takes increasing whole numbers from 1 to {_MOST:,}, got {', '.join(map(str, at))}; write "
+                f"{name} takes increasing whole numbers from 1 to {MOST:,}, got {', '.join(map(str, at))}; write "
                 "number(condition, 1, 2, 5) for none, 1, 2 to 4 and 5 or more rows"
             )
         # of all rows of a unit that counts there is at least one

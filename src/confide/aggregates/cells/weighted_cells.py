@@ -30,7 +30,7 @@ from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.rows import BITS, BOUND
 from confide.protocol.exact import digest
 
-__all__ = ["CappedWeight", "CountRows", "WeightedRows", "places_of_weights"]
+__all__ = ["CappedWeight", "CountRows", "DoubledRows", "WeightedRows", "places_of_weights"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -92,7 +92,31 @@ class CountRows(CellRows):
 
 
 @dataclass(frozen=True)
-class WeightedRows(CellRows):
+class DoubledRows(CellRows):
+    """Base of blocks m that count by omega in [0, 1], as (omega m, omega (1 - omega) m)."""
+
+    inner: CountRows | MomentRows
+
+    @property
+    def block(self) -> int:
+        return 2 * self.inner.block
+
+    @property
+    def l2_squared(self) -> int:
+        return self.inner.l2_squared
+
+    @staticmethod
+    def doubled(blocks: Array, omega: Array) -> Array:
+        """Both halves, before they are whole numbers."""
+        half = len(blocks)
+        out = np.empty((2 * half, blocks.shape[1]))
+        np.multiply(blocks, omega, out=out[:half])
+        np.multiply(out[:half], 1.0 - omega, out=out[half:])
+        return out
+
+
+@dataclass(frozen=True)
+class WeightedRows(DoubledRows):
     """The block m of a record as (omega m, omega (1 - omega) m); a record without a weight is in no cell.
 
     >>> import confide as cf
@@ -104,16 +128,7 @@ class WeightedRows(CellRows):
     [[1.0, 0.25], [0.0, 0.1875]]
     """
 
-    inner: CountRows | MomentRows
     weight: Measure
-
-    @property
-    def block(self) -> int:
-        return 2 * self.inner.block
-
-    @property
-    def l2_squared(self) -> int:
-        return self.inner.l2_squared
 
     @property
     def together(self) -> int:
@@ -143,10 +158,7 @@ class WeightedRows(CellRows):
         omega, keep = places_of_weights(self.weight, codes[[at[name] for name in self.weight.columns]])
         if keep is not None:
             place[~keep] = self.cells
-        real = np.empty((self.block, codes.shape[1]))
-        half = len(inner)
-        np.multiply(inner, omega, out=real[:half])
-        np.multiply(real[:half], 1.0 - omega, out=real[half:])
+        real = self.doubled(inner, omega)
         out = np.rint(real)
         # rounding may carry a weight just below the largest over the bound: towards zero it cannot
         over = ~(np.einsum("ij,ij->j", out, out) <= self.l2_squared)

@@ -40,15 +40,6 @@ _UNSURE = "some eigenvalues do not stand above their noise; their intervals are 
 _LARGEST = 0.25
 
 
-def _chosen(own: Spectrum, values: Array, errors: Array) -> Array:
-    """What eigenvalues may be off by since they, and their columns, were asked to be clear: one standard error at the threshold, none from
-    twice that on."""
-    with np.errstate(all="ignore"):
-        itself = errors * np.clip(2 - values / errors * _LARGEST, 0.0, 1.0)
-    columns = own.own.chosen @ own.vectors[:, : own.k] ** 2
-    return np.asarray(np.nan_to_num(itself) + (np.abs(values - 1) * columns if own.correlation else 0.0))
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Basis(BaseResult):
     """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none;

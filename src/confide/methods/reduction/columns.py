@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.joint_moments import JointMomentRows, JointMoments
 from confide.errors import PlanError
 from confide.protocol import Noisy
-from confide.schema import Practice, Schema
+from confide.schema import Schema
 
-__all__ = ["joint_moments", "listed", "measures_of", "practice_places"]
+__all__ = ["joint_moments", "listed", "measures_of"]
 
 _MOST = 200
 
@@ -43,13 +40,3 @@ def joint_moments(rows: JointMomentRows, noisy: Noisy) -> JointMoments:
     """What was released, in units of one record."""
     unit = float(rows.steps) ** 2
     return JointMoments(noisy.decode() / unit, noisy.variance / unit**2)
-
-
-def practice_places(measures: Sequence[Measure], practice: Practice) -> NDArray[np.float64]:
-    """u of practice records that have all values, (records, p)."""
-    values, keep = [], np.ones(len(practice), dtype=bool)
-    for measure in measures:
-        u, own = measure.places(np.stack([practice.codes[name] for name in measure.columns]))
-        values.append(u)
-        keep &= np.ones(len(practice), dtype=bool) if own is None else own
-    return np.array(values).T[keep]

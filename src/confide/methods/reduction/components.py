@@ -26,13 +26,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.reduction.basis import Basis
-from confide.methods.reduction.columns import joint_moments, listed, measures_of, practice_places
+from confide.methods.reduction.columns import joint_moments, listed, measures_of
 from confide.methods.reduction.correlations import corners
 from confide.methods.reduction.spectrum import Spectrum
 from confide.protocol import Allowance, Gram, Meter, Method, Plan, Question, Release, Source, Together, Total

@@ -6,7 +6,7 @@ substitute), variance half as large off the diagonal; rounded Gaussian noise. Fo
 
 Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
 does not fall near 1; k >= 1 the influence variance from fourth moments over (1 - r^2)^2. It covers the correlation of the columns moved
-into their bounds. "weak" where a column's spread is below eight noise standard deviations. Sources: Dwork, Talwar, Thakurta, Zhang 2014
+into their bounds. "weak" where a column's spread is below ten noise standard deviations. Sources: Dwork, Talwar, Thakurta, Zhang 2014
 with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan, Kettenring 1975.
 """
 
@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import JointMomentRows
 from confide.aggregates.rows import BITS
-from confide.methods.reduction.columns import joint_moments, listed, measures_of, practice_places
+from confide.methods.reduction.columns import joint_moments, listed, measures_of
 from confide.methods.reduction.matrix import CorrelationMatrix, pair_names
 from confide.protocol import Gram, Method, Question, Release, Statistic
 from confide.schema import Practice

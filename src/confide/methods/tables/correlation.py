@@ -22,7 +22,7 @@ from scipy import special
 
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.free_moments import Measure, PairRows
+from confide.aggregates.cells.free_moments import Measure, PairRows, practice_places
 from confide.aggregates.pair_sums import PairSums
 from confide.errors import PlanError
 from confide.methods.tables.layout import summands
@@ -121,12 +121,7 @@ class Correlation(Method):
         """The correlation of practice records."""
         practice = Practice.checked(frame)
         about = self.about(practice.schema)
-        values, keep = [], np.ones(len(practice), dtype=bool)
-        for measure in about:
-            u, own = measure.places(np.stack([practice.codes[name] for name in measure.columns]))
-            values.append(u)
-            keep &= np.ones(len(practice), dtype=bool) if own is None else own
-        r = float(np.corrcoef(values[0][keep], values[1][keep])[0, 1])
+        r = float(np.atleast_2d(np.corrcoef(practice_places(about, practice).T))[0, 1])
         return {f"r({about[0].name}, {about[1].name})": r}
 
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:

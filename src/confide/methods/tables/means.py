@@ -229,15 +229,20 @@ class MomentMethod(TableMethod):
         practice = Practice.checked(frame)
         layout = self.about(practice.schema)
         values = []
+        for value, whole in self._practised(layout, practice):
+            for axes in layout.shown:
+                total = tabulated(layout, practice, axes, value)
+                values.append(self._summary(total, tabulated(layout, practice, axes, whole)))
+        names = cell_names(layout, layout.shown, [measure.name for measure in layout.measures])
+        return dict(zip(names, np.concatenate(values).tolist(), strict=True))
+
+    def _practised(self, layout: Layout, practice: Practice) -> Iterator[tuple[Array, Array]]:
+        """(the values of practice records, 0 where one is missing, and 1 or 0 for whether it is there) of each column."""
         for measure in layout.measures:
             codes, keep = measure.design.codes(np.stack([practice.codes[name] for name in measure.columns]))
             value = np.asarray(measure.term.grid.decode(np.maximum(codes[-1], 0.0)), dtype=float)
             whole = np.ones(len(value)) if keep is None else keep.astype(float)
-            for axes in layout.shown:
-                total = tabulated(layout, practice, axes, np.where(whole > 0, value, 0.0))
-                values.append(self._summary(total, tabulated(layout, practice, axes, whole)))
-        names = cell_names(layout, layout.shown, [measure.name for measure in layout.measures])
-        return dict(zip(names, np.concatenate(values).tolist(), strict=True))
+            yield np.where(whole > 0, value, 0.0), whole
 
     def _summary(self, total: Array, count: Array) -> Array:
         """What the table shows, from sums and numbers of values."""

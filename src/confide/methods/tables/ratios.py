@@ -89,13 +89,10 @@ class Ratios(MomentMethod):
         """The ratios of practice records; NaN where the lower total is 0."""
         practice = Practice.checked(frame)
         layout = self.about(practice.schema)
-        totals = []
-        for measure in layout.measures:
-            codes, _ = measure.design.codes(np.stack([practice.codes[name] for name in measure.columns]))
-            value = np.asarray(measure.term.grid.decode(np.maximum(codes[-1], 0.0)), dtype=float)
-            totals.append([tabulated(layout, practice, axes, value) for axes in layout.shown])
-        with np.errstate(all="ignore"):
-            found = np.concatenate([one / other for one, other in zip(*totals, strict=True)])
+        (y, complete), (x, there) = self._practised(layout, practice)
+        complete *= there
+        pairs = [[tabulated(layout, practice, axes, own * complete) for own in (y, x)] for axes in layout.shown]
+        found = np.concatenate([self._summary(*pair) for pair in pairs])
         title = " / ".join(own.name for own in layout.measures)
         return dict(zip(cell_names(layout, layout.shown, (title,)), found.tolist(), strict=True))
 

@@ -316,7 +316,7 @@ class TeacherLabels(Method):
         shown = [
             ("Certificate", str(facts["certificate"])),
             ("Teachers", f"{facts['teachers']:,}"),
-            ("Noise sd", f"{facts['sigma']:g}"),
+            ("Noise scale" if facts["certificate"] == "laplace" else "Noise sd", f"{facts['sigma']:g}"),
         ]
         if facts["test"]:
             shown.append(("Test epsilon", f"{facts['test']:.4g}"))

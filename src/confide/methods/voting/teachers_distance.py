@@ -5,17 +5,17 @@ teacher, and so one ballot of each query. D is the least number d of ballots who
 the proposed (epsilon, delta). It moves by at most 1 because its every step is exact and monotone:
 
     tails   P(g), integers in units of 2^-b: at least Phibar((g - h)/(sqrt(2) sigma)), h the grid of the noise, rounded up and then raised
-            until they are convex in the gap g. q_i(d): the most that sum_j P(n_1 - n_j) can be within d changes, 1 from a tie on. All d go
-            from the top to the runner-up: moves between others leave all gaps larger, and a sum of convex functions is largest at
-            an extreme point, of which the smallest gap gains most. So the ball is searched exactly: q_i(d; X) <= q_i(d + 1; X').
-    levels  the quantile of q_i is taken down to a public grid, by comparing integers.
-    costs   the collapsed-Gaussian Renyi bound (`confide.guarantees.gnmax`) of each level and order, in units of 2^-32, rounded up and
-    made to
-            rise with q; added up over queries as integers. Enough: at one of the public orders at least the sum is within what converts to
-            the proposed epsilon at delta (Canonne, Kamath, Steinke 2020).
+            until they are convex in the gap g. q_i(d): the most that sum_j P(n_1 - n_j) can be within d changes, at least 1/2 from a tie
+            on. All d go from the top to the runner-up: moves between others leave all gaps larger, and a sum of convex functions is
+            largest at an extreme point, of which the smallest gap gains most. So the ball is searched exactly: q_i(d; X) <=
+            q_i(d + 1; X').
+    levels  the quantile of q_i is taken down to a public grid, by comparing integers; from q = 1/2 on the level is 0.
+    costs   the collapsed-Gaussian Renyi bound (`confide.guarantees.gnmax`) of each level and order, in units of 2^-32, rounded up and made
+            to rise with q; added up over queries as integers. Enough: at one of the public orders at least the sum is within what
+            converts to the proposed epsilon at delta (Canonne, Kamath, Steinke 2020).
 
-The grid, the orders and all tables depend on K, sigma, epsilon and delta alone. A composition on a grid of privacy losses would be a few
-per cent tighter; its transforms and windows round in ways that depend on the votes, and no sensitivity of 1 would be proved of it.
+The grid, the orders and all tables depend on K, sigma, epsilon and delta alone. A composition on a grid of privacy losses would be
+tighter; its transforms and windows round in ways that depend on the votes, and no sensitivity of 1 would be proved of it.
 Source: derived in confide; the test is that of Redberg, Zhu, Wang 2023 (Theorem 4.3).
 """
 
@@ -119,12 +119,10 @@ class BallotDistance:
     def levels(self, gaps: Whole, changes: int) -> Whole:
         """The level of the largest q_i within the ball, by query; 0 is the plain Gaussian."""
         first = gaps[:, 0]
-        tie = 2 * changes >= first
         moved = np.maximum(gaps - changes, 0)
         moved[:, 0] = np.maximum(first - 2 * changes, 0)
         sums = self.tails[moved].sum(axis=1)
-        found = [0 if t else self._level(int(q)) for q, t in zip(sums, tie, strict=True)]
-        return np.array(found, dtype=np.int64)
+        return np.array([self._level(int(q)) for q in sums], dtype=np.int64)
 
     def _level(self, q: int) -> int:
         """The highest level whose q is at least this one."""

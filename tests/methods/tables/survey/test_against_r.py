@@ -16,6 +16,7 @@ import confide as cf
 from confide.testing import ZeroNoise
 
 SCRIPT = Path(__file__).with_name("designs.R")
+GUIDE = Path(__file__).parents[4] / "docs" / "survey.md"
 # R 4.2 with survey 4.1-1
 PRINTED = """
 persons:mean,2411.72117592585,8.05179063225081
@@ -149,6 +150,25 @@ def test_totals_numbers_shares_and_ratios(name: str) -> None:
 def test_subgroups_keep_all_psus(name: str) -> None:
     found = table(name, cf.tables.Means("y ~ 1", covers="population", where="age == 1"))
     check(name, "subgroup", found.params["y"], found.bse["y"])
+
+
+def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of R in docs/survey.md are those of its made-up survey without noise, to the digits shown."""
+    monkeypatch.chdir(tmp_path)
+    guide, made = GUIDE.read_text(encoding="utf-8"), {}
+    exec(guide.partition("```python\n")[2].partition("```")[0], made)
+    data, shown = cf.read(made["survey"], made["schema"]), {}
+    for method in (
+        cf.tables.Means("income ~ sex", covers="population"),
+        cf.tables.Ratios("income / hours ~ 1", covers="population"),
+    ):
+        own = cf.infer(cf.release(method, data, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
+        shown |= {name: (own.params[name], own.bse[name]) for name in own.params.index}
+    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(("| `svy", "| m |"))]
+    assert len(rows) == len(shown) == 4
+    for said_of, found in zip(rows, shown.values(), strict=True):
+        for text, value in zip(said_of, found, strict=True):
+            assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")

@@ -396,6 +396,18 @@ def test_the_lost_weight_is_rarely_understated_where_large_weights_hide_in_noise
     assert under <= 10
 
 
+@pytest.mark.parametrize("cap", ["auto", "full"])
+def test_the_head_says_what_large_weights_count_as(cap: str) -> None:
+    """At the bound of the schema nothing is lost, whichever way it came to be the cap."""
+    columns = {**COLUMNS, "w": cf.Numeric(0, 2)}
+    frame = records().drop(columns="v").assign(w=2.0)
+    schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", cap=cap))
+    release = cf.release(METHODS["means"], cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise())
+    table = cf.infer(release)
+    assert "weights_capped" not in table.flags
+    assert dict(table.head())["Largest weight"] == "2, the bound of the schema; nothing assumed"
+
+
 def test_limits_grow_with_the_budget_and_cut_nobody_in_the_end() -> None:
     design = cf.SurveyDesign(psu="v", size=10, largest=10, count=200)
     sampled = Sampled(2_000, 1.0, 1.0, 1, design)
@@ -418,6 +430,10 @@ def test_ratios_are_of_persons_with_both_values() -> None:
     own = frame.dropna()
     expected = (own.w * own.y).sum() / (own.w * own.x).sum()
     assert cf.infer(release).params["y / x"] == pytest.approx(expected, rel=1e-5)
+    columns = {name: COLUMNS[name] for name in ("y", "x", "sex")}
+    practice = cf.schema.Practice.of(frame[list(columns)], cf.Schema(columns))
+    reference = METHODS["ratios"].reference(practice)
+    assert reference["y / x"] == pytest.approx(own.y.sum() / own.x.sum(), rel=1e-5)
 
 
 def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:

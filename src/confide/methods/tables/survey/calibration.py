@@ -4,7 +4,6 @@ Post-stratification. With public numbers N_g of persons in the cells g of one at
 shares of the cells has the covariance of these, p'Vp, p = N_g/N: linearised about the cells' own means, as R's `postStratify` has it.
 A person is in one cell, and PSUs in several: V holds the covariances between cells. The noise of p'Mp is that of M's entries, |p|^4 times
 one entry's.
-
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ else:
 
 __all__ = ["poststratified", "public_totals"]
 
-_ONE_SIDED, _FEW = 1.645, 10.0
 _CALL = (
     'write poststratify({"f": 51_000, "m": 49_000}, "sex"), or give a CSV file with one level and its number in a line'
 )
@@ -90,18 +88,13 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     p = np.array([numbers[label] for label in labels])
     p = p / p.sum()
     weights = p / own.x
-    sampling = own.part * max(float(weights @ own.sampling @ weights), 0.0)
+    sampling = np.maximum(weights @ own.sampling @ weights, 0.0)
     # entries of M in steps have one noise sd, those off the diagonal 1/sqrt(2) of it and twice in the sum
-    error = own.part * float(weights**2 @ own.error)
+    error = weights**2 @ own.error
     cells = range(len(p))
     noise = sum(weights[i] * weights[j] * own.sums.noise_between(own.theta, i, j) for i in cells for j in cells)
-    most = max(own.independent - own.strata, 1.0)
+    sampling, df = (float(part) for part in own.freedom(sampling, error, np.asarray(noise)))
     variance = sampling + noise
-    df = np.inf
-    if own.part:
-        df = 2 * variance**2 / max(2 * sampling**2 / most + error**2, 1e-300)
-        if df < min(_FEW, most):
-            variance, df = variance + _ONE_SIDED * error, most
     estimate = float(p @ own.theta)
     half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(variance)
     # the worst bias of the cut of weights, in full

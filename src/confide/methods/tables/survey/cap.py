@@ -83,7 +83,7 @@ class WeightCells:
 
 @dataclass(frozen=True)
 class Cap:
-    """W, the lost share e of all weight, and the noisy number of persons."""
+    """W, the lost share e of all weight with what may hide in noise, and the noisy number of persons."""
 
     weight: float
     lost: float

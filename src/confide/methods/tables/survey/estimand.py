@@ -13,7 +13,7 @@ An estimate is k Y_c/X_b(c), or k Y_c, of sums Y = sum omega y and X = sum omega
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,11 @@ class Estimand:
         return float(self.size) if self.size is not None and self.kind in ("totals", "counts") else 1.0
 
     @property
+    def overall(self) -> Estimand:
+        """The same of all persons."""
+        return Estimand(self.kind, self.layout, (), self.column, (), self.size)
+
+    @property
     def dense(self) -> bool:
         """Whether a person is in the scores of other cells than her own."""
         return self.base is not None and self.base != self.axes
@@ -104,6 +109,11 @@ class Sums:
     margins: Margins
     rows: MomentRows | None
     one: float
+
+    @property
+    def overall(self) -> Sums:
+        """The same of all persons."""
+        return replace(self, of=self.of.overall)
 
     def _counts(self, column: int | None) -> _Parts:
         """sum omega, of those with a value where a column may be missing."""
@@ -159,26 +169,18 @@ class Sums:
     @property
     def base_of(self) -> NDArray[np.int64]:
         """The cell of the base that each cell is divided by."""
-        crossing, base = self.of.layout.crossing, self.of.base or ()
-        shape = crossing.shape(self.of.axes)
-        levels = np.unravel_index(np.arange(self._cells), shape) if shape else ()
-        of = dict(zip(self.of.axes, levels, strict=True))
-        if not base:
-            return np.zeros(self._cells, dtype=np.int64)
-        return np.asarray(np.ravel_multi_index([of[axis] for axis in base], crossing.shape(base)))
+        return self.of.layout.crossing.coarser(self.of.axes, self.of.base or ())
 
     def noise(self) -> tuple[Array, Array, Array]:
         """(var Y, cov(Y, X), var X) of the noise, by cell."""
-        cells, base = range(self._cells), self.of.base
-        top = np.array([self._covariance(self._top, self.of.axes, c, self._top, self.of.axes, c) for c in cells[:1]])
-        vy = np.full(self._cells, top[0])
-        if base is None:
-            return vy, np.zeros(self._cells), np.zeros(self._cells)
-        below = self.base_of
+        axes, base, ones = self.of.axes, self.of.base, np.ones(self._cells)
         # the noise is the same in each cell of a marginal
-        vyx = self._covariance(self._top, self.of.axes, 0, self._below, base, int(below[0]))
+        vy = ones * self._covariance(self._top, axes, 0, self._top, axes, 0)
+        if base is None:
+            return vy, 0.0 * ones, 0.0 * ones
+        vyx = self._covariance(self._top, axes, 0, self._below, base, int(self.base_of[0]))
         vx = self._covariance(self._below, base, 0, self._below, base, 0)
-        return vy, np.full(self._cells, vyx), np.full(self._cells, vx)
+        return vy, vyx * ones, vx * ones
 
     def noise_between(self, theta: Array, one: int, other: int) -> float:
         """The noise covariance of Y - theta X at two cells."""

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.free_moments import Measure, MomentRows
+from confide.aggregates.cells.free_moments import MomentRows
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cells.survey_scores import SurveyScores
+from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
 from confide.aggregates.rows import BITS
@@ -37,8 +37,6 @@ from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
 from confide.methods.tables.survey.limits import Limits, Sampled, too_few
 from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.exact import digest
-from confide.protocol.over import MapOver
 from confide.protocol.where import Subset
 from confide.schema import Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
@@ -61,49 +59,6 @@ _UNKNOWN = (
     "count=, where it is public, in the design"
 )
 _ONE = float(1 << BITS)
-
-
-@dataclass(frozen=True)
-class _Squares(MapOver):
-    """The squares of one person's cut scores, by cell: |m| <= |a|^2 <= 1 in steps of 2^-20."""
-
-    map: SurveyScores
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.map.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["squares of", self.map.digest])
-
-    def __call__(self, codes: Array) -> Array:
-        rows = self.map(codes)
-        rows *= rows
-        return np.asarray(np.floor(rows / _ONE))
-
-
-@dataclass(frozen=True)
-class Complete:
-    """Which records have a value of every measure: a condition as `protocol.where` takes them."""
-
-    measures: tuple[Measure, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for own in self.measures for name in own.columns))
-
-    def to_list(self) -> list[Any]:
-        """For digests."""
-        return [own.digest for own in self.measures]
-
-    def __call__(self, codes: Array) -> NDArray[np.bool_]:
-        at = {name: row for row, name in enumerate(self.columns)}
-        found = np.ones(codes.shape[1], dtype=np.bool_)
-        for own in self.measures:
-            keep = own.places(codes[[at[name] for name in own.columns]])[1]
-            found &= True if keep is None else keep
-        return found
 
 
 @dataclass(frozen=True)
@@ -250,7 +205,7 @@ class SurveyPath:
             found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
             if self.squared:
                 found[f"{KEPT} {self.label(each)}"] = (
-                    self._inside(Total(_Squares(statistic.scores))),
+                    self._inside(Total(Squares(statistic.scores))),
                     squares / len(own),
                 )
         return found
@@ -321,7 +276,7 @@ class SurveyPath:
             asked[f"{MEAT} {label}"] = self._inside(meat)
             facts["steps"] = np.array([float(meat.longest)])
             if self.squared:
-                asked[f"{KEPT} {label}"] = self._inside(Total(_Squares(scores)))
+                asked[f"{KEPT} {label}"] = self._inside(Total(Squares(scores)))
             public |= {f"{name} {label}": value for name, value in facts.items()}
         for name, total in zip(asked, source.aggregate(*asked.values()), strict=True):
             meter.draw(name, total)
@@ -364,8 +319,7 @@ class SurveyPath:
         theta = np.where(x > 0, sums.y / np.where(x > 0, x, 1.0), 0.0) if of.base is not None else np.zeros(len(x))
         low, high = of.bounds
         theta = np.clip(theta, low, high)
-        every = Estimand(of.kind, of.layout, (), of.column, (), of.size)
-        first, second, n = self._omega(self.reading(every, margins, plan.relation), margins, persons)
+        first, second, n = self._omega(sums.overall, margins, persons)
         spread, longest = spreads(sums, theta)
         sampled = Sampled(n, first, second, 1 if of.dense else len(theta), self.design)
         spend = plan.spend(f"{MEAT} {self.label(of)}")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.rows import BITS
 from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.layout import Layout
@@ -53,8 +51,7 @@ class _Reading:
         margins = path.method.survey_margins(release.statistics, layout)
         own = cls(path, release, layout, margins, lost, persons)
         if "cap" not in release.public:
-            every = Estimand(path.kind, layout, (), 0, (), None)
-            persons = float(own.sums(every).persons[0])
+            persons = float(own.sums(Estimand(path.kind, layout, ())).persons[0])
         return cls(path, release, layout, margins, lost, max(persons, 1.0))
 
     def sums(self, of: Estimand) -> Sums:
@@ -124,7 +121,7 @@ class _Reading:
             return self.persons, sqrt(noisy.variance * noisy.decode().size)
         if self.layout.crossing.drops or any(own.drops for own in self.layout.measures):
             return None
-        every = self.sums(Estimand(self.path.kind, self.layout, (), 0, (), None))
+        every = self.sums(Estimand(self.path.kind, self.layout, ()))
         variance = float(np.max(self.margins.variance(())))
         return self.persons, sqrt(variance) / (every.one if every.rows is None else every.rows.count)
 
@@ -194,10 +191,8 @@ class _Reading:
 
     def _alone(self, column: int) -> float:
         """The variance of an overall mean or share of as many persons, drawn one by one with equal weights; NaN elsewhere."""
-        of: Any = Estimand(self.path.kind, self.layout, (), column, (), self.path.design.population)
-        if of.kind != "means":
+        if self.path.kind != "means":
             return float("nan")
-        axes: Axes = ()
-        sums = self.sums(Estimand(of.kind, self.layout, axes, column, (), None))
+        sums = self.sums(Estimand(self.path.kind, self.layout, (), column))
         half = self.layout.measures[column].half
         return float(half**2 * self._moments(sums).plain_variance[0] / self.persons)

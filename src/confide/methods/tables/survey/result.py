@@ -97,11 +97,15 @@ class Estimated:
     @cached_property
     def _freedom(self) -> tuple[Array, Array]:
         """(sampling variance of Y - theta X, degrees of freedom)."""
+        return self.freedom(np.maximum(np.diag(self.sampling), 0.0), self.error, self.noise_variance)
+
+    def freedom(self, sampling: Array, error: Array, noise: Array) -> tuple[Array, Array]:
+        """(the sampling variance that counts, degrees of freedom). error: the sd of its noise; noise: the estimates' own variance."""
         most = max(self.independent - self.strata, 1.0)
         if not self.part:
-            return np.zeros(len(self.y)), np.full(len(self.y), np.inf)
-        own, error = self.part * np.maximum(np.diag(self.sampling), 0.0), self.part * self.error
-        whole = own + self.noise_variance
+            return np.zeros_like(noise), np.full_like(noise, np.inf)
+        own, error = self.part * sampling, self.part * error
+        whole = own + noise
         with np.errstate(all="ignore"):
             df = 2 * whole**2 / (2 * own**2 / most + error**2)
         df = np.where(np.isfinite(df), df, most)
@@ -294,13 +298,11 @@ class SurveyTable(CellTable):
     @property
     def _cap_words(self) -> str:
         most = f"{self.layout.heaviest:.4g}"
-        if self.design.cap == "full":
-            return f"{most}, the bound of the schema; nothing assumed"
         if not self.lost:
-            return f"{most}; nothing above was seen"
+            return f"{most}, the bound of the schema; nothing assumed"
         return (
-            f"{most}; larger ones count as that, {self.lost:.2%} of all weight; intervals hold where those it belongs to are at most "
-            f"{DISTANCE:g} sds from the mean"
+            f"{most}; larger ones count as that, {self.lost:.2%} of all weight with what may hide in noise; intervals hold where those it "
+            f"belongs to are at most {DISTANCE:g} sds from the mean"
         )
 
     def notes(self) -> Sequence[tuple[str, str]]:

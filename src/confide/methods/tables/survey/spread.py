@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.tables.survey.estimand import Estimand, Sums
+from confide.methods.tables.survey.estimand import Sums
 
 __all__ = ["pooled", "shift_of", "spreads", "squares_of"]
 
@@ -42,17 +42,17 @@ def spreads(sums: Sums, theta: Array) -> tuple[Array, float]:
 
 def _of_cells(sums: Sums) -> Array:
     """The sd of a column in half-widths, in each cell, moved towards that of all where the cell is near its noise."""
-    n, _, variance = _moments(sums, sums.of)
-    every = Estimand(sums.of.kind, sums.of.layout, (), sums.of.column, (), sums.of.size)
-    _, _, overall = _moments(Sums(every, sums.margins, sums.rows, sums.one), every)
+    n, _, variance = _moments(sums)
+    _, _, overall = _moments(sums.overall)
     borrowed = _BORROWED * np.sqrt(sums.margins.variance(sums.of.axes)) / (sums.rows.count if sums.rows else sums.one)
     weight = np.maximum(n, 0.0)
     return np.asarray(np.sqrt((weight * variance + borrowed * overall) / (weight + borrowed + 1e-9)))
 
 
-def _moments(sums: Sums, of: Estimand, column: int | None = None) -> tuple[Array, Array, Array]:
+def _moments(sums: Sums, column: int | None = None) -> tuple[Array, Array, Array]:
     """(sum omega, mean, variance) of u, by cell."""
     assert sums.rows is not None
+    of = sums.of
     table = sums.margins.table(of.axes)
     table = table.reshape(len(table), -1)
     start = sums.rows.starts[of.column if column is None else column]
@@ -64,10 +64,8 @@ def _moments(sums: Sums, of: Estimand, column: int | None = None) -> tuple[Array
 
 def pooled(sums: Sums, column: int | None = None) -> tuple[float, float]:
     """(mean, variance) of a column among all persons, in its units."""
-    of = sums.of
-    every = Estimand(of.kind, of.layout, (), of.column, (), of.size)
-    own = of.layout.measures[of.column if column is None else column]
-    _, mean, variance = _moments(Sums(every, sums.margins, sums.rows, sums.one), every, column)
+    own = sums.of.layout.measures[sums.of.column if column is None else column]
+    _, mean, variance = _moments(sums.overall, column)
     return own.middle + own.half * float(mean[0]), own.half**2 * float(variance[0])
 
 
