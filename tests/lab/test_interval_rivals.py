@@ -43,7 +43,7 @@ def test_another_unit_gives_the_same_interval_in_it() -> None:
 
 
 def test_symmetric_quantiles_are_as_wide_as_measured_before() -> None:
-    """(n, eps) = (100, 5): mean width .436 over 60 data sets, page section 5.6."""
+    """(n, eps) = (100, 5): mean width .436 over 60 data sets."""
     rng = np.random.default_rng(3)
     ends = [symmetric_quantiles(rng.normal(size=100), rng, epsilon=5, bounds=BOX, simulations=100) for _ in range(40)]
     widths = np.diff(ends)[:, 0]

@@ -1,4 +1,4 @@
-"""The published posterior-quantile mechanism does not keep its promise (page section 3, no randomness but in the last test)."""
+"""The published posterior-quantile mechanism does not keep its promise."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ def test_errors_are_those_of_the_paper_and_the_population_is_another(function: s
 
 @pytest.mark.parametrize("zeta", [0.0, 0.2])
 def test_moments_are_covered(zeta: float) -> None:
-    """300 intervals: fewer than 90 % has a chance below 1e-4 at a true 95 %; so has more than 99 %."""
+    """Two intervals of each of 150 tables, all by seeds: at a true 95 % fewer than 90 % has a chance of .0003, more than 99 % one of .0002,
+    if the two were independent, and .008 and .004 if they were one."""
     g, hits = np.random.default_rng(4), []
     for k in range(150):
         frame = _told(g.beta(2, 3, 800), 0.5, zeta, k)

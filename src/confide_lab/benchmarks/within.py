@@ -8,10 +8,8 @@ the release is also made of the set with each person standing for 100 others of 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 import confide as cf
 from confide_lab.benchmarks.coverage import consistent, interval
 from confide_lab.benchmarks.runs import table
-from confide_lab.datasets import ENVIRONMENT
+from confide_lab.datasets import available, frame_of
 
 Array = NDArray[np.float64]
 
@@ -96,11 +94,10 @@ def _judged(at: Any, cell: pd.DataFrame, grid: Mapping[str, Any]) -> dict[str, A
 
 
 def parkinsons() -> list[dict[str, Any]]:
-    """Total UPDRS on time and voice within persons, beside the estimator without privacy; nothing without CONFIDE_DATA."""
-    folder = os.environ.get(ENVIRONMENT)
-    if not folder:
+    """Total UPDRS on time and voice within persons, beside the estimator without privacy; nothing where the set is not here."""
+    if available("D5"):
         return []
-    raw = pd.read_parquet(Path(folder) / "parkinsons_telemonitoring.parquet")
+    raw = frame_of("parkinsons_telemonitoring")
     raw.columns = [name.strip().lower().replace(":", "_").replace("#", "") for name in raw.columns]
     frame = raw.rename(columns={"subject": "pid"})[["pid", "test_time", "hnr", "total_updrs"]]
     frame = frame.assign(test_time=frame.test_time.clip(0, 220), hnr=frame.hnr.clip(0, 40))

@@ -1,7 +1,7 @@
 """Survey designs: coverage and width of intervals on simulated finite populations, against the page's numbers.
 
-`survey.designs` (the page's S7): 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
-privacy beside ours. `survey.caps` (S7g): weights of coefficient of variation 1.5 whose bound is 50 means. `survey.clusters` (S6): schools.
+`survey.designs`: 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
+privacy beside ours. `survey.caps`: weights of coefficient of variation 1.5 whose bound is 50 means. `survey.clusters`: schools.
 """
 
 from __future__ import annotations

@@ -269,7 +269,6 @@ def test_ties_by_a_public_order_are_harmless_and_fresh_ones_are_even() -> None:
     assert method.holdout == 0.25
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", SELECT_FAULTS, ids=lambda f: f.name)
 def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
     assert not fault.caught(1_000).ok
