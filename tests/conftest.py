@@ -9,6 +9,8 @@ import os
 
 from hypothesis import settings
 
+from tests.in_place import blocks_in_place as blocks_in_place
+
 # no deadline: the first example of a process loads the libraries that it needs
 settings.register_profile("fixed", derandomize=True, print_blob=True, deadline=None)
 settings.register_profile("explore", print_blob=True, deadline=None)

@@ -114,7 +114,7 @@ def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
     assert found.params.iloc[0] == pytest.approx(0.0, abs=0.1)
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("blocks_in_place")
 def test_the_release_is_the_same_for_the_same_noise_and_reads_back() -> None:
     method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=3.0, jobs=5)
     one, two = (
@@ -219,6 +219,7 @@ def test_blocks_that_say_one_thing_are_covered_by_nearly_the_box() -> None:
     assert ((low < 0.7) & (high > 0.7)).all() and np.median(high - low) > 7
 
 
+@pytest.mark.usefixtures("blocks_in_place")
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 def test_between_neighbours_nothing_differs_but_the_medians(relation) -> None:
     """The contract replays releases of 40 records, too few for ten blocks of five."""
@@ -234,9 +235,9 @@ def test_between_neighbours_nothing_differs_but_the_medians(relation) -> None:
     assert not found.problems
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("blocks_in_place")
 def test_the_contract_but_for_what_a_live_sampler_cannot() -> None:
-    """No file holds a function, what it estimates is its author's to say, and 40 records are too few; each release takes its seconds."""
+    """No file holds a function, what it estimates is its author's to say, and 40 records are too few."""
     method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=1.0, jobs=10, allow_uninformative=True)
     found = check_method(method, SCHEMA, privacy=cf.PureDP(1.0, relation="add-remove"), replications=2, raises=False)
     failed = [problem for _, problem in found.checks if problem]

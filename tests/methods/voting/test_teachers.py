@@ -215,12 +215,12 @@ def test_what_pate_refuses_from_public_facts() -> None:
         cf.plan(cf.voting.TeacherLabels("y", Nearest(), [[0.5]], 20), schema, cf.GDP(1.0))
 
 
+@pytest.mark.usefixtures("blocks_in_place")
 def test_a_refused_test_releases_nothing_and_no_student() -> None:
     x, y, _ = _records(400)
     public = np.zeros((40, 2))
     model = _model(
         cf.ApproxDP(20.0, 1e-2),
-        seconds=3.0,
         certificate="distance",
         sigma=1.5,
         agreement=(30.0, 1.0),
@@ -233,9 +233,10 @@ def test_a_refused_test_releases_nothing_and_no_student() -> None:
         model.predict(public)  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("blocks_in_place")
 def test_no_vote_above_the_threshold_makes_no_student() -> None:
     x, y, public = _records(100)
-    model = _model(cf.GDP(3.0), seconds=1.0, certificate="gaussian", confident=(1e4, 3.0))
+    model = _model(cf.GDP(3.0), certificate="gaussian", confident=(1e4, 3.0))
     with pytest.warns(UserWarning, match="no vote reached the threshold"):
         model.fit(x, y, public=public)  # type: ignore[attr-defined]
     with pytest.raises(cf.NoResult, match="take a lower one"):
