@@ -1,7 +1,8 @@
 """Pages of documentation run: their Python blocks and `confide` command lines, top to bottom, in one folder of their own a page.
 
 A page is plain Markdown. A block marked `python` runs, in the one module of its page; a block without a mark has its lines that begin with
-`confide` run, in this process. What each block prints, and each picture that it writes (.svg, .png), stands below it in the page that comes back.
+`confide` run, in this process; a block marked `python env=NAME` runs as a program of another package's environment (`benchmarks/rival.py`),
+in the same folder. What each block prints, and each picture that it writes (.svg, .png), stands below it in the page that comes back.
 Nothing else is added: a figure on a built page is one that a command of that page has printed.
 """
 
@@ -12,6 +13,7 @@ import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import types
@@ -21,9 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from confide_lab.benchmarks.rival import python_of
+
 __all__ = ["PageFailed", "Picture", "Ran", "blocks", "pages", "run", "with_output"]
 
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(\w*)(?: env=(\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_ENVIRONMENT = re.compile(r"^(```\w+) env=\w+$", re.MULTILINE)
 #: How many columns a printed table may take; what is wider is broken by the commands themselves.
 _COLUMNS = "100"
 _KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -61,7 +66,7 @@ def pages(docs: Path) -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[re.Match[str]]:
-    """The fenced blocks of a page: group 1 is the mark, group 2 the lines."""
+    """The fenced blocks of a page: group 1 is the mark, group 2 another package's environment, group 3 the lines."""
     return _BLOCK.finditer(text)
 
 
@@ -72,13 +77,15 @@ def run(page: Path, prepare: Prepare | None = None) -> list[Ran]:
     """
     done: list[Ran] = []
     shown: set[str] = set()
-    source = page.read_text()
+    source, here = page.read_text(), Path.cwd()
     with _alone() as names:
         for block in blocks(source):
-            language, text = block.groups()
+            language, rival, text = block.groups()
             commands = [line for line in _joined(text) if line.startswith("confide ")] if not language else []
-            if language == "python":
-                printed = _python("\n" * source.count("\n", 0, block.start(2)) + text, page, names)
+            if rival:
+                printed = _elsewhere(text, page, python_of(rival, here))
+            elif language == "python":
+                printed = _python("\n" * source.count("\n", 0, block.start(3)) + text, page, names)
             elif commands:
                 printed = "\n".join(_command(line, page, names, prepare) for line in commands)
             else:
@@ -99,7 +106,7 @@ def with_output(text: str, ran: list[Ran]) -> str:
             code = base64.b64encode(picture.content).decode()
             parts.append(f'\n\n<img class="figure" alt="{picture.words}" src="data:{picture.kind};base64,{code}">')
         at = one.end
-    return "".join([*parts, text[at:]])
+    return _ENVIRONMENT.sub(r"\1", "".join([*parts, text[at:]]))
 
 
 @contextmanager
@@ -132,6 +139,14 @@ def _python(text: str, page: Path, names: dict[str, Any]) -> str:
     except Exception as error:
         raise PageFailed(f"{page}: {type(error).__name__}: {error}\n{out.getvalue()}") from error
     return out.getvalue()
+
+
+def _elsewhere(text: str, page: Path, python: str) -> str:
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([python, "-W", "ignore", "-c", text], capture_output=True, text=True, env=env)
+    if done.returncode:
+        raise PageFailed(f"{page}: in an environment of its own\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _joined(text: str) -> list[str]:
