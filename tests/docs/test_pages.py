@@ -30,15 +30,7 @@ def test_the_page_runs(page: Path) -> None:
         missing = [name for name in elsewhere if not (ROOT / f".venv-{name}").exists()]
         if missing:
             pytest.skip(f"needs the environments of {', '.join(missing)}, which `make docs` makes")
-    run(page, _stand_in_for_the_reader)
-
-
-def _stand_in_for_the_reader(line: str, names: dict[str, Any]) -> None:
-    """A guide's reader has a survey of her own and fills in the bounds of the draft; here both come from its Python block."""
-    if line.startswith("confide schema draft") and "practice" in names and not Path("survey.csv").exists():
-        names["practice"].to_csv("survey.csv", index=False)
-    if line.startswith("confide schema check") and "schema" in names:
-        Path("schema.toml").write_text(names["schema"].to_toml())
+    run(page)
 
 
 def test_links_lead_somewhere() -> None:
