@@ -64,6 +64,12 @@ def test_question_pages_are_short_and_show_python_and_a_command() -> None:
         assert "```python\n" in text and "\nconfide " in text, page.name
 
 
+def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
+    for start, place in ((DOCS / "index.md", "questions/"), (ROOT / "README.md", "docs/questions/")):
+        led = re.findall(rf"\]\({place}([\w-]+\.md)\)", start.read_text())
+        assert sorted(set(led)) == [one.name for one in pages(DOCS / "questions")], start.name
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
