@@ -321,4 +321,6 @@ def _products_are_exact() -> bool:
     exact = np.einsum("ik,jk->ij", rows, rows)
     doubles = rows.astype(np.float64)
     sums = bool(((doubles @ np.ones(rows.shape[1])).astype(np.int64) == rows.sum(axis=1)).all())
-    return sums and all(bool((one.astype(np.int64) == exact).all()) for one in (doubles @ doubles.T, _products(doubles)))
+    return sums and all(
+        bool((one.astype(np.int64) == exact).all()) for one in (doubles @ doubles.T, _products(doubles))
+    )
