@@ -293,7 +293,7 @@ def test_the_shares_add_up() -> None:
 def test_what_a_plan_expects_of_a_curve_is_what_comes(width: float) -> None:
     method, n = Kernel("y ~ x", bandwidth=0.08), 4_000
     g = np.random.default_rng(5)
-    x = 0.3 + width * (g.random(n) - 0.5) * 0.6
+    x = 0.5 + width * (g.random(n) - 0.5)
     frame = pd.DataFrame({"x": x, "y": 0.4 * np.sin(8 * x) + 0.2 * g.standard_normal(n)})
     for mu in (0.3, 1.0):
         said = cf.plan(method, SCHEMA, cf.GDP(mu), n=n).forecast

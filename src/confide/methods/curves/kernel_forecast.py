@@ -1,11 +1,12 @@
 """What a smoothed curve can expect before anything is spent: an interval for its standard errors, and how much of it is told.
 
 Every number is that of simulated records of 32 shapes, from public facts alone. 95 % of a column's values lie in its typical range where
-the schema states one, else in 5 % to 100 % of its bounds (evenly, anywhere inside them). The feature is normal, skewed away from the
-nearer bound as a shifted lognormal of log-sd .75, or even, by turns; in one shape of three its tails are long: beyond that range values
-fall like those of a Pareto distribution of index 1.5 to 4. The response follows a wave in the feature, which leaves 3 % to 100 % of its
-variance; of a response of two values the share lies between 5 % and 95 %. At points over the bounds the moments behind an interval follow
-without noise, as `kernel_reading` has them, and the points at which too few records stand above the noise have none.
+the schema states one, else in 5 % to 100 % of its bounds, anywhere inside them: of the feature from the narrowest in the first shape to the
+widest in the last, of the response at steps of the golden ratio, so that both are narrowest at once. The feature is normal, skewed away
+from the nearer bound as a shifted lognormal of log-sd .75, or even, by chance; in one shape of three its tails are long: beyond that range
+values fall like those of a Pareto distribution of index 1.5 to 4. The response follows a wave in the feature, which leaves 3 % to 100 % of
+its variance; of a response of two values the share lies between 5 % and 95 %. At points over the bounds the moments behind an interval
+follow without noise, as `kernel_reading` has them, and the points at which too few records stand above the noise have none.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ Array = NDArray[np.float64]
 _SEED, _SHAPES, _POINTS, _RECORDS = 20261123, 32, 41, 240
 _NARROWEST, _SKEW, _KINDS, _INDICES = 0.05, 0.75, 3, (1.5, 4.0)
 _LEAST_LEFT, _SHARES, _WAVES = 0.03, (0.05, 0.95), (0.5, 2.0)
-# The normal quantile of 97.5 %, and what an interval of the shapes holds.
-_Z, _HOLDS = 1.959963984540054, 0.98
+# The normal quantile of 97.5 %.
+_Z = 1.959963984540054
+# Multiples of it fill the numbers from 0 to 1 evenly.
+_GOLDEN = 0.6180339887498949
 _FAMILY = (
     "feature and response anywhere in 5 % to 100 % of their bounds where nothing is stated, even to long-tailed; a wave leaves "
     "3 % to 100 % of the response"
@@ -56,7 +59,7 @@ class CurveForecast:
     def table(self, n: int | None) -> dict[str, Any]:
         """By number of records: the interval of standard errors, and the chance of `ok`; as plans print it."""
         found: dict[str, Any] = {
-            "assumes": f"the median over the points with an interval, {_HOLDS:.0%} of those in {_SHAPES} shapes of simulated records: "
+            "assumes": f"the median over the points with an interval, the least and the largest in {_SHAPES} shapes of simulated records: "
             + _FAMILY,
             "of": ("enough of the curve", "points"),
             **{name: {} for name in ("ok", "answered", "price")},
@@ -65,7 +68,7 @@ class CurveForecast:
             rows = np.array([self._expected(shape, count) for shape in self._drawn])
             key, (errors, shares, prices) = f"{count:,}", rows.T
             held = errors[np.isfinite(errors)]
-            ends = np.quantile(held, [(1 - _HOLDS) / 2, (1 + _HOLDS) / 2]) if len(held) else None
+            ends = (held.min(), held.max()) if len(held) else None
             found[key] = {"curve": None if ends is None else tuple(float(f"{end:.2g}") for end in ends)}
             found["ok"][key] = round(float((shares >= self.told).mean()), 2)
             found["answered"][key] = round(float(shares.mean()), 2)
@@ -108,7 +111,7 @@ class CurveForecast:
         scores = ndtri((np.arange(_RECORDS) + 0.5) / _RECORDS)
         x = self._feature(scores, generator, k)
         kernel = np.exp(-(((self._points[:, None] - x) / self.axis.h) ** 2) / 2)
-        mean, variance = self._response(scores, generator)
+        mean, variance = self._response(scores, generator, k)
         below = kernel.mean(axis=1)
         with np.errstate(all="ignore"):
             curve = np.where(below > 0, (kernel @ mean) / _RECORDS / below, 0.0)
@@ -119,7 +122,8 @@ class CurveForecast:
     def _feature(self, scores: Array, generator: np.random.Generator, k: int) -> Array:
         """Values within the bounds."""
         bounds = float(self.axis.low), float(self.axis.high)
-        low, high = _range(bounds, self._typical(self.design.terms[0].plain), generator)
+        share = _NARROWEST + (1 - _NARROWEST) * k / (_SHAPES - 1)
+        low, high = _range(bounds, self._typical(self.design.terms[0].plain), share, generator)
         form, index = generator.integers(3), generator.uniform(*_INDICES)
         middle, half = (low + high) / 2, (high - low) / 2
         toward = 1.0 if middle - bounds[0] <= bounds[1] - middle else -1.0
@@ -135,7 +139,7 @@ class CurveForecast:
                 places = places * np.maximum(beyond, 1.0)
         return np.asarray(np.clip(middle + half * places, *bounds))
 
-    def _response(self, scores: Array, generator: np.random.Generator) -> tuple[Array, Array]:
+    def _response(self, scores: Array, generator: np.random.Generator, k: int) -> tuple[Array, Array]:
         """Means and variances of the response at the records, in half-ranges around the middle."""
         wave = np.sin(generator.uniform(0, 2 * np.pi) + generator.uniform(*_WAVES) * scores)
         wave = (wave - wave.mean()) / wave.std()
@@ -145,7 +149,8 @@ class CurveForecast:
             mean = np.clip(2 * (share + sqrt((1 - left) * share * (1 - share)) * wave) - 1, -0.98, 0.98)
             return mean, 1 - mean**2
         response = self.design.response
-        low, high = _range((float(response.low), float(response.high)), self._typical(response.plain), generator)
+        bounds, share = (float(response.low), float(response.high)), _NARROWEST + (1 - _NARROWEST) * (k * _GOLDEN % 1)
+        low, high = _range(bounds, self._typical(response.plain), share, generator)
         half = float(response.high - response.low) / 2
         middle, sd = (low + high) / 2, (high - low) / 2 / _Z / half
         mean = (middle - response.low) / half - 1 + sqrt(1 - left) * sd * wave
@@ -159,12 +164,11 @@ class CurveForecast:
 
 
 def _range(
-    bounds: tuple[float, float], typical: tuple[float, float] | None, generator: np.random.Generator
+    bounds: tuple[float, float], typical: tuple[float, float] | None, share: float, generator: np.random.Generator
 ) -> tuple[float, float]:
-    """Where 95 % of the values lie."""
-    share, place = generator.uniform(_NARROWEST, 1.0), generator.random()
+    """Where 95 % of the values lie: what is stated, or this share of the bounds."""
     if typical is not None:
         return typical
     width = share * (bounds[1] - bounds[0])
-    low = bounds[0] + place * (bounds[1] - bounds[0] - width)
+    low = bounds[0] + generator.random() * (bounds[1] - bounds[0] - width)
     return low, low + width
