@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from confide import registry
-from confide.errors import PlanError
+from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.protocol import Method, parameters_of
 from confide.schema import Categorical, Integer, Schema
 from confide.schema.expression import quoted
 
-__all__ = ["QUESTIONS", "Question", "method_of", "number", "privacy_of", "question", "reading_of"]
+__all__ = [
+    "PUBLICATION",
+    "QUESTIONS",
+    "Question",
+    "asked_in",
+    "method_of",
+    "named_in",
+    "number",
+    "privacy_of",
+    "question",
+    "reading_of",
+]
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,9 @@ _KINDS = (
         'regress "{}" --method kernel',
     ),
 )
+#: The kind of a form that asks many questions at once.
+PUBLICATION = "publication"
+_ROW = re.compile(r"formula([0-9]{1,2})")
 _TESTS = ("t_test", "anova", "chi_square", "rank_test")
 QUESTIONS = tuple(Question(*one, test=one[0] in _TESTS) for one in _KINDS)
 _BY_NAME = {one.name: one for one in QUESTIONS}
@@ -190,7 +205,9 @@ def question(name: str) -> Question:
 
 
 def method_of(form: Mapping[str, str]) -> Method:
-    """The method that a filled form asks for: kind, formula, covers, where."""
+    """The method that a filled form asks for: kind, formula, covers, where; of the kind "publication" the questions of its rows."""
+    if form.get("kind") == PUBLICATION:
+        return _publication_of(form)
     asked, formula = question(form.get("kind", "")), form.get("formula", "").strip()
     if not formula:
         raise PlanError(f"write what is asked, for instance {asked.example}")
@@ -213,8 +230,53 @@ def method_of(form: Mapping[str, str]) -> Method:
     return registry.make(asked.method, **{first: formula}, **settings)
 
 
+def asked_in(form: Mapping[str, str]) -> list[tuple[int, dict[str, str]]]:
+    """(place, form) of each row of a publication's form that asks something: its fields are kind0, formula0, ..., kind1, ..."""
+    places = sorted(int(found[1]) for name in form if (found := _ROW.fullmatch(name)) and form[name].strip())
+    fields = ("name", "kind", "formula", "covers", "where", "share")
+    return [(place, {key: form.get(f"{key}{place}", "").strip() for key in fields}) for place in places]
+
+
+def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The questions of a publication's form by name; one without a name is called by its kind, and by a number where that is taken."""
+    rows = asked_in(form)
+    taken = {own["name"] for _, own in rows if own["name"]}
+    named: dict[str, dict[str, str]] = {}
+    for place, own in rows:
+        name = own["name"]
+        if not name:
+            kind, count = own["kind"] or "question", 1
+            while (name := kind if count == 1 else f"{kind} {count}") in taken:
+                count += 1
+            taken.add(name)
+        if name in named:
+            raise PlanError(f"row {place + 1}: there is a question {name!r} already; give it another name")
+        named[name] = own
+    return named
+
+
+def _publication_of(form: Mapping[str, str]) -> Method:
+    from confide.publication import Publication
+
+    asked, methods, shares = named_in(form), {}, {}
+    if not asked:
+        raise PlanError("a publication needs a question: choose a kind in the first row, and write its columns")
+    for name, own in asked.items():
+        try:
+            methods[name] = method_of(own)
+        except ConfideError as error:
+            raise PlanError(f"question {name!r}: {error}") from None
+        if own["share"]:
+            weight = number(own["share"], f"the weight of {name!r}")
+            shares[name] = int(weight) if weight == int(weight) else weight
+    return Publication(methods, shares=shares or None)
+
+
 def reading_of(form: Mapping[str, str]) -> Callable[[Any], Any]:
-    """How the result of a form's question is shown: the result itself, or what a test asks of it."""
+    """How the result of a form's question is shown: itself, or what a test asks of it; of a publication, question by question."""
+    if form.get("kind") == PUBLICATION:
+        readings = {name: reading_of(own) for name, own in named_in(form).items()}
+        return lambda report: report.read_as(readings)
     asked = _BY_NAME.get(form.get("kind", ""))
     if asked is None or not asked.test:
         return lambda result: result
