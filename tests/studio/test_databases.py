@@ -1,4 +1,4 @@
-"""Tables of databases in the studio: SQLite and DuckDB files of the folder, and a database elsewhere that the steward names by a variable."""
+"""Tables of databases in the studio: SQLite and DuckDB files of the folder, and a database that the steward names by a variable."""
 
 from __future__ import annotations
 
@@ -115,7 +115,13 @@ def test_what_is_no_table(place, tmp_path_factory, monkeypatch):
     (folder / "link.sqlite").symlink_to(other / "secret.db")
     own = Folder.at(folder)
     assert own.data() == []
-    for name in ("link.sqlite/answers", "../other/secret.db/answers", "env:CLINIC/answers", "/etc/passwd", "x.sqlite/a"):
+    for name in (
+        "link.sqlite/answers",
+        "../other/secret.db/answers",
+        "env:CLINIC/answers",
+        "/etc/passwd",
+        "x.sqlite/a",
+    ):
         with pytest.raises((PlanError, SourceError)):
             own.records(name)
     monkeypatch.setenv("CLINIC", f"postgresql://me:{PASSWORD}@127.0.0.1:1/none")

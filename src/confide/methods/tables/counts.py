@@ -278,7 +278,7 @@ class _CountMethod(TableMethod):
 
     def _check(self, layout: Layout) -> None:
         if layout.measures:
-            right = layout.formula.rpartition("~")[2].strip()
+            right = layout.words.rpartition("~")[2].strip()
             raise PlanError(
                 f"{self.verb} take no left side, got {layout.formula!r}; write cf.tables.{self.verb}({right!r}, ...), or "
                 f"cf.tables.means({layout.formula!r}, ...) for means"
@@ -343,7 +343,7 @@ class Counts(_CountMethod):
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
-            "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{about.weighed}",
+            "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.words}{about.weighed}",
             "covers": self.intervals,
         }
 
@@ -410,7 +410,7 @@ class Shares(_CountMethod):
     def facts(self, about: Layout) -> Mapping[str, Any]:
         of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
         return {
-            "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{of}{about.weighed}",
+            "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.words}{of}{about.weighed}",
             "covers": self.intervals,
         }
 
