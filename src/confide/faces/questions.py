@@ -12,7 +12,7 @@ from confide import registry
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.protocol import Method, parameters_of
-from confide.schema import Categorical, Integer, Schema
+from confide.schema import Categorical, Integer, Schema, Unit
 from confide.schema.expression import quoted
 
 __all__ = [
@@ -65,8 +65,14 @@ class Question:
 
 
 _PICTURED = {
+    "event": "ill == 'yes'", "below": "hours",
     "number": "income", "other": "age", "label": "region", "second": "smoker", "pair": "sex", "outcome": "employed", "count": "visits",
 }  # fmt: skip
+
+
+def _event(schema: Schema, label: str) -> str:
+    """A condition on a row: the column has its last level."""
+    return f"{label} == {str(schema[label.strip('`')].levels[-1])!r}"
 
 
 def _roles(schema: Schema) -> dict[str, str]:
@@ -83,6 +89,8 @@ def _roles(schema: Schema) -> dict[str, str]:
     counts = named(lambda one: isinstance(one, Integer) and one.low == 0 and one.high > 1)
     numbers = named(lambda one: not isinstance(one, Categorical) and (one.low, one.high) != (0, 1))
     found = {
+        "event": [_event(schema, labels[0])] if labels and isinstance(schema.unit, Unit) else [],
+        "below": [name for name in numbers[:-1] if schema[name.strip("`")].low > 0],
         "number": numbers[-1:], "other": numbers[:-1], "label": labels, "second": labels[1:], "pair": pairs,
         "outcome": outcomes, "count": counts,
     }  # fmt: skip
@@ -130,6 +138,22 @@ _KINDS = (
         "{number} ~ {label}",
         "Table One: means, shares, medians.",
         'describe "{}"',
+    ),
+    (
+        "ratios",
+        "A total over another total, by group",
+        "ratios",
+        "{number} / {below} ~ {label} | {number} / {below} ~ 1",
+        "A ratio of totals, such as income per hour.",
+        'table "{}"',
+    ),
+    (
+        "persons",
+        "How many persons, by all their rows",
+        "person_counts",
+        "any({event})",
+        "Each person counts once: any(...), all(...), number(..., 1, 2, 5) of the rows.",
+        'table "{}" --kind person_counts',
     ),
     (
         "t_test",
