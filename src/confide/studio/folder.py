@@ -135,8 +135,10 @@ class Folder:
     def _is_ledger(self, name: str) -> bool:
         try:
             Ledger.datasets(self.path(name))
-        except ConfideError:
+        except PlanError:
             return False
+        except ConfideError:  # one that is busy is one
+            return True
         return True
 
     def requests(self) -> list[str]:
