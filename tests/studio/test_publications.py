@@ -118,3 +118,12 @@ def test_hostile_rows_are_text(visitor):
         assert "<script>alert" not in visitor.get(page).text
         steps = visitor.get(f"{page}/steps.sh").text
         assert "\nEND\n" not in steps
+
+
+def test_a_test_that_its_table_cannot_answer_is_refused_in_the_plan(visitor):
+    """Three groups for a t test: told before anything is asked for, not after the charge."""
+    wrong = MANY | {"formula1": "income ~ cut(age, 30, 60)"}
+    assert "a t test compares two groups" in visitor.get("/forecast?" + urlencode(wrong)).text
+    assert visitor.post("/ask", wrong).status == 422
+    for odd in ({"rows": "9" * 5_000}, {"rows": "²"}, {"share0": "nan"}, {"share0": "inf"}, {"n": "1" * 5_000}):
+        assert visitor.get("/ask?" + urlencode(MANY | odd)).status == 200

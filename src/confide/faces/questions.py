@@ -292,7 +292,7 @@ def _publication_of(form: Mapping[str, str]) -> Method:
             raise PlanError(f"question {name!r}: {error}") from None
         if own["share"]:
             weight = number(own["share"], f"the weight of {name!r}")
-            shares[name] = int(weight) if weight == int(weight) else weight
+            shares[name] = int(weight) if weight.is_integer() else weight
     return Publication(methods, shares=shares or None)
 
 

@@ -271,7 +271,7 @@ class Studio:
             )
         size = made.n or made.planned_n or n
         done = gate.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
-        return _report(reading_of(form)(gate.infer(done)))
+        return _report(_read(form, gate.infer(done)))
 
     def write_request(self, web: Web, form: Form) -> Response:
         """Keep what is asked as a request: a file that the steward decides on."""
@@ -375,7 +375,7 @@ class Studio:
         if done is None:
             raise PlanError(f"there is no release of {name!r} in this folder")
         form = self.folder.request(name).form if name in self.folder.requests() else {}
-        return _report(reading_of(form)(gate.infer(done)))
+        return _report(_read(form, gate.infer(done)))
 
     def file(self, web: Web) -> Response:
         """The file of a release, to be published."""
@@ -433,6 +433,14 @@ def _templates() -> Environment:
     )
     made.filters["plain"] = clean
     return made
+
+
+def _read(form: Form, result: Any) -> Any:
+    """The result as its form reads it; a form of a file that somebody altered leaves it as it is."""
+    try:
+        return reading_of(form)(result)
+    except ConfideError:
+        return result
 
 
 def _to(place: str) -> Response:

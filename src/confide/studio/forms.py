@@ -9,7 +9,7 @@ from typing import Any
 from confide import gate
 from confide.errors import PlanError
 from confide.faces import tests
-from confide.faces.questions import QUESTIONS, asked_in, method_of, number, privacy_of
+from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, method_of, named_in, number, privacy_of
 from confide.protocol import Plan
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.toml import column_from_settings
@@ -38,7 +38,9 @@ def rows_of(form: Form) -> int:
     """How many rows of questions a form of many shows: those that it has, and as many as were asked for."""
     given = form.get("rows", "")
     filled = [row for row, _ in asked_in(form)]
-    return min(max(_ROWS, int(given) if given.isdigit() else 0, *(row + 1 for row in filled), 0), _MOST_ROWS)
+    return min(
+        max(_ROWS, int(given) if re.fullmatch("[0-9]{1,3}", given) else 0, *(row + 1 for row in filled), 0), _MOST_ROWS
+    )
 
 
 def plan_of(form: Form, schema: Schema) -> Plan:
@@ -50,7 +52,11 @@ def plan_of(form: Form, schema: Schema) -> Plan:
         where = form.get("where", "").strip()
         settings = {"where": where} if where else {}
         return tests.plan(_TESTS[kind], form["formula"].strip(), schema, privacy, n=n, settings=settings)
-    return gate.plan(method_of(form), schema, privacy, n=n)
+    made = method_of(form)
+    for name, own in named_in(form).items() if kind == PUBLICATION else ():
+        if own["kind"] in _TESTS:
+            tests.check_groups(_TESTS[own["kind"]], made.methods[name], schema)
+    return gate.plan(made, schema, privacy, n=n)
 
 
 def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
