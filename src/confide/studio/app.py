@@ -23,7 +23,7 @@ from confide import gate
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
-from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, number, question, reading_of
+from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, by_family, number, question, reading_of
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
@@ -229,7 +229,7 @@ class Studio:
         form = asked_of(web.query_params)
         many = form.get("kind") == PUBLICATION
         found = self._schema(form["schema"]) if form.get("schema") else None
-        facts: dict[str, Any] = {"form": form, "schemas": self.folder.schemas(), "questions": QUESTIONS, "plan": None}
+        facts: dict[str, Any] = {"form": form, "schemas": self.folder.schemas(), "families": by_family(), "plan": None}
         facts |= {"error": [], "rows": rows_of(form) if many else 0}
         if form.get("kind") and not many:
             facts["chosen"] = question(form["kind"])
