@@ -78,7 +78,9 @@ _PICTURED = {
 
 def _event(schema: Schema, label: str) -> str:
     """A condition on a row: the column has its last level."""
-    return f"{label} == {str(schema[label.strip('`')].levels[-1])!r}"
+    column = schema[label.strip("`")]
+    assert isinstance(column, Categorical)
+    return f"{label} == {str(column.levels[-1])!r}"
 
 
 def _roles(schema: Schema) -> dict[str, str]:
@@ -96,7 +98,7 @@ def _roles(schema: Schema) -> dict[str, str]:
     numbers = named(lambda one: not isinstance(one, Categorical) and (one.low, one.high) != (0, 1))
     found = {
         "event": [_event(schema, labels[0])] if labels and isinstance(schema.unit, Unit) else [],
-        "below": [name for name in numbers[:-1] if schema[name.strip("`")].low > 0],
+        "below": [name for name in numbers[:-1] if getattr(schema[name.strip("`")], "low", 0) > 0],
         "number": numbers[-1:], "other": numbers[:-1], "label": labels, "second": labels[1:], "pair": pairs,
         "outcome": outcomes, "count": counts,
     }  # fmt: skip

@@ -185,7 +185,7 @@ class Report:
             (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.target)
             for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
         ]
-        cells = tuple(tuple(map(clean, row)) for row in rows)
+        cells = tuple(tuple(clean(str(cell)) for cell in row) for row in rows)
         note = " ".join([*([f"{SIMULATED}."] if self.simulated else []), *(f"{line}." for line in self._statement())])
         heads = ("question", "status", "of mu^2", "noise", "estimated")
         contents = written.Document(f"A publication of {len(self)} questions", cells, heads, clean(note))
@@ -292,13 +292,13 @@ class Report:
         if name not in self.results:
             return {**own, "failed": FAILED}
         result = self.results[name]
-        ours = isinstance(result, BaseResult)
+        ours = result if isinstance(result, BaseResult) else None
         return {
             **own,
             "failed": "",
-            "table": view(result, result._alpha(None)) if ours else None,
-            "html": "" if ours or not hasattr(result, "_repr_html_") else Markup(result._repr_html_()),
-            "notes": notes(result) if ours else [],
+            "table": None if ours is None else view(ours, ours._alpha(None)),
+            "html": "" if ours is not None or not hasattr(result, "_repr_html_") else Markup(result._repr_html_()),
+            "notes": [] if ours is None else notes(ours),
             "picture": _picture(result),
         }
 

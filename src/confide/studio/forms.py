@@ -9,8 +9,9 @@ from typing import Any
 from confide import gate
 from confide.errors import PlanError
 from confide.faces import tests
-from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, method_of, named_in, number, privacy_of
+from confide.faces.questions import QUESTIONS, asked_in, method_of, named_in, number, privacy_of
 from confide.protocol import Plan
+from confide.publication import Publication
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.toml import column_from_settings
 
@@ -53,9 +54,10 @@ def plan_of(form: Form, schema: Schema) -> Plan:
         settings = {"where": where} if where else {}
         return tests.plan(_TESTS[kind], form["formula"].strip(), schema, privacy, n=n, settings=settings)
     made = method_of(form)
-    for name, own in named_in(form).items() if kind == PUBLICATION else ():
-        if own["kind"] in _TESTS:
-            tests.check_groups(_TESTS[own["kind"]], made.methods[name], schema)
+    if isinstance(made, Publication):
+        for name, own in named_in(form).items():
+            if own["kind"] in _TESTS:
+                tests.check_groups(_TESTS[own["kind"]], made.methods[name], schema)
     return gate.plan(made, schema, privacy, n=n)
 
 

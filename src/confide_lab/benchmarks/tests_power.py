@@ -108,7 +108,7 @@ def _privacy(name: str, mu: float) -> cf.GDP:
 def said(name: str) -> float:
     """The power that the plan prints."""
     formula, mu, n, effect, _ = CASES[name]
-    given = {"effect": effect} if name in EFFECTS else {}
+    given: dict[str, Any] = {"effect": effect} if name in EFFECTS else {}
     notes = cf.tests.plan(name, formula, SCHEMA, _privacy(name, mu), n=n, **given).notes
     pattern = r"records: (\d+)%" if name in EFFECTS else rf"(\d+)% at {effect:g}"
     return next(int(match[1]) / 100 for note in notes if (match := re.search(pattern, note)))
