@@ -238,7 +238,7 @@ def _blocks() -> tuple[Block, ...]:
         }
         made.append(
             Block(
-                f"{count} x {size}, {icc:g}",
+                f"{count}x{size}.icc{icc:g}",
                 {"schools": (count,), "pupils": (size,), "icc": (icc,), "mu": (0.3, 1.0)},
                 ("no clusters", "clusters"),
                 schools,

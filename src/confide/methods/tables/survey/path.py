@@ -25,16 +25,16 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.free_moments import MomentRows
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
+from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.psu_limits import Limits, Sampled, too_few
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout, marginal_name, weight_of
 from confide.methods.tables.margins import Margins
-from confide.methods.tables.survey.cap import CELLS, Cap, WeightCells
 from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
-from confide.methods.tables.survey.limits import Limits, Sampled, too_few
 from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.where import Subset

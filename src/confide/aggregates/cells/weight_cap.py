@@ -24,7 +24,7 @@ from confide import _special as special
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.protocol.exact import digest
 
-__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "worst"]
+__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "moments_of_omega", "worst"]
 
 Array = NDArray[np.float64]
 
@@ -114,6 +114,20 @@ class Cap:
             if half < best[0] * (1 - 1e-9):
                 best = (half, cap, lost)
         return cls(best[1], min(best[2], 1.0), persons)
+
+
+def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: float) -> tuple[float, float]:
+    """(mean, mean square) of omega = min(w, cap)/cap, from the cells that are seen; at least those of a millionth.
+
+    >>> moments_of_omega(np.array([0.0, 50.0, 50.0]), 1.0, np.array([8.0, 4.0, 2.0]), 2.0, 4.0)
+    (0.625, 0.40625)
+    """
+    seen = np.where(counts > _ABOVE * sd, counts, 0.0)
+    if not seen.any():
+        return 1.0, 1.0
+    lower = np.append(edges[1:], low)
+    omega = np.clip((edges + np.minimum(lower, edges)) / 2 / cap, 1e-6, 1.0)
+    return float(seen @ omega / seen.sum()), float(seen @ omega**2 / seen.sum())
 
 
 def continued(counts: Array, sd: float) -> Array:
