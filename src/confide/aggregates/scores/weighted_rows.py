@@ -1,9 +1,9 @@
 """Located records by a bounded weight: least squares of a survey as least squares of records that are scaled.
 
 A record at (v, r) that counts by omega = min(w, W)/W in [0, 1] counts as one at (sqrt(omega) v, sqrt(omega) r): its part of A is then
-omega v v', that of b and of the scores omega v r, that of q omega r^2. Maps of located records state bounds that hold for ANY v and r, since what they
-code is cut to its bound, so that each has the same sensitivity with weights as without; W may come from earlier noisy numbers. A record
-without a weight counts as nothing. A weight is a function of the person's own record, by assumption (`schema.survey`).
+omega v v', that of b and of the scores omega v r, that of q omega r^2. Maps of located records state bounds that hold for ANY v and r,
+since what they code is cut to its bound, so that each has the same sensitivity with weights as without; W may come from earlier noisy
+numbers. A record without a weight counts as nothing. A weight is a function of the person's own record, by assumption (`schema.survey`).
 
 LongScores and LongFeatures are `LimitedScores` and `LimitedFeatures` in any number of steps, for numbers that are R's to the eighth digit;
 the meat of PSUs fixes how far one person moves it, and with that how finely she is coded.
@@ -57,7 +57,7 @@ class _Long:
 
 
 @dataclass(frozen=True)
-class LongFeatures(_Long, LimitedFeatures):  # type: ignore[misc]
+class LongFeatures(_Long, LimitedFeatures):
     """One record as sqrt(w) v in integer steps, w = min(1, cap/|v|^2): |m|^2 <= longest^2."""
 
     longest: int = 1 << BITS
@@ -79,7 +79,7 @@ class LongFeatures(_Long, LimitedFeatures):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class LongScores(_Long, LimitedScores):  # type: ignore[misc]
+class LongScores(_Long, LimitedScores):
     """One record as limit(v r, R)/R in `longest` steps less room for rounding: |m|^2 <= longest^2."""
 
     longest: int = 1 << BITS

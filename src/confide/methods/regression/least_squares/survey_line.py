@@ -18,7 +18,10 @@ from functools import cached_property
 from math import sqrt
 from typing import Any
 
+import numpy as np
+
 from confide.aggregates.psu_limits import too_few
+from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import PASSES
@@ -28,7 +31,7 @@ from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.schema import Design, Schema, SurveyDesign
+from confide.schema import Design, Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 
 __all__ = ["SurveyLine"]
@@ -100,8 +103,12 @@ class SurveyLine:
         return SurveyReading(release, question, self._sums.design, kept(self.design, question)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """As of the line without a design: practice records are drawn alike."""
-        return ScorePath(self.schema, self.design).reference(frame)
+        """Least squares without privacy, of practice records in listed PSUs, by their weights."""
+        weight, listed, practice = self._sums.weight, self._sums.listed, Practice.checked(frame)
+        if listed is not None:
+            inside = listed(np.stack([practice.codes[name] for name in listed.columns]))
+            practice = Practice(practice.schema, {name: own[inside] for name, own in practice.codes.items()})
+        return least_squares(practice, self.design, by=None if weight is None else weight.term)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """As of the line without a design."""

@@ -51,11 +51,18 @@ _ASSUMED = Flag("design_assumed", f"assumed: {ASSUMPTION}")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyEstimates(SharedEstimates):
-    """Coefficients of a population's line; `calibrate` gives the response's mean at public margins. hidden: what the cut of weights may
-    move a combination c of coefficients by is the root of the larger of c'H c, H of the two matrices; None where nothing was cut.
+    """Coefficients of a population's line; `calibrate` gives the response's mean at public margins.
+
+    hidden: what the cut of weights may move a combination c of coefficients by is the root of the larger of c'H c, H of the two matrices;
+    None where nothing was cut. drawn: the design in words.
     """
 
     hidden: tuple[Array, Array] | None = None
+    drawn: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{super().title}, {self.drawn}"
 
     def calibrate(self, totals: Any, *, alpha: float = 0.05) -> pd.DataFrame:
         """The mean of the response and its total at public margins: estimate, std_err, df, low, high; rows "mean" and "total".
@@ -243,4 +250,5 @@ class SurveyReading(LeastSquaresReading):
     def _made(self, **more: Any) -> SharedEstimates:
         made = super()._made(**more)
         own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
-        return SurveyEstimates(**own, hidden=self._hidden_squares if more["status"] == "ok" else None)
+        hidden = self._hidden_squares if more["status"] == "ok" else None
+        return SurveyEstimates(**own, hidden=hidden, drawn=self.survey.words)

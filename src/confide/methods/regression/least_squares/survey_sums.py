@@ -23,7 +23,7 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, moments_of_omega
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.coordinates import LocatedRows
-from confide.aggregates.psu_limits import LEAST, Sampled
+from confide.aggregates.psu_limits import LEAST, Sampled, hidden_part
 from confide.aggregates.psu_limits import Limits as PsuLimits
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.aggregates.scores.limits import Limits
@@ -159,7 +159,7 @@ class SurveySums(ScoreSums):
         (total,) = source.aggregate(self.weights())
         noisy = meter.draw(WEIGHTS, total)
         counts, sd = noisy.decode(), sqrt(noisy.variance)
-        cap = self._cap(counts, sd, plan)
+        cap = own._cap(counts, sd, plan)
         edges, low = WeightCells(self.weight, CELLS).edges, float(self.weight.term.low)
         mean, second = moments_of_omega(counts, sd, edges, low, cap.weight)
         weighing = Weighing(mean, second / mean)
@@ -184,7 +184,8 @@ class SurveySums(ScoreSums):
         # of a coordinate of b, whose limit is a few sds of y in length; an sd is taken for a quarter of the half-range
         mu = float(spend.sensitivity * spend.step) / spend.noise_sd
         noise = len(self.design.terms) + 1, LEAST * 0.25 / mu
-        return Cap.chosen(counts, sd, edges, float(self.weight.term.low), noise[0] * noise[1] ** 2, 1)
+        meat = hidden_part(self.drawn, self.known.mu / noise[0])
+        return Cap.chosen(counts, sd, edges, float(self.weight.term.low), noise[0] * noise[1] ** 2, 1, meat)
 
     def meat_level(self, sd: float) -> float:
         wide = 1.0 if self.drawn.psu is None else 2 * self._sampled(1.0).spread(0.0)

@@ -27,7 +27,7 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
 from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.psu_limits import Limits, Sampled, too_few
+from confide.aggregates.psu_limits import Limits, Sampled, hidden_part, too_few
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
@@ -302,7 +302,10 @@ class SurveyPath:
         # of a sum of omega u with |u| <= 1, in units of omega
         noise = (spend.noise_sd / _ONE) ** 2
         edges = WeightCells(weight, self._cells_of_weights).edges
-        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, self.layout.crossing.cells(axes))
+        cells = self.layout.crossing.cells(axes)
+        found = plan.spend(f"{MEAT} {self.label(self.estimands()[0])}")
+        meat = hidden_part(self.design, sqrt(found.mu_squared))
+        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, cells, meat)
 
     def reading(self, of: Estimand, margins: Margins, relation: str) -> Sums:
         """An estimand's sums."""
