@@ -36,62 +36,6 @@ if TYPE_CHECKING:
         xlog1py,
         xlogy,
     )
-else:
-    opened("scipy.special")
-    try:
-        from scipy.special._ufuncs import (
-            bdtrc,
-            betainc,
-            betaincinv,
-            chdtrc,
-            chdtri,
-            erfcx,
-            erfinv,
-            expit,
-            fdtrc,
-            gammainc,
-            gammaincc,
-            gammaincinv,
-            gammaln,
-            kolmogi,
-            kve,
-            log_expit,
-            log_ndtr,
-            ndtr,
-            ndtri,
-            ndtri_exp,
-            stdtr,
-            stdtrit,
-            xlog1py,
-            xlogy,
-        )
-    except ImportError:
-        from scipy.special import (
-            bdtrc,
-            betainc,
-            betaincinv,
-            chdtrc,
-            chdtri,
-            erfcx,
-            erfinv,
-            expit,
-            fdtrc,
-            gammainc,
-            gammaincc,
-            gammaincinv,
-            gammaln,
-            kolmogi,
-            kve,
-            log_expit,
-            log_ndtr,
-            ndtr,
-            ndtri,
-            ndtri_exp,
-            stdtr,
-            stdtrit,
-            xlog1py,
-            xlogy,
-        )
 
 __all__ = [
     "bdtrc",
@@ -119,3 +63,15 @@ __all__ = [
     "xlog1py",
     "xlogy",
 ]
+
+if not TYPE_CHECKING:
+    opened("scipy.special")
+    try:
+        from scipy.special import _ufuncs
+
+        _found = {name: getattr(_ufuncs, name) for name in __all__}
+    except (ImportError, AttributeError):
+        import scipy.special
+
+        _found = {name: getattr(scipy.special, name) for name in __all__}
+    globals().update(_found)

@@ -19,6 +19,7 @@ from tests.cli.cli_runner import entries, good, run, strict_json
 
 from confide._version import __version__
 from confide.cli import app
+from confide.cli.commands import OURS, Commands
 from confide.cli.session import Session, strict
 from confide.cli.tables import table
 
@@ -43,6 +44,14 @@ def examples(text: str) -> list[list[str]]:
     lines = re.sub(r"\\\s*\n", " ", text).splitlines()
     found = [line.strip() for line in lines if line.strip().startswith("confide ")]
     return [shlex.split(re.sub(r"\s{2,}\(.*\)$", "", line))[1:] for line in found]
+
+
+def test_a_list_of_commands_says_what_each_says_of_itself_and_loads_none():
+    for name, (_, purpose) in OURS.items():
+        assert " ".join(Commands()[name].help.split("\n\n")[0].split()) == purpose
+    code = "import sys; from confide.cli import app; print([one for one in sys.modules if 'confide.cli.' in one])"
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not any(f"confide.cli.{where.split(':')[0]}'" in there for where, _ in OURS.values())
 
 
 def test_all_commands_are_here():

@@ -7,7 +7,7 @@ from typing import Any
 
 from confide.schema import Categorical, Design, Schema
 
-__all__ = ["corner_pairs"]
+__all__ = ["corner_pairs", "outcome_pairs"]
 
 
 def corner_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -34,5 +34,17 @@ def corner_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, 
     yield corner, opposite
 
 
-def _end(column: Any, sign: int) -> float:
+def outcome_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Records in two corners of the public box with outcomes as far apart as can be, then one corner with both outcomes.
+
+    They pull the coefficients of a regression as far as a bound on one record's score allows.
+    """
+    low, high = ({name: _end(schema[name], sign) for name in design.columns} for sign in (-1, 1))
+    yield low, high
+    yield low, {**low, **{name: high[name] for name in design.response.columns}}
+
+
+def _end(column: Any, sign: int) -> Any:
+    if isinstance(column, Categorical):
+        return column.levels[-1 if sign > 0 else 0]
     return float(column.high if sign > 0 else column.low)

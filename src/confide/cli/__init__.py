@@ -1,6 +1,6 @@
 """The command line: a thin face over gate, registry, ledger and schema.
 
-Heavy rooms are imported inside the commands, so that `confide --help` does not wait for them.
+Commands are loaded when they are called (`confide.cli.commands`), and heavy rooms inside them.
 """
 
 from __future__ import annotations
@@ -16,23 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import (
-    advise,
-    analysis,
-    audit,
-    curve,
-    describe,
-    explore,
-    interval,
-    ledger,
-    local,
-    methods,
-    publish,
-    schema,
-    studio,
-    synthesize,
-    table,
-)
+from confide.cli.commands import OURS, Commands, built
 from confide.cli.options import Json
 from confide.cli.session import Session
 
@@ -74,6 +58,10 @@ class Front(TyperGroup):
     A command that is not ours is looked up among those of other packages, which are loaded when they are called or listed.
     """
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()  # type: ignore[assignment]
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Our commands, then those of other packages."""
         own = super().list_commands(ctx)
@@ -84,9 +72,7 @@ class Front(TyperGroup):
         own = super().get_command(ctx, cmd_name)
         if own is not None or (point := _brought().get(cmd_name)) is None:
             return own
-        command = typer.main.get_command(point.load())
-        command.name = cmd_name
-        return command
+        return built(point.load(), cmd_name)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """`plan local` is a command of its own: what protected records give is asked in other words than a release."""
@@ -99,9 +85,8 @@ class Front(TyperGroup):
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """The purpose of each command, whole."""
-        lines = [(name, command.help.split("\n\n")[0]) for name, command in self.commands.items() if command.help]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, " ".join(purpose.split())) for name, purpose in lines])
+            formatter.write_dl([(name, purpose) for name, (_, purpose) in OURS.items()])
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""
@@ -145,31 +130,6 @@ def _root(
     json: Json = False,
 ) -> None:
     pass
-
-
-app.add_typer(schema.app, name="schema")
-app.command()(explore.explore)
-app.command()(advise.advise)
-app.command()(analysis.plan)
-app.command()(analysis.release)
-app.command()(analysis.infer)
-app.command()(table.table)
-app.command()(table.test)
-app.command()(interval.interval)
-app.command()(describe.describe)
-app.command()(analysis.regress)
-app.command()(publish.publish)
-app.command()(synthesize.synthesize)
-app.command()(synthesize.refit)
-app.command("plan local")(local.plan)
-app.command()(local.protect)
-app.command()(local.fit)
-app.add_typer(ledger.app, name="ledger")
-app.command("verify")(ledger.verify_release)
-app.command()(methods.methods)
-app.command()(curve.curve)
-app.command()(audit.audit)
-app.command()(studio.studio)
 
 
 def main() -> None:

@@ -65,6 +65,11 @@ class Method:
         """What it asks beyond exact sums; for some methods this follows from their parameters."""
         return frozenset()
 
+    @property
+    def least_records(self) -> int:
+        """The least number of records that it plans for with these parameters: a method in blocks needs some for each."""
+        return 1
+
     def rules(self, schema: Any) -> tuple[str, ...]:
         """The rules by which rows of an enforced unit can be bounded for it with these parameters: `units`, or fewer of them."""
         return self.units

@@ -31,7 +31,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "pca.comparison": "confide_lab.experiments.pca:COMPARISON",
     "precise.coverage": "confide_lab.experiments.precise:COVERAGE",
     "precise.gdp": "confide_lab.experiments.precise:GDP",
-    "precise.regression": "confide_lab.experiments.precise:REGRESSION",
+    "precise.regression": "confide_lab.experiments.precise_line:REGRESSION",
     "ssp2.bootstrap": "confide_lab.experiments.ssp2_tables:BOOTSTRAP",
     "ssp2.cells": "confide_lab.experiments.ssp2_simulated:CELLS",
     "ssp2.fresh": "confide_lab.experiments.ssp2_simulated:FRESH_CELLS",

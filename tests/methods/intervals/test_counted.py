@@ -8,6 +8,7 @@ from scipy import stats
 
 from confide.methods.intervals.counted import Cells, confidence_limits, share_posterior
 from confide.methods.intervals.laws import NoiseLaw
+from confide_lab.experiments.precise import exact_coverage
 
 
 def _coverage(n: int, epsilon: float, shares: np.ndarray, ends: object) -> np.ndarray:
@@ -97,3 +98,18 @@ def test_all_counts_together_say_more_than_one() -> None:
     y, law = np.array([60.0, 30.0, 14.0]), NoiseLaw("geometric", 5.0)
     together = Cells(y, 100, law, np.full(3, 0.5)).marginal(0).sd
     assert together < share_posterior(60.0, 100, law, 0.5, 1.0).sd
+
+
+@pytest.mark.parametrize(("n", "p", "ours"), [(100, 0.02, (0.976, 0.985, 0.983, 0.984)), (500, 0.3, None)])
+def test_exact_coverage_by_the_laboratory_is_the_sum_over_releases(n: int, p: float, ours: tuple | None) -> None:
+    """Found by halving, against every release there can be; at a share of .02 also against the page of the method."""
+    for place, epsilon in enumerate((0.1, 0.5, 1.0, 5.0)):
+        law = NoiseLaw("geometric", 1 / epsilon)
+        found = exact_coverage("bernoulli", p, n, law)
+        if ours is not None:
+            assert found == pytest.approx(ours[place], abs=6e-4)
+        elif epsilon >= 1:  # the sum over releases takes long where there are many
+            ends = _coverage(
+                n, epsilon, np.array([p]), lambda y, m, g: share_posterior(y, m, g).quantile([0.025, 0.975])
+            )
+            assert found == pytest.approx(float(ends[0]), abs=1e-9)

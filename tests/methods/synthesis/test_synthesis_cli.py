@@ -9,21 +9,8 @@ from typer.testing import CliRunner
 
 import confide as cf
 from confide.cli import app
-from confide.cli import synthesize as commands
 
 FORMULA = "y ~ a + k + r"
-
-
-@pytest.fixture(autouse=True)
-def registered():
-    """The commands on the app, whether or not it has them already."""
-    before = list(app.registered_commands)
-    there = {one.callback.__name__ for one in before if one.callback}
-    for command in (commands.synthesize, commands.refit):
-        if command.__name__ not in there:
-            app.command()(command)
-    yield
-    app.registered_commands[:] = before
 
 
 @pytest.fixture

@@ -9,10 +9,12 @@ import pytest
 
 import confide as cf
 from confide.guarantees.gnmax import gnmax_log_error
+from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.methods.voting.teachers_distance import BallotDistance
 from confide.methods.voting.teaching import PublicRows, Teaching, tallied
 from confide.methods.voting.vote_budgets import budget_of, simulated_votes
 from confide.noise import SimulatedNoise
+from confide.testing import check_method
 
 K, C = 9, 3
 HISTOGRAMS = [h for h in product(range(K + 1), repeat=C) if sum(h) == K]
@@ -241,3 +243,18 @@ def test_no_vote_above_the_threshold_makes_no_student() -> None:
         model.fit(x, y, public=public)  # type: ignore[attr-defined]
     with pytest.raises(cf.NoResult, match="take a lower one"):
         model.predict(public)  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("blocks_in_place")
+@pytest.mark.parametrize(
+    ("privacy", "settings"),
+    [(cf.GDP(1.0), {"certificate": "gaussian"}), (cf.ApproxDP(20.0, 1e-2), {"certificate": "distance", "sigma": 1.0})],
+    ids=["gaussian", "distance"],
+)
+def test_teachers_keep_the_contract(privacy: object, settings: dict[str, object]) -> None:
+    """Whole: small data sets have the records that 30 teachers need."""
+    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Categorical(["a", "b"], on_missing="a")})
+    public = np.random.default_rng(1).normal(size=(4, 1))
+    method = TeacherLabels("y", Nearest(), public, teachers=30, seconds=1.0, jobs=10, **settings)
+    assert method.least_records == 60
+    assert check_method(method, schema, privacy=privacy, replications=2).ok

@@ -43,7 +43,7 @@ from confide.methods.intervals.result import ConfidenceIntervals, Limits
 from confide.noise.keyed import keyed_generator
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.protocol.contributions import shown
-from confide.schema import Schema
+from confide.schema import Practice, Schema
 
 __all__ = ["BlockPosterior", "Sampler"]
 
@@ -61,7 +61,7 @@ _PROOF = (
 _MEANS, _SDS, _LEAST = 1 << 16, 1 << 12, 2.0**-40
 # Blocks times epsilon over parameters; the docstring above says how often a median is still elsewhere.
 _ENOUGH = 100
-_LEAST_BLOCKS = 10
+_LEAST_BLOCKS, _LEAST_OF_A_BLOCK = 10, 5
 _PRACTICE = 200  # practice records of a block, where n is not known
 _SIMULATIONS = 400
 
@@ -94,7 +94,7 @@ class BlockPosterior(Method):
     progress: Any = field(default=None, repr=False, compare=False, metadata={"late": True})
 
     name: ClassVar[str] = "block_posterior"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = "private medians of block posteriors (Smith 2011), any sampler; interval derived in confide"
     relations: ClassVar[tuple[str, ...]] = ("substitute", "add-remove")
     native: ClassVar[str] = "PureDP"
@@ -118,6 +118,11 @@ class BlockPosterior(Method):
                 f"blocks must be a whole number from {_LEAST_BLOCKS} to 100,000, got {self.blocks!r}; write blocks=50"
             )
         self._room  # noqa: B018  raises for what is no room
+
+    @property
+    def least_records(self) -> int:
+        """Five for each block."""
+        return _LEAST_OF_A_BLOCK * self.blocks
 
     @property
     def _room(self) -> Room:
@@ -155,9 +160,10 @@ class BlockPosterior(Method):
                 f"epsilon / parameters = {enough:.3g}, below {_ENOUGH}: the medians would be nearly anywhere in their bounds; take "
                 f"blocks={int(-(-_ENOUGH * len(self.parameters) // proved.level.epsilon))} where n allows it, or allow_uninformative=True"
             )
-        if n is not None and self.blocks > n / 5 and proved.relation == "substitute":
+        if n is not None and n < self.least_records and proved.relation == "substitute":
             raise PlanError(
-                f"{self.blocks} blocks of {n} records hold fewer than 5 each; take blocks={max(n // 5, 1)} at most"
+                f"{self.blocks} blocks of {n} records hold fewer than {_LEAST_OF_A_BLOCK} each; take "
+                f"blocks={max(n // _LEAST_OF_A_BLOCK, 1)} at most"
             )
         record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
         each, waves = self._room.each(self.blocks), self._room.waves(self.blocks)
@@ -308,8 +314,12 @@ class BlockPosterior(Method):
         return centres, limits
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """None: what the sampler estimates is its author's to say."""
-        raise PlanError("block_posterior estimates what its sampler estimates; run the sampler on all practice records")
+        """The sampler's own means on all practice records."""
+        practice = Practice.checked(frame)
+        record = ColumnCodes(practice.schema, chosen_columns(practice.schema, self.columns, self.name))
+        table = record.table(np.array([practice.codes[name] for name in record.columns], dtype=np.float64))
+        found = self._summary(self.sampler(table, np.random.default_rng(1)))
+        return dict(zip(self.parameters, found[0].tolist(), strict=True))
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """None known: what a record moves hangs on the sampler, and is bounded for any."""

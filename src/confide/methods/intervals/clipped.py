@@ -45,9 +45,11 @@ class ClippedNormal:
         i0 = 1 - below - above
         i1 = fa - fb
         i2 = i0 + a * fa - b * fb
-        i3 = 2 * i1 + a * a * fa - b * b * fb
-        i4 = 3 * i2 + a**3 * fa - b**3 * fb
-        t1, t2, t3, t4 = (a**k * below + own + b**k * above for k, own in ((1, i1), (2, i2), (3, i3), (4, i4)))
+        a2, b2 = a * a, b * b
+        i3 = 2 * i1 + a2 * fa - b2 * fb
+        i4 = 3 * i2 + a * a2 * fa - b * b2 * fb
+        t1, t2 = a * below + i1 + b * above, a2 * below + i2 + b2 * above
+        t3, t4 = a * a2 * below + i3 + b * b2 * above, a2 * a2 * below + i4 + b2 * b2 * above
         v11 = np.maximum(t2 - t1 * t1, 0.0)
         v12 = t3 - t1 * t2
         v22 = np.maximum(t4 - t2 * t2, 0.0)

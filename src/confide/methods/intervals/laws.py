@@ -2,8 +2,9 @@ r"""The law of released noise, alone and added to normal sampling: densities and
 
 Laplace and normal together, in one coordinate: with r = s/b and x >= 0,
 
-    log f(x) = logaddexp(T(r - x/s, -x/b), T(r + x/s, x/b)) - log 2b,
-    T(u, l) = -x^2/(2 s^2) + log(erfcx(u/sqrt 2)/2)  for u > -4,  else  r^2/2 + l + log Phi(-u).
+    log f(x) = -x^2/(2 s^2) + log(erfcx((r - x/s)/sqrt 2) + erfcx((r + x/s)/sqrt 2)) - log 4b,
+
+which is r^2/2 - x/b - log 2b to the last digit where r - x/s < -9.
 
 In two coordinates the first Laplace is written as a mixture of normals (Andrews, Mallows 1974), the second stays as above:
 
@@ -30,10 +31,14 @@ __all__ = ["NoiseLaw", "normal_laplace", "normal_laplace_tail", "two_normal_lapl
 Array = NDArray[np.float64]
 
 _ROOT = sqrt(2.0)
-# Where erfcx alone still holds every digit.
-_NEAR = -4.0
+# Below it Phi(-u) is 1 to the last digit, and so is what the other side of the Laplace adds beside it.
+_LEAST = -9.0
 # Noise beyond so many scales has probability below e^-37, which is 1e-16.
 _FAR = 37.0
+# Of log v, below where the mixture's variance is hardly that of its normal part.
+_BELOW = 9.0
+# Of its trapezoid, where nothing lies beyond a scale.
+_STEP = 0.4
 
 
 def normal_laplace(x: Any, sd: Any, scale: Any) -> Array:
@@ -42,24 +47,17 @@ def normal_laplace(x: Any, sd: Any, scale: Any) -> Array:
     >>> float(normal_laplace(0.0, 1e-6, 1.0).round(6))  # almost Laplace alone: log 1/2
     -0.693148
     """
-    x, sd, scale = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (np.abs(x), sd, scale)))
-    ratio, at = sd / scale, x / sd
-    return np.asarray(
-        np.logaddexp(_part(ratio - at, -x / scale, ratio, at), _part(ratio + at, x / scale, ratio, at))
-        - np.log(2 * scale)
-    )
+    x, sd, scale = (np.asarray(v, dtype=np.float64) for v in (np.abs(x), sd, scale))
+    return np.asarray(_unscaled(sd / scale, x / sd) - np.log(4 * scale))
 
 
-def _part(u: Array, log_far: Array, ratio: Array, at: Array) -> Array:
-    """T(u, l)."""
-    near = u > _NEAR
+def _unscaled(ratio: Array, at: Array) -> Array:
+    """log 4b f, with ratio = s/b and at = x/s >= 0."""
+    u = ratio - at
     with np.errstate(all="ignore"):
-        found = -at * at / 2 + np.log(special.erfcx(np.where(near, u, 0.0) / _ROOT) / 2)
-        if not near.all():
-            far = ~near
-            found = np.array(found)
-            found[far] = ratio[far] ** 2 / 2 + log_far[far] + special.log_ndtr(-u[far])
-    return np.asarray(found)
+        own = np.log(special.erfcx(u / _ROOT) + special.erfcx((ratio + at) / _ROOT)) - at * at / 2
+        far = u < _LEAST
+        return np.where(far, ratio * (ratio / 2 - at) + log(2), own) if far.any() else np.asarray(own)
 
 
 def normal_laplace_tail(x: Any, sd: Any, scale: Any) -> Array:
@@ -75,20 +73,40 @@ def normal_laplace_tail(x: Any, sd: Any, scale: Any) -> Array:
 
 
 def two_normal_laplace(r1: Array, r2: Array, c11: Array, c12: Array, c22: Array, b1: float, b2: float) -> Array:
-    """Log density of N(0, C) + (Laplace(b1), Laplace(b2)), independent, at (r1, r2); arrays of one shape."""
-    far = float(np.max((np.abs(r1) + np.abs(c12 * r2) / c22) / b1))
-    start = log(min(1.0, float(np.min(c11)) / (2 * b1 * b1))) - 23.0
-    stop, step = log(_FAR + far), min(0.4, 1.0 / sqrt(1.0 + far))
-    nodes = np.arange(start, stop + step, step)
-    found = np.full(np.shape(r1), -np.inf)
-    for t in nodes:
-        v = np.exp(t)
+    """Log density of N(0, C) + (Laplace(b1), Laplace(b2)), independent, at (r1, r2); arrays of one shape.
+
+    Either Laplace may be the mixture: at each point the one that is less narrow in log v. Where the residuals are many scales it is narrow,
+    and such points have their own, finer trapezoid.
+    """
+    far1, far2 = (np.abs(r1) + np.abs(c12 * r2) / c22) / b1, (np.abs(r2) + np.abs(c12 * r1) / c11) / b2
+    far = np.minimum(far1, far2)
+    finer = np.maximum(np.ceil(2 * np.log2(np.sqrt(1.0 + far) * _STEP)), 0.0) / 2
+    found = np.empty(np.shape(r1))
+    for times in np.unique(finer):
+        for first in (True, False):
+            of = (finer == times) & ((far1 <= far2) == first)
+            if of.any():
+                one, other = (r1[of], c11[of], b1), (r2[of], c22[of], b2)
+                (x1, v1, s1), (x2, v2, s2) = (one, other) if first else (other, one)
+                found[of] = _mixed(x1, x2, v1, c12[of], v2, s1, s2, _STEP / 2**times, float(far[of].max()))
+    return found
+
+
+def _mixed(
+    r1: Array, r2: Array, c11: Array, c12: Array, c22: Array, b1: float, b2: float, step: float, far: float
+) -> Array:
+    """The trapezoid in t = log v, from where the variance is C11 but for e^-9; what lies below is geometric, in the first weight."""
+    start = log(min(1.0, float(np.min(c11)) / (2 * b1 * b1))) - _BELOW
+    nodes = np.arange(start, log(_FAR + far) + step, step)
+    log_weights = nodes - np.exp(nodes)
+    log_weights[0] -= log(-np.expm1(-step))
+    found: Array = np.full(np.shape(r1), -np.inf)
+    for v, weight in zip(np.exp(nodes), log_weights, strict=True):
         variance = c11 + 2 * b1 * b1 * v
         rest = np.sqrt(np.maximum(c22 - c12 * c12 / variance, 1e-300))
-        own = normal_laplace(r2 - c12 * r1 / variance, rest, b2)
-        own = own - r1 * r1 / (2 * variance) - np.log(2 * pi * variance) / 2 + (t - v)
-        np.logaddexp(found, own, out=found)
-    return np.asarray(found + log(step))
+        own = _unscaled(rest / b2, np.abs(r2 - c12 * r1 / variance) / rest)
+        found = np.logaddexp(found, own + weight - r1 * r1 / (2 * variance) - np.log(variance) / 2)
+    return np.asarray(found + log(step / (4 * b2)) - log(2 * pi) / 2)
 
 
 @dataclass(frozen=True)

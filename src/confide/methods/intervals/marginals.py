@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 # A component of a mixture below this share of the largest is left out.
 _SMALL = 1e-12
 _STEPS = 60
+# Degrees of freedom from which on a normal number stands for Student's; the golden section, whose multiples spread evenly.
+_MANY, _GOLDEN = 50, 0.6180339887498949
 
 
 class Marginal(Protocol):
@@ -131,13 +133,20 @@ def cumulated(points: Array, values: Array) -> Array:
 
 
 def risen(x: Array, points: Array, values: Array, whole: Array) -> Array:
-    """That integral between the points: Hermite's cubic, kept within its ends."""
-    place = np.clip(np.searchsorted(points, x, side="right") - 1, 0, len(values) - 2)
+    """That integral (..., g) at x (..., k), between the points: Hermite's cubic, kept within its ends."""
+    place = np.clip(np.searchsorted(points, x, side="right") - 1, 0, len(points) - 2)
     h = points[place + 1] - points[place]
     t = np.clip((x - points[place]) / h, 0.0, 1.0)
-    c0, c1, d0, d1 = whole[place], whole[place + 1], values[place] * h, values[place + 1] * h
-    cubic = c0 + d0 * t + (3 * (c1 - c0) - 2 * d0 - d1) * t * t + (2 * (c0 - c1) + d0 + d1) * t**3
-    return np.asarray(np.clip(cubic, c0, c1))
+    own = (whole, values)
+    c0, c1, d0, d1 = (
+        of[at] if of.ndim == 1 else np.take_along_axis(of, at, -1) for of in own for at in (place, place + 1)
+    )
+    return np.asarray(np.clip(_cubic(t, c0, c1, d0 * h, d1 * h), c0, c1))
+
+
+def _cubic(t: Array, c0: Array, c1: Array, d0: Array, d1: Array) -> Array:
+    """From c0 at 0, with slope d0, to c1 at 1, with slope d1."""
+    return np.asarray(c0 + t * (d0 + t * (3 * (c1 - c0) - 2 * d0 - d1 + t * (2 * (c0 - c1) + d0 + d1))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,15 +197,27 @@ class GridMarginal:
         p = np.asarray(p, dtype=np.float64)
         whole = self._cumulated / self._mass
         place = np.clip(np.searchsorted(whole, p, side="left") - 1, 0, len(whole) - 2)
-        low, high = self.points[place].copy(), self.points[place + 1].copy()
+        start, h = self.points[place], self.points[place + 1] - self.points[place]
+        ends = whole[place], whole[place + 1], *(self.values[at] * h / self._mass for at in (place, place + 1))
+        low, high = np.zeros(place.shape), np.ones(place.shape)
         for _ in range(40):
             middle = (low + high) / 2
-            above = self.cdf(middle) >= p
+            above = _cubic(middle, *ends) >= p
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        return np.asarray((low + high) / 2)
+        return np.asarray(start + h * (low + high) / 2)
 
     def draws(self, generator: np.random.Generator, size: int) -> Array:
         return self.quantile(generator.random(size))
+
+
+def _normal_score(t: Array, df: float) -> Array:
+    """The normal number with the probabilities of t (Hill 1970), which is many times faster; to 1e-12 in probability from 50 df on."""
+    a = df - 0.5
+    b = 48 * a * a
+    z = np.copysign(np.sqrt(a * np.log1p(t * t / df)), t)
+    square = z * z
+    rest = ((4 * square + 33) * square + 240) * square + 855
+    return np.asarray(z + z * (square + 3) / b - z * rest / (10 * b * (b + 0.8 * square * square + 100)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,13 +253,15 @@ class StudentMixture:
     def cdf(self, x: Any) -> Array:
         x = np.asarray(x, dtype=np.float64)
         t = (x[..., None] - self.centres) / self.scales
-        own = special.stdtr(self.df, t) if self.df < 1e5 else special.ndtr(t)
+        own = special.ndtr(_normal_score(t, self.df)) if self.df > _MANY else special.stdtr(self.df, t)
         return np.asarray(np.mean(own, axis=-1))
 
     def quantile(self, p: Any) -> Array:
         p = np.asarray(p, dtype=np.float64)
         flat = np.atleast_1d(p).astype(np.float64)
-        start = np.quantile(self.centres, flat)
+        # one value of each component, at places spread evenly between 0 and 1
+        spread = (np.arange(len(self.centres)) * _GOLDEN + 0.5) % 1.0
+        start = np.quantile(self.centres + self.scales * special.ndtri(spread), flat)
         far = float(np.max(np.abs(self.centres)) + 60 * np.max(self.scales)) * 100
         found = _inverted(flat, self.cdf, self.density, np.full_like(flat, -far), np.full_like(flat, far), start)
         return np.asarray(found.reshape(p.shape))

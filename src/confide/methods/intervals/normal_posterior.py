@@ -14,9 +14,10 @@ alpha add up. Its shadow on the mean is the interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, pi
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ PRIORS = ("uniform", "reference", "jeffreys")
 _SIDE, _LAST, _ZOOMS, _SETTLED = 41, 61, 10, 0.4
 # Cells whose share of a marginal is below this, against its largest, are outside the next grid.
 _EDGE, _ROUGH = 1e-7, 1e-9
+# A log density of so much less than the largest weighs nothing.
+_NOTHING = 26.0
 _POINTS = 401
 
 
@@ -51,24 +54,41 @@ class NormalSums:
     high: float
 
     def log_likelihood(self, m: Array, s: Array) -> Array:
-        """At a grid of (m, s)."""
+        """At a grid of (m, s); under Laplace noise where it is next to nothing a bound from above, which is next to nothing too."""
         own = ClippedNormal.of(m, s)
         n = self.n
         r1, r2 = self.first - n * own.mean, self.second - n * own.square
         c11, c12, c22 = n * own.c11, n * own.c12, n * own.c22
         if self.law1.name == "normal":
             return _normal(r1, r2, c11 + self.law1.variance, c12, c22 + self.law2.variance)
-        tiny = 1e-12 * self.law1.scale**2, 1e-12 * self.law2.scale**2
-        return two_normal_laplace(r1, r2, c11 + tiny[0], c12, c22 + tiny[1], self.law1.scale, self.law2.scale)
+        b1, b2 = self.law1.scale, self.law2.scale
+        first, second = self._alone(r1, r2, c11, c22)
+        # given one sum the other's density is nowhere above that of its noise
+        found = np.asarray(np.minimum(first - log(2 * b2), second - log(2 * b1)))
+        parts = r1, r2, c11 + 1e-12 * b1 * b1, c12, c22 + 1e-12 * b2 * b2
+        best = np.unravel_index([int(np.argmax(first + second))], found.shape)
+        kept = found > self._exact(parts, best)[0] - _NOTHING
+        found[kept] = self._exact(parts, kept)
+        return found
+
+    def _exact(self, parts: Sequence[Array], at: Any) -> Array:
+        r1, r2, c11, c12, c22 = (part[at] for part in parts)
+        return two_normal_laplace(r1, r2, c11, c12, c22, self.law1.scale, self.law2.scale)
+
+    def _alone(self, r1: Array, r2: Array, c11: Array, c22: Array) -> tuple[Array, Array]:
+        """Log densities of each noisy sum by itself, under Laplace noise."""
+        return tuple(
+            normal_laplace(rest, np.sqrt(own + 1e-24), law.scale)
+            for rest, own, law in ((r1, c11, self.law1), (r2, c22, self.law2))
+        )  # type: ignore[return-value]
 
     def rough(self, m: Array, s: Array) -> Array:
         """From the two sums as if they were independent: where to look first, down to lower weights."""
         if self.law1.name == "normal":
             return self.log_likelihood(m, s)
         own = ClippedNormal.of(m, s)
-        first = normal_laplace(self.first - self.n * own.mean, np.sqrt(self.n * own.c11 + 1e-24), self.law1.scale)
-        second = normal_laplace(self.second - self.n * own.square, np.sqrt(self.n * own.c22 + 1e-24), self.law2.scale)
-        return np.asarray(first + second)
+        n = self.n
+        return sum(self._alone(self.first - n * own.mean, self.second - n * own.square, n * own.c11, n * own.c22))  # type: ignore[return-value]
 
     def log_prior(self, prior: str, m: Array, s: Array) -> Array:
         """Density in (m, log s): that in (m, s) times s."""
@@ -133,12 +153,12 @@ class NormalGrid:
         rows = (values.T, self.weights.T) if along == "m" else (values, self.weights)
         shares = _widths(other)
         points = _spread(rows[0], rows[1] * shares[:, None], _POINTS)
-        total = np.zeros(len(points))
-        sums = cumulated(axis, rows[1])
-        for value, density, whole, share in zip(*rows, sums, shares, strict=True):
-            if whole[-1] * share > 0:
-                at = np.interp(points, np.maximum.accumulate(value), axis)
-                total += share * np.where(points < value[0], 0.0, risen(at, axis, density, whole))
+        held = shares * rows[1].max(axis=1) > 0
+        values, density, shares = rows[0][held], rows[1][held], shares[held]
+        sums = cumulated(axis, density)
+        at = np.array([np.interp(points, own, axis) for own in np.maximum.accumulate(values, axis=1)])
+        inside = np.where(points < values[:, :1], 0.0, risen(at, axis, density, sums))
+        total = shares @ inside
         density = np.maximum(np.gradient(total, points), 0.0)
         return GridMarginal(points, density)
 

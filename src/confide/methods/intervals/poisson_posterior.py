@@ -9,7 +9,6 @@ Prior: "uniform" on (0, U] (default), "jeffreys" of the noisy release |dm/d rate
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide.methods.intervals.clipped import ClippedPoisson
-from confide.methods.intervals.laws import NoiseLaw, normal_laplace
+from confide.methods.intervals.laws import NoiseLaw, normal_laplace, normal_laplace_tail
 from confide.methods.intervals.marginals import GridMarginal
 
 __all__ = ["PoissonSum", "rate_limits", "rate_posterior"]
@@ -56,11 +55,18 @@ class PoissonSum:
         found = own.expected(self.n, lambda s: np.exp(self.law.logpdf(self.y - s) - top))
         return np.asarray(np.log(np.maximum(found, 1e-300)) + top)
 
-    def tails(self, rate: float) -> tuple[float, float]:
-        """(P(Y >= y), P(Y <= y)) at a rate."""
+    def tail(self, rate: float, side: float) -> float:
+        """P(Y >= y) at a rate, or P(Y <= y) where the side is below 0."""
         own = ClippedPoisson(np.array([rate]), self.cap)
-        above = float(own.expected(self.n, lambda s: self.law.tail(self.y - s))[0])
-        return above, float(own.expected(self.n, lambda s: self.law.tail(s - self.y))[0])
+        return float(own.expected(self.n, lambda s: self.law.tail(side * (self.y - s)))[0])
+
+    def rough_tail(self, rates: Array, side: float) -> Array:
+        """The same at many rates, with normal sums."""
+        mean, variance = ClippedPoisson(rates, self.cap).moments
+        rest = side * (self.y - self.n * mean)
+        if self.law.name == "normal":
+            return np.asarray(special.ndtr(-rest / np.sqrt(self.n * variance + self.law.variance)))
+        return normal_laplace_tail(rest, np.sqrt(self.n * variance + 1e-12), self.law.scale)
 
     def log_prior(self, prior: str | tuple[float, float], rates: Array) -> Array:
         """Log density of the prior."""
@@ -103,20 +109,33 @@ def rate_posterior(sums: PoissonSum, prior: str | tuple[float, float] = "uniform
 def rate_limits(sums: PoissonSum, alpha: float) -> tuple[float, float]:
     """The rates that equal tails of the exact distribution of the noisy sum do not reject; 0 and U where there is no such end."""
     low, high = _LEAST * sums.cap, float(sums.cap)
-    lower = _solved(lambda rate: sums.tails(rate)[0], alpha / 2, low, high, 1.0)
-    upper = _solved(lambda rate: sums.tails(rate)[1], alpha / 2, low, high, -1.0)
+    lower, upper = (_solved(sums, side, alpha / 2, low, high) for side in (1.0, -1.0))
     return (0.0 if lower is None else lower), (high if upper is None else upper)
 
 
-def _solved(tail: Callable[[float], float], level: float, low: float, high: float, rises: float) -> float | None:
+def _solved(sums: PoissonSum, side: float, level: float, low: float, high: float) -> float | None:
+    """The rate at which a tail is at the level; None where every rate is allowed on this side."""
     from scipy.optimize import brentq  # slow to load
 
     def off(rate: float) -> float:
-        return tail(rate) - level
+        return sums.tail(rate, side) - level
 
-    at_low, at_high = off(low), off(high)
-    if at_low * at_high > 0:
-        # no rate meets it: every one is allowed on this side, or none but the far end
-        allowed = at_low > 0
-        return None if allowed else (high if rises > 0 else low)
-    return float(brentq(off, low, high, xtol=1e-9 * high, rtol=1e-10))
+    start, stop = _bracket(sums, side, level, low, high)
+    at = off(start), off(stop)
+    if at[0] * at[1] > 0:  # the normal sums were too rough, or no rate meets it
+        start, stop = low, high
+        at = off(start), off(stop)
+    if at[0] * at[1] > 0:
+        allowed = at[0] > 0
+        return None if allowed else (high if side > 0 else low)
+    return float(brentq(off, start, stop, xtol=1e-9 * high, rtol=1e-10))
+
+
+def _bracket(sums: PoissonSum, side: float, level: float, low: float, high: float) -> tuple[float, float]:
+    """Where normal sums put the tail between two thirds and one and a half of the level."""
+    for _ in range(3):
+        rates = np.linspace(low, high, _SIDE)
+        rough = side * sums.rough_tail(rates, side)  # rising
+        ends = np.searchsorted(rough, sorted((side * level / 1.5, side * level * 1.5)))
+        low, high = float(rates[max(ends[0] - 1, 0)]), float(rates[min(ends[1], _SIDE - 1)])
+    return low, high

@@ -48,6 +48,10 @@ class Rate(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "rate"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = (
+        "1",
+    )  # its releases mean the same; what infer computes from them differs in the last digits
     intervals: ClassVar[str] = "rate of Poisson counts, clipping modelled; sampling and privacy noise"
     whole: ClassVar[bool] = True
 

@@ -99,10 +99,8 @@ class Posterior(_Inferred):
         **others: Any,
     ) -> Posterior:
         """The result of a release; its status is "weak" where the prior says as much as the records."""
-        ends = [marginal.quantile(np.array([0.025, 0.975])) for marginal in marginals]
         wide = [
-            high - low < inf and float(end[1] - end[0]) > _WIDE * (high - low)
-            for end, (low, high) in zip(ends, bounds, strict=True)
+            high - low < inf and _spans(one, high - low) for one, (low, high) in zip(marginals, bounds, strict=True)
         ]
         marks = (*flags, PRIOR_DOMINATES) if any(wide) else tuple(flags)
         reason = "the prior says as much as the records; ask the same release for kind='confidence', or spend more on a new one"
@@ -196,6 +194,12 @@ class Posterior(_Inferred):
     def picture_size(self) -> tuple[float, float]:
         """A panel for each parameter."""
         return 6.4, 1.2 + 2.2 * min(len(self.names), 8)
+
+
+def _spans(marginal: Marginal, whole: float) -> bool:
+    """Whether the 95 % interval is wider than what leaves the records a say."""
+    low, high = marginal.quantile(np.array([0.025, 0.975]))
+    return float(high - low) > _WIDE * whole
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -67,6 +67,10 @@ class Slope(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "slope"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = (
+        "1",
+    )  # its releases mean the same; what infer computes from them differs in the last digits
     intervals: ClassVar[str] = (
         "coefficients of a normal line; sampling and privacy noise; normal errors of equal variance"
     )

@@ -132,6 +132,11 @@ class TeacherLabels(Method):
 
     # plan -----------------------------------------------------------------------------------------------------------
 
+    @property
+    def least_records(self) -> int:
+        """Two for each teacher."""
+        return _FEWEST * self.teachers
+
     def about(self, schema: Any) -> ColumnCodes:
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         column = whole[self.label]
@@ -157,9 +162,9 @@ class TeacherLabels(Method):
         record = self.about(schema)
         classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
         room = Room(self.seconds, self.memory, self.jobs)
-        if n is not None and n < _FEWEST * self.teachers:
+        if n is not None and n < self.least_records:
             raise PlanError(
-                f"{self.teachers} teachers need at least {_FEWEST * self.teachers} records, {_FEWEST} each, and the number given is {n}; "
+                f"{self.teachers} teachers need at least {self.least_records} records, {_FEWEST} each, and the number given is {n}; "
                 "take fewer teachers"
             )
         made, event, budget, notes = self._budget(schema, privacy, classes)

@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.collected import Collected
+from confide.aggregates.corners import outcome_pairs
 from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
 from confide.aggregates.ranges import Present
 from confide.aggregates.reference import likeliest_line, log_odds_line
@@ -74,7 +75,7 @@ from confide.protocol import (
     Total,
     threshold,
 )
-from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 
 __all__ = ["Logistic"]
@@ -383,13 +384,4 @@ class Logistic(Method):
         if schema is None:
             return
         design, _ = self._design(schema)
-        corners = [{name: _end(schema[name], last) for name in design.columns} for last in (False, True)]
-        yield corners[0], corners[1]
-        response = design.response.columns
-        yield corners[0], {**corners[0], **{name: corners[1][name] for name in response}}
-
-
-def _end(column: Any, last: bool) -> Any:
-    if isinstance(column, Categorical):
-        return column.levels[-1 if last else 0]
-    return column.high if last else column.low
+        yield from outcome_pairs(design, schema)

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from confide.aggregates.corners import outcome_pairs
 from confide.aggregates.reference import likeliest_line
 from confide.aggregates.scores.fisher_families import Counts
 from confide.errors import PlanError
@@ -119,13 +120,4 @@ class Poisson(Method):
         if schema is None:
             return
         design = self._design(schema)
-        corners = [{name: _end(schema[name], last) for name in design.columns} for last in (False, True)]
-        yield corners[0], corners[1]
-        response = design.response.columns
-        yield corners[0], {**corners[0], **{name: corners[1][name] for name in response}}
-
-
-def _end(column: Any, last: bool) -> Any:
-    if isinstance(column, Categorical):
-        return column.levels[-1 if last else 0]
-    return column.high if last else column.low
+        yield from outcome_pairs(design, schema)
