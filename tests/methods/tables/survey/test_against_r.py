@@ -216,8 +216,19 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     ):
         own = cf.infer(cf.release(method, data, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
         shown |= {name: (own.params[name], own.bse[name]) for name in own.params.index}
-    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(("| `svy", "| m |"))]
-    assert len(rows) == len(shown) == 4
+    line, both = (
+        cf.infer(
+            cf.release(
+                cf.regression.LeastSquares(formula, limit="none"), data, cf.GDP(1e9), ledger=None, noise=ZeroNoise()
+            )
+        )
+        for formula in ("income ~ age + hours", "income ~ sex + region")
+    )
+    shown |= {name: (line.params[name], line.bse[name]) for name in ("age", "hours")}
+    people = {"sex": {"f": 51_000, "m": 49_000}, "region": {"north": 40_000, "south": 30_000, "west": 30_000}}
+    shown["calibrated"] = tuple(both.calibrate(people).loc["mean"][["estimate", "std_err"]])
+    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(("| `svy", "| m |", "| hours |"))]
+    assert len(rows) == len(shown) == 7
     for said_of, found in zip(rows, shown.values(), strict=True):
         for text, value in zip(said_of, found, strict=True):
             assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))
