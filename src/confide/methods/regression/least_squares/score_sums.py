@@ -189,7 +189,7 @@ class MeatAt:
 
     statistic: Statistic
     limits: Limits
-    public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    public: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def run_rounds(of: ScoreSums, source: Source, plan: Plan, meter: Meter, weighing: Weighing) -> dict[str, NDArray[Any]]:

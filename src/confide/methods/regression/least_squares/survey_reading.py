@@ -80,7 +80,7 @@ class SurveyEstimates(SharedEstimates):
             )
         estimate, variance = float(row @ self.estimates), float(row @ self.covariance @ row)
         df = float(student.fewest(row[None, :], self.df)[0])
-        half = float(student.quantile(check_alpha(alpha) / 2, np.array([df]))[0]) * sqrt(max(variance, 0.0))
+        half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(max(variance, 0.0))
         if self.hidden is not None:
             half += sqrt(max(float(row @ own @ row) for own in self.hidden))
         size = sum(next(iter(margins.values())).values())

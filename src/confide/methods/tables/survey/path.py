@@ -175,11 +175,16 @@ class SurveyPath:
         planned = self.method.survey_sums(layout, relation)
         return {name: (self._inside(one), share) for name, (one, share) in planned.items()}
 
-    def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
-        """The meat of an estimand, before its estimates are known."""
-        scores = SurveyScores(
+    @staticmethod
+    def scores(of: Estimand) -> SurveyScores:
+        """The scores of an estimand, before its estimates are known."""
+        return SurveyScores(
             of.layout.crossing, of.axes, of.numerator, of.denominator, of.base, _capped(of.layout.weight)
         )
+
+    def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
+        """The meat of an estimand, before its estimates are known."""
+        scores = self.scores(of)
         return PersonMeat(scores, bits) if self.design.psu is None else PsuMeat(scores, self.listed, bits)
 
     @property
@@ -205,7 +210,7 @@ class SurveyPath:
             found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
             if self.squared:
                 found[f"{KEPT} {self.label(each)}"] = (
-                    self._inside(Total(Squares(statistic.scores))),
+                    self._inside(Total(Squares(self.scores(each)))),
                     squares / len(own),
                 )
         return found
@@ -337,9 +342,7 @@ class SurveyPath:
             fixed=of.kind in ("shares", "counts"),
         )
         scales = limits.person * spread
-        scores = self.meat(of, bits).scores.at(
-            tuple(theta), tuple(scales), of.layout.heaviest if of.layout.weight else None
-        )
+        scores = self.scores(of).at(tuple(theta), tuple(scales), of.layout.heaviest if of.layout.weight else None)
         facts = {
             "theta": theta,
             "scales": scales,
