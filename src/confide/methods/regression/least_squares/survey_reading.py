@@ -79,7 +79,7 @@ class SurveyEstimates(SharedEstimates):
                 f"the status is {self.status!r}, and a calibrated mean needs every coefficient: {self.reason}"
             )
         estimate, variance = float(row @ self.estimates), float(row @ self.covariance @ row)
-        df = float(student.fewest(row[None, :], self.df)[0])
+        df = float(np.ravel(student.fewest(row[None, :], self.df))[0])
         half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(max(variance, 0.0))
         if self.hidden is not None:
             half += sqrt(max(float(row @ own @ row) for own in self.hidden))
