@@ -258,5 +258,9 @@ class LocatedRows(InCoordinates, ABC):
     def of(self, records: Located) -> Array:
         """The integers of located records."""
 
+    def located(self, codes: Array) -> Located:
+        """Records in the map's coordinates."""
+        return self._locating(codes)
+
     def __call__(self, codes: Array) -> Array:
-        return self.of(self._locating(codes))
+        return self.of(self.located(codes))

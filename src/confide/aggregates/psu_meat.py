@@ -29,12 +29,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import floor, isqrt, log2
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.survey_scores import SurveyScores
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.protocol.over import MapOver
 from confide.protocol.whose import CLUSTER_ROW
@@ -49,6 +49,14 @@ Codes = NDArray[np.float64]
 _LONGEST = 1 << 28
 _LEAST_BITS, _MOST_BITS, _NOISE_BITS = 30, 56, 54
 _LIMB = 13
+
+
+class PersonScores(RecordMap, Protocol):
+    """A map of one person to her scores, |m| <= longest, that can be coded in any number of steps."""
+
+    @property
+    def longest(self) -> int: ...
+    def of_length(self, longest: int) -> Self: ...
 
 
 def bits_for(mu: float) -> int:
@@ -123,7 +131,7 @@ class Listed:
 class _PsuRows(MapOver):
     """Scores and the rows of codes that say which PSU a person is in; of one person by itself it is the map."""
 
-    map: SurveyScores
+    map: PersonScores
     listed: Listed | None
 
     @cached_property
@@ -150,7 +158,7 @@ class _PsuRows(MapOver):
 class _Meat:
     """What both meats share: one person moves them by at most 2^bits in the Frobenius norm, twice that when replaced."""
 
-    scores: SurveyScores
+    scores: PersonScores
     bits: int
 
     @property
@@ -174,13 +182,13 @@ class _Meat:
 class PersonMeat(_Meat):
     """M over persons, shape (width, width)."""
 
-    scores: SurveyScores
+    scores: PersonScores
     bits: int = 40
     norm: str = "frobenius"
 
-    def at(self, scores: SurveyScores) -> PersonMeat:
+    def at(self, scores: PersonScores) -> PersonMeat:
         """The same guarantee for scores at other estimates."""
-        return replace(self, scores=replace(scores, longest=self.longest))
+        return replace(self, scores=scores.of_length(self.longest))
 
     @property
     def longest(self) -> int:
@@ -188,7 +196,7 @@ class PersonMeat(_Meat):
         return min(isqrt(1 << self.bits), _LONGEST) - 1
 
     @property
-    def map(self) -> SurveyScores:
+    def map(self) -> PersonScores:
         return self.scores
 
     def zero(self) -> NDArray[Any]:
@@ -208,17 +216,17 @@ class PersonMeat(_Meat):
 class PsuMeat(_Meat):
     """M over PSUs, shape (width, width). spread: G/s; centred: within the strata of public lists."""
 
-    scores: SurveyScores
+    scores: PersonScores
     listed: Listed | None
     bits: int = 40
     spread: float = 1.0
     centred: bool = False
     norm: str = "frobenius"
 
-    def at(self, scores: SurveyScores, spread: float, centred: bool) -> PsuMeat:
+    def at(self, scores: PersonScores, spread: float, centred: bool) -> PsuMeat:
         """The same guarantee for scores at other estimates, another G/s and either form."""
         own = replace(self, spread=spread, centred=centred)
-        return replace(own, scores=replace(scores, longest=own.longest))
+        return replace(own, scores=scores.of_length(own.longest))
 
     @cached_property
     def map(self) -> _PsuRows:

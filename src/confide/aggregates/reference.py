@@ -6,6 +6,7 @@ Source of the estimand: White 1980, the population's least-squares line, whateve
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from confide.aggregates.scores.fisher_families import Counts, Family
 from confide.errors import PlanError
 from confide.schema import Design
 from confide.schema.practice import Practice
+from confide.schema.term import Term
 
 __all__ = ["least_squares", "likeliest_line", "log_odds_line", "smooth"]
 
@@ -27,11 +29,13 @@ _STEPS = 100
 _NO_MAXIMUM = 30.0
 
 
-def least_squares(frame: Any, design: Design, weight: Callable[[Array], Array] | None = None) -> dict[str, float]:
+def least_squares(
+    frame: Any, design: Design, weight: Callable[[Array], Array] | None = None, by: Term | None = None
+) -> dict[str, float]:
     """The least-squares coefficients of the clipped response on the clipped terms, by name, in the units of the data.
 
     frame: practice records, or a frame of them, which the design's schema then reads; weight: rows of the terms (records, p) -> weights
-    of the records, where they do not count alike.
+    of the records, where they do not count alike; by: a column of weights, which records without one leave.
     Raises `PlanError` where the records do not determine them: an empty level, or fewer records than coefficients.
 
     >>> import confide as cf
@@ -40,12 +44,15 @@ def least_squares(frame: Any, design: Design, weight: Callable[[Array], Array] |
     >>> {name: round(value, 3) + 0.0 for name, value in least_squares(records, Design.of("y ~ x", schema)).items()}
     {'Intercept': 0.0, 'x': 1.0}
     """
-    x, y = (frame if isinstance(frame, Practice) else Practice.of(frame, design.schema)).rows(design)
+    read = design if by is None else replace(design, terms=(*design.terms, by))
+    x, y = (frame if isinstance(frame, Practice) else Practice.of(frame, design.schema)).rows(read)
+    own = np.ones(len(x)) if by is None else x[:, -1]
+    x = x if by is None else x[:, :-1]
     # columns of very different units are brought to one size, which changes no coefficient but for rounding
     size = np.sqrt((x * x).mean(axis=0)) if len(x) else np.zeros(x.shape[1])
     if not (size > 0).all():
         raise _undetermined(design)
-    root = np.ones(len(x)) if weight is None else np.sqrt(weight(x))
+    root = np.sqrt(own if weight is None else weight(x))
     found, _, rank, _ = np.linalg.lstsq(x / size * root[:, None], y * root, rcond=1e-11)
     if rank < x.shape[1]:
         raise _undetermined(design)

@@ -39,6 +39,8 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "survey.caps": "confide_lab.experiments.survey:CAPS",
     "survey.clusters": "confide_lab.experiments.survey:CLUSTERS",
     "survey.designs": "confide_lab.experiments.survey:DESIGNS",
+    "survey.lines": "confide_lab.experiments.survey:LINES",
+    "survey.real": "confide_lab.experiments.survey_real:REAL",
     "tables.coverage": "confide_lab.experiments.tables:COVERAGE",
     "tables.marginals": "confide_lab.experiments.tables:MARGINALS",
     "tables.tests": "confide_lab.experiments.tables:TESTS",

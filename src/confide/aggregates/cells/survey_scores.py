@@ -59,6 +59,10 @@ class SurveyScores:
         weight = None if self.weight is None else self.weight.at(cap)
         return replace(self, weight=weight, theta=theta, scales=scales)
 
+    def of_length(self, longest: int) -> SurveyScores:
+        """The same in so many steps."""
+        return replace(self, longest=longest)
+
     @property
     def width(self) -> int:
         return self.crossing.cells(self.axes)

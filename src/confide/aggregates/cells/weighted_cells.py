@@ -29,6 +29,8 @@ from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.rows import BITS, BOUND
 from confide.protocol.exact import digest
+from confide.schema import Schema
+from confide.schema.expression import quoted
 
 __all__ = ["CappedWeight", "CountRows", "DoubledRows", "WeightedRows", "places_of_weights"]
 
@@ -49,6 +51,11 @@ class CappedWeight(Measure):
     """
 
     cap: float | None = None
+
+    @classmethod
+    def named(cls, column: str, schema: Schema) -> CappedWeight:
+        """The weights of a design, uncapped; the design has checked the column."""
+        return cls(Measure.of(quoted(column), schema, formula=f"weights={column}").design)
 
     def at(self, cap: float | None) -> CappedWeight:
         """The same with another cap."""

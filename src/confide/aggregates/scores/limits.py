@@ -261,7 +261,8 @@ class Limits:
 class Sizes:
     """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima.
 
-    spread: how many times as large as a record's the scores are that are limited, which are those of units where several rows count.
+    spread: how many times as large as a record's the scores are that are limited, which are those of units where several rows count;
+    heavy: E omega^2/E omega of records that count by weights omega, `count` being the sum of these.
     """
 
     weights: Array
@@ -272,17 +273,19 @@ class Sizes:
     maxima: Maxima
     levels: Levels
     spread: float = 1.0
+    heavy: float = 1.0
 
     def limits(self, rare: float | None = None, *, unlimited: bool = False) -> Limits:
         """The limits. rare: the noisy number of records with the rarer of two public values of the response, None for other responses;
         unlimited: nothing is limited but what the meat and q measure.
         """
         size = float(self.weights.sum())
-        typical = self.sigma * sqrt(size) * self.spread
+        spread, number = self.spread * self.heavy, self.count / self.heavy
+        typical = self.sigma * sqrt(size) * spread
         # the histogram measures what the rounds only guess
-        seen = max(self.tail.root_mean_square(self.count, self.maxima.score), _TRUSTED * typical)
-        typical, scale = min(typical, seen), seen / self.spread / sqrt(size)
-        sampling = scale * self.spread * sqrt(size / len(self.weights)) * sqrt(self.count)
+        seen = max(self.tail.root_mean_square(number, self.maxima.score), _TRUSTED * typical)
+        typical, scale = min(typical, seen), seen / spread / sqrt(size)
+        sampling = scale * spread * sqrt(size / len(self.weights)) * sqrt(number)
         leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
         score = self._score(typical, sampling)
         if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:

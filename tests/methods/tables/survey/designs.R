@@ -17,6 +17,7 @@ records <- function() {
   )
 }
 d <- records()
+d$z <- 2 * d$x + 1000 * (d$sex == "m") + 500 * d$age + d$y %/% 4
 d$sex <- factor(d$sex)
 designs <- list(
   persons = svydesign(ids = ~1, weights = ~w, data = d),
@@ -35,8 +36,15 @@ for (name in names(designs)) {
   t <- svytotal(~sex, s); put("number f", coef(t)[["sexf"]], SE(t)[["sexf"]])
   p <- svymean(~sex, s); put("share f", coef(p)[["sexf"]], SE(p)[["sexf"]])
   r <- svyratio(~y, ~x, s); put("ratio", coef(r), SE(r))
+  line <- summary(svyglm(z ~ x + sex + age, s))$coefficients
+  for (k in rownames(line)) put(paste("line", k), line[k, 1], line[k, 2])
+  line <- summary(svyglm(y ~ x + sex + age, s))$coefficients
+  for (k in rownames(line)) put(paste("wide", k), line[k, 1], line[k, 2])
   ps <- postStratify(s, ~sex, data.frame(sex = c("f", "m"), Freq = c(51000, 49000)))
   m <- svymean(~y, ps); put("poststratified", coef(m), SE(m))
+  totals <- c("(Intercept)" = 100000, sexm = 49000, "age1" = 34000, "age2" = 35000)
+  two <- calibrate(update(s, age = factor(age)), ~ sex + age, totals)
+  m <- svymean(~y, two); put("two margins", coef(m), SE(m))
   if (name != "persons") {
     q <- svymean(~y, subset(s, age == 1)); put("subgroup", coef(q), SE(q))
   }

@@ -27,7 +27,16 @@ persons:total,295189297.375,1384054.13516262
 persons:number f,52339.6015625,500.74713311846
 persons:share f,0.427618909460141,0.00385063550461303
 persons:ratio,1.60702885460722,0.00720214306533636
+persons:line (Intercept),602.718562326756,6.49896164308975
+persons:line x,2.0007441241427,0.00355009946489412
+persons:line sexm,1000.13720833591,4.06857310430333
+persons:line age,498.641779661497,2.46468042569185
+persons:wide (Intercept),2412.39270582644,25.9964103933504
+persons:wide x,0.00297097720808362,0.0142004540924562
+persons:wide sexm,0.548753271168731,16.2741847810433
+persons:wide age,-5.4458246649813,9.85869178840668
 persons:poststratified,2411.67564647133,8.16239064112671
+persons:two margins,2411.48017726499,8.17310125505059
 clusters:mean,2411.72117592585,31.4384875174089
 clusters:mean f,2411.40483878275,32.0683241831479
 clusters:mean m,2411.95750753496,31.7691371081858
@@ -36,7 +45,16 @@ clusters:total,295189297.375,3944693.79063213
 clusters:number f,52339.6015625,194.061824902197
 clusters:share f,0.427618909460141,0.00145420467571715
 clusters:ratio,1.60702885460722,0.0283815732050772
+clusters:line (Intercept),602.718562326756,21.3143820298719
+clusters:line x,2.0007441241427,0.0136049640326806
+clusters:line sexm,1000.13720833591,2.72470917155245
+clusters:line age,498.641779661497,0.935985261161049
+clusters:wide (Intercept),2412.39270582644,85.2587535433332
+clusters:wide x,0.00297097720808362,0.054419766722859
+clusters:wide sexm,0.548753271168731,10.8987003309866
+clusters:wide age,-5.4458246649813,3.74403367838779
 clusters:poststratified,2411.67564647133,31.453795651679
+clusters:two margins,2411.48017726499,31.4550635505638
 clusters:subgroup,2414.06053019058,31.7359512066852
 strata:mean,2411.72117592585,30.1582791130488
 strata:mean f,2411.40483878275,30.8477518230212
@@ -46,7 +64,16 @@ strata:total,295189297.375,3702416.66450525
 strata:number f,52339.6015625,188.561431377095
 strata:share f,0.427618909460141,0.00145709436160522
 strata:ratio,1.60702885460722,0.0277706501957994
+strata:line (Intercept),602.718562326756,21.2096639867604
+strata:line x,2.0007441241427,0.0133966490666157
+strata:line sexm,1000.13720833591,2.7297289990089
+strata:line age,498.641779661497,0.937628312931353
+strata:wide (Intercept),2412.39270582644,84.8398977761099
+strata:wide x,0.00297097720808362,0.0535864895281127
+strata:wide sexm,0.548753271168731,10.9187724638418
+strata:wide age,-5.4458246649813,3.75060409731964
 strata:poststratified,2411.67564647133,30.1788654112517
+strata:two margins,2411.48017726499,30.1796377901708
 strata:subgroup,2414.06053019058,30.4624241255594
 """
 COLUMNS: dict[str, Any] = {
@@ -55,6 +82,8 @@ COLUMNS: dict[str, Any] = {
     "w": cf.Numeric(0, 12, steps=12 * 1024 + 1),
     "sex": cf.Categorical(["f", "m"]),
     "age": cf.Integer(0, 2),
+    "group": cf.Categorical(["0", "1", "2"]),
+    "z": cf.Integer(1_000, 8_206, on_missing="midpoint"),
 }
 STRATA = [str(h) for h in range(5)]
 PSUS = {stratum: [str(psu) for psu in range(1000) if psu % 5 == int(stratum)] for stratum in STRATA}
@@ -81,15 +110,20 @@ def records() -> pd.DataFrame:
     i = np.arange(20_000)
     psu = i // 20
     h = psu % 5
+    y = (i * 7919 + psu * 104729) % 1009 + 300 * ((psu * 7) % 11) + 200 * h
+    x = 500 + (i * 6007 + psu * 331) % 2003
+    male, age = (i * 13 + psu) % 7 >= 3, (i * 17 + psu * 3) % 3
     return pd.DataFrame(
         {
             "psu": psu.astype(str),
             "h": h.astype(str),
-            "y": (i * 7919 + psu * 104729) % 1009 + 300 * ((psu * 7) % 11) + 200 * h,
-            "x": 500 + (i * 6007 + psu * 331) % 2003,
+            "y": y,
+            "x": x,
             "w": 1 + ((i * 7907 + psu * 17) % 9973) / 1024 + h / 8,
-            "sex": np.where((i * 13 + psu) % 7 < 3, "f", "m"),
-            "age": (i * 17 + psu * 3) % 3,
+            "sex": np.where(male, "m", "f"),
+            "age": age,
+            "group": age.astype(str),
+            "z": 2 * x + 1000 * male + 500 * age + y // 4,
         }
     )
 
@@ -104,10 +138,10 @@ def said(text: str) -> dict[str, tuple[float, float]]:
     return found
 
 
-def table(name: str, method: Any) -> Any:
+def table(name: str, method: Any, mu: float = 1e6) -> Any:
     schema = DESIGNS[name]
     frame = records().drop(columns=[] if name == "strata" else ["h"])
-    release = cf.release(method, cf.read(frame, schema), cf.GDP(1e6), ledger=None, noise=ZeroNoise())
+    release = cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=ZeroNoise())
     return cf.infer(release)
 
 
@@ -146,6 +180,24 @@ def test_totals_numbers_shares_and_ratios(name: str) -> None:
     check(name, "ratio", ratio.params["y / x"], ratio.bse["y / x"])
 
 
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_lines_and_two_margins(name: str, tmp_path: Path) -> None:
+    # slopes of one response are far from 0, residuals of the other fill the steps of the meat
+    narrow, wide = (
+        table(name, cf.regression.LeastSquares(f"{y} ~ x + sex + age", limit="none"), 1e9) for y in ("z", "y")
+    )
+    for ours, theirs in {"Intercept": "(Intercept)", "x": "x", "sex[T.m]": "sexm", "age": "age"}.items():
+        assert narrow.params[ours] == pytest.approx(said(PRINTED)[f"{name}:line {theirs}"][0], rel=CLOSE)
+        value, error = said(PRINTED)[f"{name}:wide {theirs}"]
+        assert wide.params[ours] == pytest.approx(value, abs=CLOSE * 2_400)
+        assert wide.bse[ours] == pytest.approx(error, rel=CLOSE)
+    path = tmp_path / "margins.csv"
+    path.write_text("column,level,persons\nsex,f,51000\nsex,m,49000\ngroup,0,31000\ngroup,1,34000\ngroup,2,35000\n")
+    two = table(name, cf.regression.LeastSquares("y ~ sex + group", limit="none"), 1e9).calibrate(path)
+    check(name, "two margins", two.estimate["mean"], two.std_err["mean"])
+    assert two.estimate["total"] == pytest.approx(100_000 * two.estimate["mean"], rel=1e-15)
+
+
 @pytest.mark.parametrize("name", ["clusters", "strata"])
 def test_subgroups_keep_all_psus(name: str) -> None:
     found = table(name, cf.tables.Means("y ~ 1", covers="population", where="age == 1"))
@@ -164,8 +216,19 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     ):
         own = cf.infer(cf.release(method, data, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
         shown |= {name: (own.params[name], own.bse[name]) for name in own.params.index}
-    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(("| `svy", "| m |"))]
-    assert len(rows) == len(shown) == 4
+    line, both = (
+        cf.infer(
+            cf.release(
+                cf.regression.LeastSquares(formula, limit="none"), data, cf.GDP(1e9), ledger=None, noise=ZeroNoise()
+            )
+        )
+        for formula in ("income ~ age + hours", "income ~ sex + region")
+    )
+    shown |= {name: (line.params[name], line.bse[name]) for name in ("age", "hours")}
+    people = {"sex": {"f": 51_000, "m": 49_000}, "region": {"north": 40_000, "south": 30_000, "west": 30_000}}
+    shown["calibrated"] = tuple(both.calibrate(people).loc["mean"][["estimate", "std_err"]])
+    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(("| `svy", "| m |", "| hours |"))]
+    assert len(rows) == len(shown) == 7
     for said_of, found in zip(rows, shown.values(), strict=True):
         for text, value in zip(said_of, found, strict=True):
             assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))

@@ -15,10 +15,10 @@ import confide as cf
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.survey_scores import SurveyScores
+from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
+from confide.aggregates.psu_limits import Limits, Sampled
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.errors import ConfideError, PlanError, SchemaError
-from confide.methods.tables.survey.cap import CELLS, Cap, WeightCells
-from confide.methods.tables.survey.limits import Limits, Sampled
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.ranges import ranged
-from confide.aggregates.rows import BITS, BOUND, Box
+from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Tail
 from confide.aggregates.scores.metric import Layout
-from confide.aggregates.scores.score_rows import LimitedScores
+from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting
 from confide.methods.regression.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
@@ -103,12 +103,17 @@ class LeastSquaresReading:
         gram, cross = names_of(self.release.statistics)
         return self.release[gram], self.release[cross], self.release["square"]
 
+    def _maps(self, cap: float, limit: float) -> tuple[LimitedFeatures, LimitedScores]:
+        """What A and b are sums of, under R_A and R."""
+        return LimitedFeatures(self.design, cap=cap), LimitedScores(self.design, limit=limit)
+
     @cached_property
     def sandwich(self) -> Sandwich:
         """The sums in units of v and r, and the coefficients in those of the data."""
         drawn = self._drawn()
         cap, limit, reach = (self._number(name) for name in ("leverage_cap", "score_limit", "square_limit"))
-        gram, cross, square = decoded_sums(self.design, drawn, cap, limit, reach)
+        maps = self._maps(cap, limit)
+        gram, cross, square = decoded_sums(drawn, *maps, reach)
         meat_limit = self._number("meat_limit")
         scores = LimitedScores(self.design, limit=meat_limit)
         metric, kept = self._public("metric"), len(self._public("weights"))
@@ -121,8 +126,8 @@ class LeastSquaresReading:
             cross=cross,
             square=square,
             meat=self.release["meat"].decode()[:kept, :kept] / scores.steps**2,
-            sd_gram=cap * _relative(drawn[0], BOUND),
-            sd_cross=limit * _relative(drawn[1], 1 << BITS),
+            sd_gram=cap * _relative(drawn[0], maps[0].l2_squared),
+            sd_cross=limit * _relative(drawn[1], sqrt(maps[1].l2_squared)),
             sd_square=reach**2 * _relative(drawn[2], BOUND),
             sd_meat=meat_limit**2 * _relative(self.release["meat"], BOUND),
             rows=matrix @ metric[:kept].T,
@@ -298,6 +303,24 @@ class LeastSquaresReading:
         ]
         return "; ".join(part for part in parts if part)
 
+    # how it is told; a survey says more ---------------------------------------------------------------------------------
+
+    _what: ClassVar[str] = "linear regression"
+
+    @property
+    def _drawn_words(self) -> str:
+        """How the records were drawn, for the title."""
+        return ""
+
+    @property
+    def _told(self) -> tuple[Flag, ...]:
+        """Flags of every table."""
+        return ()
+
+    @property
+    def _head(self) -> tuple[tuple[str, str], ...]:
+        return (("Cov. type", "robust"),)
+
     # the table ----------------------------------------------------------------------------------------------------------
 
     def table(self) -> SharedEstimates:
@@ -330,7 +353,7 @@ class LeastSquaresReading:
     def _intervals(self, hidden: list[int]) -> SharedEstimates:
         s = self.sandwich
         covariance, noise, df = np.array(s.covariance), np.diag(s.noise_covariance).copy(), np.array(s.df)
-        estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta)
+        estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta) + self._cut_weights
         moved = self.left.bias(s, self._public("metric"), Layout.of(self.design).factors) if self.left else 0 * bias
         bias += moved
         estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
@@ -356,6 +379,11 @@ class LeastSquaresReading:
             rsquared=explained.share,
             rsquared_interval=explained.interval,
         )
+
+    @property
+    def _cut_weights(self) -> Array | float:
+        """The bias of a cut of weights, at most."""
+        return 0.0
 
     def _explained(self) -> Explained:
         """R squared and the residual standard deviation."""
@@ -389,9 +417,9 @@ class LeastSquaresReading:
         return SharedEstimates.of(
             self.release,
             response=self.design.response.name,
-            target=f"linear regression of {self.design.response.name} on {', '.join(more['names'])}, least squares",
-            flags=(*clipping, *flags, *few_records(count)),
-            facts=(("Cov. type", "robust"), ("Count (noisy)", count_text(count)), *facts, *clipped),
+            target=f"{self._what} of {self.design.response.name} on {', '.join(more['names'])}, least squares{self._drawn_words}",
+            flags=(*clipping, *flags, *self._told, *few_records(count)),
+            facts=(*self._head, ("Count (noisy)", count_text(count)), *facts, *clipped),
             legend=legend(self.design, self.release.plan.schema)[1:],
             design=self.design,
             nobs=float(count.decode()[0]),
@@ -520,6 +548,6 @@ class LeastSquaresReading:
         return names
 
 
-def _relative(noisy: Noisy, bound: int) -> float:
+def _relative(noisy: Noisy, bound: float) -> float:
     """The noise sd of a part over what one record can have at most."""
     return sqrt(noisy.variance) / bound

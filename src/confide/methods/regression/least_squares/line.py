@@ -3,7 +3,8 @@
 Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
 leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
 of units, are independent; of others, rounds of noisy moments in whitened coordinates (`ScorePath`). Another line, of limited residuals, is
-`HuberLine`; for releases that answer many questions there is `SSP`.
+`HuberLine`; for releases that answer many questions there is `SSP`. Under the design of a survey it is the population's line, weighted
+(`SurveyLine`).
 
 Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
 """
@@ -17,6 +18,7 @@ from typing import ClassVar
 from confide.errors import PlanError
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
+from confide.methods.regression.least_squares.survey_line import SurveyLine
 from confide.methods.regression.line_method import LineMethod
 from confide.methods.regression.line_path import LinePath
 from confide.schema import Design, Schema, Unit
@@ -55,6 +57,7 @@ class LeastSquares(LineMethod):
     intervals: ClassVar[str] = "the population's least-squares line; sampling, privacy noise, unequal variances"
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
     unit_meat: ClassVar[bool] = True
+    designs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.limit not in _LIMITS:
@@ -64,10 +67,12 @@ class LeastSquares(LineMethod):
         super().__post_init__()
 
     def rules(self, schema: Schema) -> tuple[str, ...]:
-        """By weight where the line comes of scores; sums by level take one row of each unit."""
+        """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
         return self.units if isinstance(self.about(schema), ScorePath) else ("keep",)
 
     def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+        if schema.design is not None:
+            return SurveyLine(schema, design, self.limit, self.clipping_check)
         unit = schema.unit if isinstance(schema.unit, Unit) else None
         several = schema.cluster is not None or (unit is not None and (unit.rows > 1 or unit.rule == "weight"))
         # sums by level take records as independent

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -23,7 +23,7 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
 from confide.aggregates.linear_rows import ClippedRows
 from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
-from confide.aggregates.rows import BITS, BOUND, Box
+from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.limits import (
     LEVERAGE_EDGES,
     OUTER,
@@ -58,9 +58,11 @@ __all__ = [
     "PASSES",
     "ScoreSums",
     "Standing",
+    "Weighing",
     "decoded_sums",
     "names_of",
     "public_facts",
+    "run_rounds",
     "second_frame",
     "standing_after",
 ]
@@ -85,6 +87,16 @@ _REACH, _FLOORED, _FLOORED_FACTOR = 3.0, 0.5, 0.3
 def names_of(statistics: Mapping[str, Any]) -> tuple[str, str]:
     """The names of A and b in the branch that was drawn."""
     return ("gram", "cross") if "gram" in statistics else ("short gram", "short cross")
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """What is known of weights omega in [0, 1] before the rounds: their mean, and how heavy those are that sums are made of,
+    E omega^2/E omega. Without weights both are 1.
+    """
+
+    mean: float = 1.0
+    heavy: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -113,9 +125,7 @@ class ScoreSums:
     def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
         """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
-        common, long, short = (
-            {name: Fraction(part, 100) for name, part in own.items()} for own in (COMMON, _LONG, _SHORT)
-        )
+        common, long, short = self._shares()
         for name, shares in (("ranges", long), ("clipping", common), ("leverage", common)):
             if name not in statistics:
                 part = shares.pop(name)
@@ -126,6 +136,13 @@ class ScoreSums:
             return tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items())
 
         return Together((*spent(common), Either((Together(spent(long)), Together(spent(short)))))), statistics
+
+    def _shares(self) -> tuple[dict[str, Fraction], dict[str, Fraction], dict[str, Fraction]]:
+        """Of both branches, of the long one and of the short one, by name."""
+        common, long, short = (
+            {name: Fraction(part, 100) for name, part in own.items()} for own in (COMMON, _LONG, _SHORT)
+        )
+        return common, long, short
 
     def _statistics(self, relation: str) -> dict[str, Statistic]:
         design = self.design
@@ -153,7 +170,31 @@ class ScoreSums:
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
-        return _Draw(self, source, plan, meter).run()
+        return run_rounds(self, source, plan, meter, Weighing())
+
+    def meat_level(self, sd: float) -> float:
+        """mu of the meat for a record at its bound. sd: of the noise."""
+        return BOUND / sd
+
+    def meat_at(self, planned: Statistic, frame: Frame, limits: Limits, standing: Standing, top: float) -> MeatAt:
+        """The meat at a line. top: what no score exceeds."""
+        scores = scores_of(planned)
+        assert isinstance(scores, LimitedScores)
+        return MeatAt(with_scores(planned, scores.at(frame, limits.meat)), limits)
+
+
+@dataclass(frozen=True)
+class MeatAt:
+    """A meat's sum, the limits with its own, and public numbers that it is read with."""
+
+    statistic: Statistic
+    limits: Limits
+    public: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def run_rounds(of: ScoreSums, source: Source, plan: Plan, meter: Meter, weighing: Weighing) -> dict[str, NDArray[Any]]:
+    """Draw through a branch; the public numbers by name."""
+    return _Draw(of, source, plan, meter, weighing).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +212,9 @@ class Standing:
     least: float
     left: LeftOut | None = None
 
-    def score_edges(self, mu: float, counting: Counting | None = None) -> tuple[float, ...]:
-        """Edges of the histogram of sizes of scores. mu: of the sum b."""
-        typical, count = self.sigma * sqrt(self.metric.size), self.count
+    def score_edges(self, mu: float, counting: Counting | None = None, heavy: float = 1.0) -> tuple[float, ...]:
+        """Edges of the histogram of sizes of scores. mu: of the sum b; heavy: as in `Weighing`."""
+        typical, count = heavy * self.sigma * sqrt(self.metric.size), self.count / heavy
         if counting is not None:
             typical, count = typical * counting.spread, count / counting.rows
         return score_edges(typical, count, len(self.metric.weights), mu)
@@ -232,6 +273,7 @@ class _Draw:
     source: Source
     plan: Plan
     meter: Meter
+    weighing: Weighing
 
     def run(self) -> dict[str, NDArray[Any]]:
         design = self.of.design
@@ -240,7 +282,7 @@ class _Draw:
         records = float(self.meter.draw("count", sums["count"]).decode()[0])
         if "clipping" in sums:
             self.meter.draw("clipping", sums["clipping"])
-        box, long = Box.of(design), self._mu * records >= ENOUGH * (len(design.terms) + 1)
+        box, long = Box.of(design), self._mu * records * self.weighing.mean >= ENOUGH * (len(design.terms) + 1)
         if long and "ranges" in sums:
             ranges = self.meter.draw("ranges", sums["ranges"])
             box = private_box(design, ranges.decode(), sqrt(ranges.variance))
@@ -251,7 +293,7 @@ class _Draw:
             frame, cap = self._second(standing, box)
             standing = self._round("round 2", frame, cap, before=standing.cells)
         branch = "" if long else "short "
-        return self._sums(standing.without_rare(self.of.layout, BOUND / self._sd(branch + "gram")), box, branch)
+        return self._sums(standing.without_rare(self.of.layout, self._level(branch + "gram")), box, branch)
 
     @property
     def _mu(self) -> float:
@@ -262,6 +304,12 @@ class _Draw:
         found = self.plan.spend(name).noise_sd
         assert found is not None
         return found
+
+    def _level(self, name: str) -> float:
+        """mu of a sum, or of a Gram matrix, of rows for a record at its bound."""
+        planned = self.plan.statistic(name)
+        bound = planned.map.l2_squared
+        return (bound if isinstance(planned, Gram) else sqrt(bound)) / self._sd(name)
 
     def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> Standing:
         """One round of moments, its shrunken line, and the metric that follows."""
@@ -303,19 +351,20 @@ class _Draw:
         theta = frame.line + frame.matrix @ delta
         # where noise hides A the meat serves no interval
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
-        planned = self.plan.statistic("meat")
-        scores = scores_of(planned)
-        assert isinstance(scores, LimitedScores)
-        scores = scores.at(replace(frame, theta=tuple(theta)), limits.meat)
-        (total,) = self.source.aggregate(with_scores(planned, scores))
+        planned, at = self.plan.statistic("meat"), replace(frame, theta=tuple(theta))
+        meat = self.of.meat_at(planned, at, limits, standing, maxima.score)
+        (total,) = self.source.aggregate(meat.statistic)
         self.meter.draw("meat", total)
-        edges = standing.score_edges((1 << BITS) / self._sd(branch + "cross"), self.of.counting)
-        return public_facts(standing, frame, theta, limits, maxima, edges)
+        return public_facts(standing, frame, theta, meat.limits, maxima, self._edges(standing, branch)) | meat.public
+
+    def _edges(self, standing: Standing, branch: str) -> tuple[float, ...]:
+        """Of the histogram of sizes of scores."""
+        return standing.score_edges(self._level(branch + "cross"), self.of.counting, self.weighing.heavy)
 
     def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
         edges = {
-            "tail": standing.score_edges((1 << BITS) / self._sd(branch + "cross"), self.of.counting),
+            "tail": self._edges(standing, branch),
             "leverage": tuple(size * e for e in LEVERAGE_EDGES),
         }
         names = [name for name in ("tail", "leverage") if name in self.plan.statistics]
@@ -330,10 +379,10 @@ class _Draw:
             outer = OUTER if name == "tail" else 0
             tails[name] = Tail(counts[: len(own) + 1], own, self._sd(name), outer=outer)
         levels = Levels(
-            BOUND / self._sd(branch + "gram"),
-            (1 << BITS) / self._sd(branch + "cross"),
+            self._level(branch + "gram"),
+            self._level(branch + "cross"),
             BOUND / self._sd("square"),
-            BOUND / self._sd("meat"),
+            self.of.meat_level(self._sd("meat")),
         )
         sizes = Sizes(
             standing.metric.weights,
@@ -344,6 +393,7 @@ class _Draw:
             maxima,
             levels,
             1.0 if self.of.counting is None else self.of.counting.spread,
+            self.weighing.heavy,
         )
         return sizes.limits(_rarer(self.of.design, standing), unlimited=self.of.limit == "none")
 
@@ -352,22 +402,26 @@ class _Draw:
         features, scores, squares = (statistic.map for statistic in planned.values())
         assert isinstance(features, LimitedFeatures) and isinstance(scores, LimitedScores)
         assert isinstance(squares, SquareOf)
+        features, scores = features.at(frame, limits.leverage), scores.at(frame, limits.score)
         totals = self.source.aggregate(
-            Gram(features.at(frame, limits.leverage)),
-            Total(scores.at(frame, limits.score)),
+            Gram(features),
+            Total(scores),
             Total(squares.at(frame, limits.square), nonnegative=True),
         )
         drawn = [self.meter.draw(name, total) for name, total in zip(planned, totals, strict=True)]
-        return decoded_sums(self.of.design, drawn, limits.leverage, limits.score, limits.square)
+        return decoded_sums(drawn, features, scores, limits.square)
 
 
 def decoded_sums(
-    design: Design, drawn: Sequence[Noisy], cap: float, limit: float, reach: float
+    drawn: Sequence[Noisy], features: LimitedFeatures, scores: LimitedScores, reach: float
 ) -> tuple[Array, Array, float]:
-    """A, b and q in units of v and r, from what was drawn of them under R_A, R and the reach of q."""
+    """A, b and q in units of v and r, from what was drawn of them with these maps and the reach of q."""
     gram, cross, square = drawn
-    features, scores = LimitedFeatures(design, cap=cap).steps, LimitedScores(design, limit=limit).steps
-    return gram.decode() / features**2, cross.decode() / scores, float(square.decode()[0]) * reach**2 / BOUND
+    return (
+        gram.decode() / features.steps**2,
+        cross.decode() / scores.steps,
+        float(square.decode()[0]) * reach**2 / BOUND,
+    )
 
 
 def _rarer(design: Design, standing: Standing) -> float | None:

@@ -8,11 +8,7 @@ one entry's.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
 from math import sqrt
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,52 +16,14 @@ import numpy as np
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results import check_alpha, student
+from confide.results.public_totals import public_totals
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
 
-__all__ = ["poststratified", "public_totals"]
-
-_CALL = (
-    'write poststratify({"f": 51_000, "m": 49_000}, "sex"), or give a CSV file with one level and its number in a line'
-)
-
-
-def public_totals(given: Mapping[Any, Any] | str | PathLike[str]) -> dict[str, float]:
-    """Level -> public number, from a mapping or a CSV file of two columns, whose first line may be a heading. `PlanError` for any other.
-
-    >>> public_totals({"f": 51, "m": 49})
-    {'f': 51.0, 'm': 49.0}
-    """
-    if isinstance(given, (str, PathLike)):
-        try:
-            lines = [row for row in csv.reader(Path(given).read_text(encoding="utf-8-sig").splitlines()) if row]
-        except (OSError, ValueError):
-            raise PlanError(f"there is no readable file of public totals {str(given)!r}; {_CALL}") from None
-        if any(len(row) != 2 for row in lines):
-            raise PlanError(f"a file of public totals has two columns, level and number; {_CALL}")
-        pairs = [(level.strip(), number.strip()) for level, number in lines]
-        if pairs and _number(pairs[0][1]) is None:
-            pairs = pairs[1:]
-    elif isinstance(given, Mapping):
-        pairs = [(str(level), number) for level, number in given.items()]
-    else:
-        raise PlanError(f"public totals are a mapping or a file, got {type(given).__name__}; {_CALL}")
-    found = {level: _number(number) for level, number in pairs}
-    wrong = [level for level, number in found.items() if number is None or not 0 <= number < np.inf]
-    if wrong or len(found) < len(pairs) or not found:
-        which = f"{wrong[0]!r} has none" if wrong else "a level stands twice, or there is none"
-        raise PlanError(f"public totals give each level a number of at least 0, once; {which}; {_CALL}")
-    return {level: float(number) for level, number in found.items() if number is not None}
-
-
-def _number(text: Any) -> float | None:
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        return None
+__all__ = ["poststratified"]
 
 
 def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: float) -> pd.DataFrame:

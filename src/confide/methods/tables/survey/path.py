@@ -25,16 +25,16 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.free_moments import MomentRows
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
+from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.psu_limits import Limits, Sampled, hidden_part, too_few
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.layout import Layout, marginal_name, weight_of
 from confide.methods.tables.margins import Margins
-from confide.methods.tables.survey.cap import CELLS, Cap, WeightCells
 from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
-from confide.methods.tables.survey.limits import Limits, Sampled, too_few
 from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.where import Subset
@@ -175,11 +175,16 @@ class SurveyPath:
         planned = self.method.survey_sums(layout, relation)
         return {name: (self._inside(one), share) for name, (one, share) in planned.items()}
 
-    def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
-        """The meat of an estimand, before its estimates are known."""
-        scores = SurveyScores(
+    @staticmethod
+    def scores(of: Estimand) -> SurveyScores:
+        """The scores of an estimand, before its estimates are known."""
+        return SurveyScores(
             of.layout.crossing, of.axes, of.numerator, of.denominator, of.base, _capped(of.layout.weight)
         )
+
+    def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
+        """The meat of an estimand, before its estimates are known."""
+        scores = self.scores(of)
         return PersonMeat(scores, bits) if self.design.psu is None else PsuMeat(scores, self.listed, bits)
 
     @property
@@ -205,7 +210,7 @@ class SurveyPath:
             found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
             if self.squared:
                 found[f"{KEPT} {self.label(each)}"] = (
-                    self._inside(Total(Squares(statistic.scores))),
+                    self._inside(Total(Squares(self.scores(each)))),
                     squares / len(own),
                 )
         return found
@@ -302,7 +307,10 @@ class SurveyPath:
         # of a sum of omega u with |u| <= 1, in units of omega
         noise = (spend.noise_sd / _ONE) ** 2
         edges = WeightCells(weight, self._cells_of_weights).edges
-        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, self.layout.crossing.cells(axes))
+        cells = self.layout.crossing.cells(axes)
+        found = plan.spend(f"{MEAT} {self.label(self.estimands()[0])}")
+        meat = hidden_part(self.design, sqrt(found.mu_squared))
+        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, cells, meat)
 
     def reading(self, of: Estimand, margins: Margins, relation: str) -> Sums:
         """An estimand's sums."""
@@ -334,9 +342,7 @@ class SurveyPath:
             fixed=of.kind in ("shares", "counts"),
         )
         scales = limits.person * spread
-        scores = self.meat(of, bits).scores.at(
-            tuple(theta), tuple(scales), of.layout.heaviest if of.layout.weight else None
-        )
+        scores = self.scores(of).at(tuple(theta), tuple(scales), of.layout.heaviest if of.layout.weight else None)
         facts = {
             "theta": theta,
             "scales": scales,

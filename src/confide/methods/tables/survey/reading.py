@@ -8,11 +8,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.cells.weight_cap import DISTANCE
 from confide.aggregates.rows import BITS
 from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
-from confide.methods.tables.survey.cap import DISTANCE
 from confide.methods.tables.survey.estimand import Estimand, Sums
 from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, facts_of
 from confide.methods.tables.survey.result import Estimated, SurveyTable

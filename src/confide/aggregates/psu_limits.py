@@ -5,9 +5,10 @@ is that over mu of the meat. What it measures in one of p cells is about
 
     (n/p) E omega^2 (1 + (S - 1) icc) sd^2,
 
-as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean one.
-Both grow from 3 sds as long as that ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. The centred form
-is taken where its ratio at 3 sds is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
+as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean one;
+persons are cut at 3 sds times the root of that, as few are near omega = 1 where weights are uneven. Both grow from there as long as that
+ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. The centred form is taken where its ratio at the
+least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from math import ceil, sqrt
 
 from confide.schema import SurveyDesign
 
-__all__ = ["LEAST", "Limits", "Sampled", "too_few"]
+__all__ = ["LEAST", "Limits", "Sampled", "hidden_part", "too_few"]
 
 #: Standard deviations of persons and of PSUs at which cuts begin.
 LEAST = 3.0
@@ -88,7 +89,9 @@ class Limits:
         are short, so that none is cut.
         """
         design, spread = sampled.design, sampled.spread(shift)
-        persons = [longest] if fixed else [min(one, longest) for one in _MULTIPLES]
+        # with uneven weights few persons are near omega = 1
+        least = sqrt(min(sampled.second / sampled.first, 1.0))
+        persons = [longest] if fixed else [min(one * least, longest) for one in _MULTIPLES]
         largest = longest * design.most if design.psu is not None else longest
 
         def made(k: int, form: bool) -> Limits:
@@ -114,6 +117,17 @@ class Limits:
     def moved(self, alone: bool) -> float:
         """How far one person moves the meat; alone: without PSUs."""
         return self.person**2 if alone else (4 if self.centred else 2) * self.person * self.psu
+
+
+def hidden_part(design: SurveyDesign, mu: float) -> float:
+    """The noise of a meat at its least limits as a part of what it measures, times sum omega. mu: of the meat.
+
+    One person moves it by 9 E omega^2/E omega squared sds, and it measures sum omega^2 of them; with PSUs twice the cut of their sums
+    over what these measure.
+    """
+    size = 1.0 if design.psu is None else float(design.size or 1.0)
+    wide = 1.0 if design.psu is None else 2 * sqrt(size / (1 + (size - 1) * design.icc))
+    return LEAST**2 * wide / mu
 
 
 def too_few(design: SurveyDesign, mu: float) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from confide import _special as special
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.protocol.exact import digest
 
-__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "worst"]
+__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "moments_of_omega", "worst"]
 
 Array = NDArray[np.float64]
 
@@ -90,8 +90,11 @@ class Cap:
     persons: float
 
     @classmethod
-    def chosen(cls, counts: Array, sd: float, edges: Array, low: float, noise: float, cells: int) -> Cap:
-        """From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table.
+    def chosen(
+        cls, counts: Array, sd: float, edges: Array, low: float, noise: float, cells: int, meat: float = 0.0
+    ) -> Cap:
+        """From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table; meat: the
+        noise of the sampling variance as a part of it, times sum omega (`psu_limits.hidden_part`).
 
         >>> counts = np.zeros(21); counts[10:14] = [20.0, 100.0, 500.0, 1380.0]
         >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1)
@@ -109,11 +112,26 @@ class Cap:
             counted = np.minimum(inside, cap)
             total = max(float(seen @ counted), 1e-300)
             lost = float(seen @ np.maximum(inside - cap, 0.0)) / max(whole, 1e-300)
-            variance = cells * _SD**2 * float(seen @ counted**2) / total**2 + noise * (cap * cells / total) ** 2
+            sampling = cells * _SD**2 * float(seen @ counted**2) / total**2 * (1 + meat * cap * cells / total)
+            variance = sampling + noise * (cap * cells / total) ** 2
             half = float(worst(np.array([DISTANCE * _SD * lost / np.sqrt(variance)]), 0.05)[0]) * np.sqrt(variance)
             if half < best[0] * (1 - 1e-9):
                 best = (half, cap, lost)
         return cls(best[1], min(best[2], 1.0), persons)
+
+
+def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: float) -> tuple[float, float]:
+    """(mean, mean square) of omega = min(w, cap)/cap, from the cells that are seen; at least those of a millionth.
+
+    >>> moments_of_omega(np.array([0.0, 50.0, 50.0]), 1.0, np.array([8.0, 4.0, 2.0]), 2.0, 4.0)
+    (0.625, 0.40625)
+    """
+    seen = np.where(counts > _ABOVE * sd, counts, 0.0)
+    if not seen.any():
+        return 1.0, 1.0
+    lower = np.append(edges[1:], low)
+    omega = np.clip((edges + np.minimum(lower, edges)) / 2 / cap, 1e-6, 1.0)
+    return float(seen @ omega / seen.sum()), float(seen @ omega**2 / seen.sum())
 
 
 def continued(counts: Array, sd: float) -> Array:

@@ -1,0 +1,115 @@
+"""The least-squares line of a population from a sample with a design: weights, strata and PSUs.
+
+Estimates argmin sum over the population of (y - z'theta)^2, from records that count by their weights: sum w v r = 0. With capped weights
+it is the line of these, which is off by A^-1 sum (w - W)+ v r: at most by e/(1 - e) times the sum of omega times `DISTANCE` root mean
+squares of a score, e the lost share of weight with what may hide in noise (`weight_cap`); every interval is widened by that.
+
+Guarantee: mu-GDP, add-remove or substitute (`survey_sums`).
+
+Interval: Student t with a sandwich covariance whose meat is that of persons, or of PSUs, within strata over public lists: R's `svyglm`
+without noise. Degrees of freedom are at most PSUs less strata. Source: Fuller 1975; Binder 1983; the cap as for `cf.tables.means`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from confide.aggregates.psu_limits import too_few
+from confide.aggregates.reference import least_squares
+from confide.errors import PlanError
+from confide.methods.regression.least_squares.least_squares import ScorePath
+from confide.methods.regression.least_squares.score_sums import PASSES
+from confide.methods.regression.least_squares.survey_reading import SurveyReading
+from confide.methods.regression.least_squares.survey_sums import WEIGHTS, SurveySums
+from confide.methods.regression.linear import kept
+from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
+from confide.protocol.events import leaves
+from confide.schema import Design, Practice, Schema, SurveyDesign
+from confide.schema.survey import ASSUMPTION, NOT_COVERED
+
+__all__ = ["SurveyLine"]
+
+
+@dataclass(frozen=True)
+class SurveyLine:
+    """The way to a line under the design of a schema."""
+
+    schema: Schema
+    design: Design
+    limit: str = "auto"
+    clipping_check: bool = True
+
+    def __post_init__(self) -> None:
+        ScorePath(self.schema, self.design, self.limit, self.clipping_check)  # refuses a line without an intercept
+        if not self.design.terms:
+            raise PlanError(
+                f"{self.design.formula!r} has no term, and under a design a mean is asked of cf.tables.means, "
+                f'cf.tables.means("{self.design.response.name} ~ 1", ..., covers="population")'
+            )
+
+    @property
+    def drawn(self) -> SurveyDesign:
+        """How the sample was drawn."""
+        assert self.schema.design is not None
+        return self.schema.design
+
+    @cached_property
+    def _sums(self) -> SurveySums:
+        return SurveySums.of(self.schema, self.design, self.limit, self.clipping_check)
+
+    def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
+        """The spends of both branches."""
+        sums = self._sums.within(allowance.amount)
+        event, statistics = sums.plan(allowance)
+        own = self.drawn
+        alike = f"independent PSUs of {own.psu}" if own.psu is not None else "independent persons"
+        if own.psu is not None:
+            alike += f" within {own.strata}" if own.listed is not None and own.strata else ""
+            alike += f", of at most about {own.most:,.6g} persons, alike by at most {own.icc:g} (sums of larger or closer ones are cut)"
+        elif own.deff is not None:
+            alike = f"a declared design effect of {own.deff:g}"
+        meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
+        warned = [*too_few(own, sqrt(meat.mu_squared) / (len(self.design.terms) + 1))]
+        warned += [f"assumed: {ASSUMPTION}"] if own.weight is not None or own.listed is not None else []
+        warned += [NOT_COVERED]
+        if not self.clipping_check:
+            warned.append("responses outside their bounds are clipped and not counted: clipping_check=False")
+        return {
+            "event": event,
+            "statistics": statistics,
+            "passes": PASSES + (WEIGHTS in statistics),
+            "constants": {},
+            "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {own.words}",
+            "covers": (
+                f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds, "
+                f"linearised variances; {alike}; privacy noise, unequal residual variances and curved means allowed"
+            ),
+            "warnings": tuple(warned),
+        }
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The histogram of weights and the rounds."""
+        return self._sums.draw(source, plan, meter)
+
+    def table(self, release: Release, question: Question) -> SharedEstimates:
+        """The table. A smaller model has point estimates alone."""
+        return SurveyReading(release, question, self._sums.design, kept(self.design, question)).table()
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Least squares without privacy, of practice records in listed PSUs, by their weights."""
+        weight, listed, practice = self._sums.weight, self._sums.listed, Practice.checked(frame)
+        if listed is not None:
+            inside = listed(np.stack([practice.codes[name] for name in listed.columns]))
+            practice = Practice(practice.schema, {name: own[inside] for name, own in practice.codes.items()})
+        return least_squares(practice, self.design, by=None if weight is None else weight.term)
+
+    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """As of the line without a design."""
+        return ScorePath(self.schema, self.design).worst_pairs()

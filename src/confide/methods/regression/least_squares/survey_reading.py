@@ -1,0 +1,254 @@
+"""A release of a survey's line read as a table: the meat of persons or PSUs, the cut of weights, calibration to public margins.
+
+Calibration. With public numbers of persons by the levels of every column of an additive formula, the mean of the response is
+Xbar'beta, Xbar the population's mean row: the generalised regression estimator, whose variance is Xbar'V Xbar with the sandwich V about
+the line's own residuals, as R's `calibrate` has it (raking is the same to first order). It costs nothing. Source: Deville, Sarndal 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.aggregates.cells.weight_cap import DISTANCE
+from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
+from confide.aggregates.scores.weighted_rows import LongFeatures, LongScores
+from confide.errors import NoResult, PlanError
+from confide.methods.regression.least_squares.explained import Explained
+from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
+from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
+from confide.methods.regression.sandwich import Sandwich
+from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.results import check_alpha, student
+from confide.results.public_totals import public_margins
+from confide.results.words import Flag
+from confide.schema import Categorical, Schema, SurveyDesign
+from confide.schema.survey import ASSUMPTION, NOT_COVERED
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["SurveyEstimates", "SurveyReading"]
+
+Array = NDArray[np.float64]
+
+# A sampling variance may be that part of the one with equal variances and independent persons.
+_FLOOR = 0.25
+# Sds of its noise that a sampling variance is lifted by at most on that account.
+_HIDDEN = 3.0
+_LIMITS = Flag("design_limits", NOT_COVERED)
+_ASSUMED = Flag("design_assumed", f"assumed: {ASSUMPTION}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyEstimates(SharedEstimates):
+    """Coefficients of a population's line; `calibrate` gives the response's mean at public margins.
+
+    hidden: what the cut of weights may move a combination c of coefficients by is the root of the larger of c'H c, H of the two matrices;
+    None where nothing was cut. drawn: the design in words.
+    """
+
+    hidden: tuple[Array, Array] | None = None
+    drawn: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{super().title}, {self.drawn}"
+
+    def calibrate(self, totals: Any, *, alpha: float = 0.05) -> pd.DataFrame:
+        """The mean of the response and its total at public margins: estimate, std_err, df, low, high; rows "mean" and "total".
+
+        totals: column -> level -> number of persons in the population, for every column of the formula, or a CSV file of column, level and
+        number; numbers of each column add up to the same. Raises `PlanError` for a formula that is no sum of categorical columns, or other
+        levels; `NoResult` where coefficients are not answered.
+        """
+        assert self.design is not None
+        margins = public_margins(totals)
+        row = _mean_row(self.design, margins)
+        if self.status != "ok":
+            raise NoResult(
+                f"the status is {self.status!r}, and a calibrated mean needs every coefficient: {self.reason}"
+            )
+        estimate, variance = float(row @ self.estimates), float(row @ self.covariance @ row)
+        df = float(np.ravel(student.fewest(row[None, :], self.df))[0])
+        half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(max(variance, 0.0))
+        if self.hidden is not None:
+            half += sqrt(max(float(row @ own @ row) for own in self.hidden))
+        size = sum(next(iter(margins.values())).values())
+        own = np.array([estimate, sqrt(max(variance, 0.0)), df, estimate - half, estimate + half])
+        scale = np.array([1.0, 1.0, 1.0 / size, 1.0, 1.0]) * size
+        named = ("estimate", "std_err", "df", "low", "high")
+        return pd.DataFrame([own, own * scale], index=["mean", "total"], columns=list(named))
+
+
+def _mean_row(design: Any, margins: Mapping[str, Mapping[str, float]]) -> Array:
+    """The population's mean row of an additive formula of categorical columns, (coefficients,)."""
+    used = tuple(dict.fromkeys(column for term in design.terms for column in term.columns))
+    odd = [term.name for term in design.terms if len(term.columns) > 1]
+    odd += [name for name in used if not isinstance(design.schema[name], Categorical)]
+    if odd:
+        raise PlanError(
+            f"margins settle a sum of categorical columns, as in 'y ~ sex + region', and {design.formula!r} has {odd[0]!r}; release that "
+            "formula, with an integer column declared as Categorical"
+        )
+    if set(used) != set(margins):
+        raise PlanError(f"margins name the columns of {design.formula!r}, {', '.join(used)}, got {', '.join(margins)}")
+    for name, own in margins.items():
+        if set(own) != set(design.schema[name].levels):
+            raise PlanError(
+                f"margins of {name!r} name its levels, {', '.join(design.schema[name].levels)}, got {', '.join(own)}"
+            )
+    first = {name: design.schema[name].levels[0] for name in used}
+    base = design.matrix(pd.DataFrame([first]))[0]
+    row = base.copy()
+    for name, own in margins.items():
+        size = sum(own.values())
+        levels = pd.DataFrame([{**first, name: level} for level in own])
+        row += np.array(list(own.values())) / size @ (design.matrix(levels) - base)
+    return np.asarray(row)
+
+
+@dataclass(frozen=True, eq=False)
+class DesignSandwich(Sandwich):
+    """A sandwich over C PSUs, or persons, in H strata. factor: of the meat; free: C - H; light: E omega^2/E omega."""
+
+    factor: float = 1.0
+    free: float = np.inf
+    light: float = 1.0
+
+    @property
+    def sampling(self) -> Array:
+        k = self.spread
+        robust = self.factor * np.einsum("ij,jk,ik->i", k, self.whole_meat, k)
+        # noise may leave almost nothing of a meat in some direction
+        least = self.floor * self.light * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
+        hidden = _HIDDEN * self.factor * self.sd_meat * (k**2).sum(axis=1)
+        return np.asarray(np.maximum(robust, np.minimum(least, robust + hidden)))
+
+    @property
+    def records(self) -> Array:
+        return np.minimum(super().records, max(self.free, 1.0))
+
+
+class SurveyReading(LeastSquaresReading):
+    """A release of weighted sums."""
+
+    _what: ClassVar[str] = "linear regression"
+
+    @property
+    def survey(self) -> SurveyDesign:
+        found = Schema.from_dict(self.release.plan.schema).design
+        assert found is not None
+        return found
+
+    @property
+    def _omega(self) -> tuple[float, float]:
+        """(E omega, E omega^2)."""
+        public = self.release.public
+        return (1.0, 1.0) if "omega" not in public else tuple(map(float, self._public("omega")))  # type: ignore[return-value]
+
+    @property
+    def _lost(self) -> float:
+        """The share of weight that the cap leaves out, with what may hide in noise."""
+        return float(self._public("cap")[1]) if "cap" in self.release.public else 0.0
+
+    @property
+    def _typical(self) -> float:
+        mean, second = self._omega
+        return super()._typical * second / mean
+
+    def _maps(self, cap: float, limit: float) -> tuple[LimitedFeatures, LimitedScores]:
+        features = LongFeatures(self.design, cap=cap, longest=FINE_FEATURES)
+        return features, LongScores(self.design, limit=limit, longest=FINE_SCORES)
+
+    @cached_property
+    def sandwich(self) -> Sandwich:
+        base = super().sandwich
+        longest, centred, _ = self._public("meat_form")
+        noisy, kept = self.release["meat"], len(base.gram)
+        steps = LongScores(self.design, limit=self._number("meat_limit"), longest=int(longest)).steps
+        count, free, factor = self._independent_terms(bool(centred))
+        design, (mean, second) = self.survey, self._omega
+        own = {each.name: getattr(base, each.name) for each in fields(base)}
+        own |= {
+            "meat": noisy.decode()[:kept, :kept] / steps**2,
+            "sd_meat": sqrt(noisy.variance) / steps**2,
+            "units": count,
+            "floor": _FLOOR,
+        }
+        factor *= (design.deff or 1.0) * (1.0 - (design.fraction or 0.0))
+        return DesignSandwich(**own, factor=factor, free=free, light=second / mean)
+
+    def _independent_terms(self, centred: bool) -> tuple[float, float, float]:
+        """(C, C - H, the factor of the meat)."""
+        design, schema = self.survey, Schema.from_dict(self.release.plan.schema)
+        persons = float(self._public("cap")[2]) if "cap" in self.release.public else self._records
+        persons = max(persons, 2.0)
+        if design.psu is None:
+            return persons, persons - 1, persons / (persons - 1)
+        strata = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
+        count = float(design.psu_count or max(persons / float(design.size or 1.0), 2.0))
+        return count, max(count - strata, 1.0), 1.0 if centred else count / (count - 1)
+
+    @cached_property
+    def _hidden_squares(self) -> tuple[Array, Array] | None:
+        """As in `SurveyEstimates`: of the meat, brought to mean squares of scores among weights, and of equal variances."""
+        if not self._lost:
+            return None
+        lost, s = min(self._lost, 0.5), self.sandwich
+        assert isinstance(s, DesignSandwich)
+        scale = (DISTANCE * lost / (1 - lost)) ** 2 * s.count
+        return scale / s.light * s.spread @ s.meat @ s.spread.T, scale * s.s2 * s.spread @ s.gram @ s.spread.T
+
+    @property
+    def _cut_weights(self) -> Array | float:
+        if self._hidden_squares is None:
+            return 0.0
+        return np.asarray(np.sqrt(np.max([np.diag(own) for own in self._hidden_squares], axis=0)))
+
+    def _explained(self) -> Explained:
+        return Explained.nothing("not built under a design")
+
+    # how it is told ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _drawn_words(self) -> str:
+        return f", {self.survey.words}"
+
+    @property
+    def _told(self) -> tuple[Flag, ...]:
+        if not self._lost:
+            return (_ASSUMED, _LIMITS)
+        capped = Flag(
+            "weights_capped",
+            f"weights above {float(self._public('cap')[0]):.4g} count as that, {self._lost:.2%} of all weight with what may hide in noise; "
+            f"intervals hold where the scores of those it belongs to average at most {DISTANCE:g} root mean squares",
+        )
+        return (capped, _ASSUMED, _LIMITS)
+
+    @property
+    def _head(self) -> tuple[tuple[str, str], ...]:
+        own = self.survey
+        count, free, _ = self._independent_terms(True)
+        kind = "persons" if own.psu is None else f"PSUs of {own.psu}"
+        within = ", within strata" if "meat_form" in self.release.public and self._public("meat_form")[1] else ""
+        told = [("Cov. type", f"linearised, {count:,.0f} {kind}{within}, {free:,.0f} degrees of freedom")]
+        if own.weight is not None:
+            most = float(self._public("cap")[0])
+            told.append(("Largest weight", f"{most:.4g}" + (", capped" if self._lost else ", the bound of the schema")))
+        return tuple(told)
+
+    def _made(self, **more: Any) -> SharedEstimates:
+        made = super()._made(**more)
+        own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
+        hidden = self._hidden_squares if more["status"] == "ok" else None
+        return SurveyEstimates(**own, hidden=hidden, drawn=self.survey.words)

@@ -1,0 +1,177 @@
+"""Lines under a survey's design: how far one person moves what is drawn, what is estimated, words, refusals, margins.
+
+Equality with R's `svyglm` and `calibrate` stands in tests/methods/tables/survey/test_against_r.py.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.methods.tables.survey.test_survey import COLUMNS, IDS, LISTED, PERSONS, records
+from tests.simulated import simulated
+
+import confide as cf
+from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.coordinates import Frame
+from confide.aggregates.rows import Box
+from confide.aggregates.scores.score_rows import SizeIndices, SquareOf
+from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
+from confide.aggregates.whitened_rows import WhitenedRows
+from confide.errors import NoResult, PlanError
+from confide.schema import Design
+from confide.testing import ZeroNoise
+
+LINE = cf.regression.LeastSquares("y ~ x + sex")
+DESIGN = Design.of("y ~ x + sex", PERSONS)
+MAPS: dict[str, Any] = {
+    "whitened": WhitenedRows(DESIGN, cap=3.0),
+    "features": LongFeatures(DESIGN, cap=3.0, longest=1 << 23),
+    "scores": LongScores(DESIGN, limit=0.7, longest=1 << 26),
+    "square": SquareOf(DESIGN, reach=0.5),
+    "cells": SizeIndices(DESIGN, scores=True, edges=(0.1, 0.5, 2.0)),
+}
+
+
+def _codes(of: ByWeight, n: int) -> np.ndarray[Any, Any]:
+    g, rows = np.random.default_rng(3), []
+    for name in of.columns:
+        column = PERSONS[name]
+        rows.append(g.integers(-1, getattr(column, "steps", None) or 2, n).astype(float))
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize("kind", list(MAPS))
+def test_records_by_weight_keep_their_bound_and_do_not_hang_on_the_batch(kind: str) -> None:
+    frame = Frame.of(Box.of(DESIGN), np.array([[1, 0.3, 0], [0, 2.0, 0.1], [0, 0, 0.5]]), np.array([0.2, 3.0, -1]), 0.4)
+    weight = CappedWeight.named("w", PERSONS).at(5.0)
+    own = ByWeight(_at(MAPS[kind], frame), weight)
+    codes = _codes(own, 400)
+    rows = own(codes)
+    assert ((rows**2).sum(axis=0) <= own.l2_squared).all() and (np.abs(rows).sum(axis=0) <= own.l1).all()
+    parts = [own(np.ascontiguousarray(codes[:, k : k + 7])) for k in range(0, 400, 7)]
+    assert (np.concatenate(parts, axis=1) == rows).all()
+    assert (rows[:, codes[own.columns.index("w")] < 0] == 0).all()
+
+
+def _at(of: Any, frame: Frame) -> Any:
+    own = {name: getattr(of, name) for name in ("cap", "limit", "reach", "edges") if hasattr(of, name)}
+    return of.at(frame, *own.values())
+
+
+@pytest.mark.parametrize("kind", ["features", "scores", "square"])
+def test_a_record_of_weight_w_counts_as_w_of_the_heaviest(kind: str) -> None:
+    """Nobody cut: the Gram matrix or sum of records of weight .25 is a quarter of that of records at the cap."""
+    at = {"features": {"cap": 4.0}, "scores": {"limit": 8.0}, "square": {"reach": 4.0}}[kind]
+    bare = type(MAPS[kind])(DESIGN, **at, **({"longest": 1 << 23} if kind != "square" else {}))
+    codes = _codes(ByWeight(bare, CappedWeight.named("w", PERSONS)), 200)
+    codes = codes[:, (codes >= 0).all(axis=0)]
+    place = ByWeight(bare, CappedWeight.named("w", PERSONS)).columns.index("w")
+    sums = []
+    for share in (1.0, 0.25):
+        codes[place] = round((2**20 - 1) * share)
+        rows = ByWeight(bare, CappedWeight.named("w", PERSONS))(codes)
+        sums.append(rows @ rows.T if kind == "features" else rows.sum(axis=1))
+    assert np.allclose(sums[1], sums[0] / 4, rtol=1e-4, atol=1e-5 * np.abs(sums[0]).max())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("schema", [LISTED, IDS, PERSONS], ids=["listed", "ids", "persons"])
+def test_contract(schema: cf.Schema) -> None:
+    assert cf.testing.check_method(LINE, schema, replications=4).ok
+
+
+@pytest.mark.parametrize("schema", [LISTED, IDS, PERSONS], ids=["listed", "ids", "persons"])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_lines_are_planned_drawn_and_read_again(schema: cf.Schema, relation: str) -> None:
+    frame = records(3_000) if schema is not PERSONS else records(3_000).drop(columns="v")
+    found = simulated(LINE, cf.read(frame, schema), cf.GDP(4.0, relation=relation), 1)
+    again = cf.infer(cf.Release.from_json(found.release.to_json())) if hasattr(found, "release") else found
+    assert again.to_json() == found.to_json()
+    assert found.status == "ok" and np.isfinite(found.bse).all()
+    assert "weighted by w" in found.summary() and "raked" in found.summary() and "replicate weights" in found.summary()
+
+
+def test_shares_of_a_plan_add_up_in_both_branches() -> None:
+    for schema in (LISTED, PERSONS):
+        plan = cf.plan(LINE, schema, cf.GDP(1.0))
+        assert plan.guarantee.mu == 1.0 and "weighted by w" in plan.target
+        first, rest = plan.event.parts[:-1], plan.event.parts[-1]
+        common = sum((one.mu_squared for one in first), Fraction(0))
+        for branch in rest.branches:
+            spent = common + sum((one.mu_squared for one in branch.parts), Fraction(0))
+            assert spent <= 1 and float(spent) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_psu_beyond_the_public_lists_is_dropped() -> None:
+    frame = records(2_000)
+    strange = pd.concat([frame, frame.head(50).assign(v="p7", h="n", w=20.0, y=100.0)])
+    tables = [simulated(LINE, cf.read(one, LISTED), cf.GDP(1.0), 4).params for one in (frame, strange)]
+    assert (tables[0] == tables[1]).all()
+
+
+def test_a_cut_of_weights_widens_every_interval_and_says_so() -> None:
+    g = np.random.default_rng(5)
+    n = 4_000
+    frame = pd.DataFrame({"x": g.uniform(1, 9, n), "w": np.minimum(g.lognormal(0, 1.2, n), 200)})
+    frame["y"] = np.clip(20 + 5 * frame.x + 5 * g.normal(size=n), 0, 100)
+    columns = {"y": COLUMNS["y"], "x": COLUMNS["x"], "w": cf.Numeric(0, 200)}
+    for cap in ("auto", "full"):
+        schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", cap=cap))
+        found = simulated(cf.regression.LeastSquares("y ~ x"), cf.read(frame, schema), cf.GDP(0.5), 2)
+        assert ("weights_capped" in found.flags) == (cap == "auto")
+        assert found.bias is None if cap == "full" else (found.bias > 0).all()
+
+
+def test_declared_effects_and_fractions_scale_the_sampling_variance() -> None:
+    data, errors = records().drop(columns="v").dropna(), {}
+    for name, more in {"plain": {}, "deff": {"deff": 3.0}, "fraction": {"fraction": 0.25}}.items():
+        schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", cap="full", **more))
+        release = cf.release(LINE, cf.read(data, schema), cf.GDP(1e6), ledger=None, noise=ZeroNoise())
+        errors[name] = cf.infer(release).bse
+    assert errors["deff"].to_numpy() == pytest.approx(np.sqrt(3) * errors["plain"].to_numpy(), rel=1e-6)
+    assert errors["fraction"].to_numpy() == pytest.approx(np.sqrt(0.75) * errors["plain"].to_numpy(), rel=1e-6)
+
+
+def test_what_no_line_of_a_survey_can_be_is_refused() -> None:
+    for formula, words in (("y ~ 1", "cf.tables.means"), ("y ~ 0 + x", "no intercept")):
+        with pytest.raises(PlanError, match=words):
+            cf.plan(cf.regression.LeastSquares(formula), PERSONS, cf.GDP(1.0))
+    with pytest.raises(PlanError, match="the schema has a design"):
+        cf.plan(cf.regression.HuberLine("y ~ x"), PERSONS, cf.GDP(1.0))
+
+
+def test_margins_are_those_of_the_formula() -> None:
+    data = cf.read(records().drop(columns="v"), PERSONS)
+    own = simulated(cf.regression.LeastSquares("y ~ sex + h"), data, cf.GDP(20.0), 1)
+    found = own.calibrate({"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 40}})
+    assert (
+        found.low["mean"] < found.estimate["mean"] < found.high["mean"]
+        and found.estimate["total"] == 100 * found.estimate["mean"]
+    )
+    for wrong, words in (
+        ({"sex": {"f": 51, "m": 49}}, "name the columns"),
+        ({"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 41}}, "same number"),
+        ({"sex": {"f": 51, "x": 49}, "h": {"n": 60, "s": 40}}, "name its levels"),
+        ({"sex": 3}, "nested|mapping"),
+        ("gone.csv", "no readable file"),
+    ):
+        with pytest.raises(PlanError, match=words):
+            own.calibrate(wrong)
+    with pytest.raises(PlanError, match="sum of categorical"):
+        simulated(LINE, data, cf.GDP(20.0), 1).calibrate({"sex": {"f": 51, "m": 49}, "x": {"1": 100}})
+    with pytest.raises(NoResult):
+        little = cf.read(records(40).drop(columns="v"), PERSONS)
+        simulated(cf.regression.LeastSquares("y ~ sex + h"), little, cf.GDP(0.05), 1).calibrate(
+            {"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 40}}
+        )
+
+
+def test_no_error_tells_of_records() -> None:
+    """Empty files, no weight, one row: numbers with status and flags."""
+    for frame in (records(0), records(3), records(400).assign(w=0.0), records(400).assign(y=np.nan)):
+        found = simulated(LINE, cf.read(frame, LISTED), cf.GDP(1.0), 1)
+        assert found.status in ("ok", "partial", "weak", "not_identified")
