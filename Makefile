@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types contracts unit bench clean
+.PHONY: help demo test lint types contracts unit bench docs clean
 
 help:
 	@echo "make demo    a private regression table on a real survey, with plan, ledger and report (out/demo)"
 	@echo "make test    lint, types, import contracts and tests"
+	@echo "make docs    the guides as a site, every page run, to be read without a network (out/docs/index.html)"
 	@echo "make bench   benchmarks, acceptance checks and long tests; writes JSON to out/bench"
 	@echo "make clean   remove what the targets made"
 
@@ -37,8 +38,12 @@ contracts: $(READY)
 unit: $(READY)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open out/docs/index.html"
+
 bench: $(READY)
 	$(BIN)/confide lab bench all
 
 clean:
-	rm -rf $(VENV) .venv-diffprivlib out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-diffprivlib .venv-smartnoise .venv-tumult out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -18,7 +18,7 @@ class Mean(Method):
 
     column: str
     name: ClassVar[str] = "toy_mean"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = "Dong, Roth, Su 2022, Theorem 2"
     intervals: ClassVar[str] = "population mean of the clipped column"
 

@@ -18,22 +18,61 @@ from confide.protocol import Method, Plan, parameters_of
 from confide.protocol.contributions import with_contributions
 from confide.protocol.subgroup import check_read
 
-__all__ = ["MethodInfo", "current", "get", "known", "list_methods", "make", "register", "remake"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "MethodInfo",
+    "current",
+    "family",
+    "get",
+    "known",
+    "list_methods",
+    "make",
+    "register",
+    "remake",
+]
 
 _GROUP = "confide.methods"
-_FAMILIES = (
-    "tables",
-    "tests",
-    "regression",
-    "classification",
-    "moments",
-    "voting",
-    "reduction",
-    "ptr",
-    "selection",
-    "synthesis",
-)
 _registered: dict[str, type[Any]] = {}
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family of methods answers.
+
+    name: the `family` of its methods; words: the questions; place: its name in `cf`; command: how the command line asks it.
+    """
+
+    name: str
+    words: str
+    place: str
+    command: str
+
+
+#: What may be asked, in the order in which people ask: `confide methods`, the studio and the front page of the guides list it so.
+FAMILIES = (
+    Family("tables", "Counts, shares, means, totals, medians, by group", "tables", "confide table"),
+    Family("tests", "Tests: t, F, chi-square, ranks, correlation", "tests", "confide test"),
+    Family("regression", "Regression: lines, odds, rates, curves", "regression", "confide regress"),
+    Family(
+        "classification", "Classes: means and shares of each, predicting the class", "classification", "confide plan"
+    ),
+    Family("publications", "Several questions on one budget", "Publication", "confide publish"),
+    Family("synthesis", "A file of synthetic rows to share", "synthesis", "confide synthesize"),
+    Family("local", "Records protected before anyone sees them", "local", "confide protect"),
+    Family(
+        "intervals", "One share, mean, rate or slope with a posterior; pure quantiles", "intervals", "confide interval"
+    ),
+    Family("reduction", "Correlations and principal components", "reduction", "confide plan"),
+    Family("voting", "Votes: which of several most records have; labels by teachers", "voting", "confide plan"),
+    Family("selection", "The best of several methods or settings", "select", "confide plan"),
+    Family("ptr", "An estimator of your own", "ptr", "confide plan"),
+)
+
+
+def family(name: str) -> Family | None:
+    """The family of a name; None for one that another package has made up."""
+    return next((one for one in FAMILIES if one.name == name), None)
 
 
 def _line(parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -178,7 +217,8 @@ def list_methods() -> tuple[MethodInfo, ...]:
 
 def _place(method: type[Any]) -> tuple[bool, int, str]:
     """Ours first, families in the order of users' questions, names."""
-    order = _FAMILIES.index(method.family) if method.family in _FAMILIES else len(_FAMILIES)
+    found = family(method.family)
+    order = len(FAMILIES) if found is None else FAMILIES.index(found)
     return not method.__module__.startswith("confide."), order, method.name
 
 

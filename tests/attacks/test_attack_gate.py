@@ -28,7 +28,7 @@ class Thief(Method):
     column: str = "v"
     how: str = "forged release"
     name: ClassVar[str] = "thief"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = "none"
 
     def about(self, schema: Any) -> ColumnMoments:

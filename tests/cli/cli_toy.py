@@ -52,7 +52,7 @@ class NoisyMean(Method):
     widen: float = 1.0
 
     name: ClassVar[str] = "stranger_mean"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     version: ClassVar[str] = "1"
     source: ClassVar[str] = "tests"
     relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")

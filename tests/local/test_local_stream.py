@@ -116,11 +116,11 @@ def test_the_chain_knows_how_many_outputs_there_are(place: str | Path) -> None:
     assert book.verify().ok and "8 stored outputs" in [row.note for row in book.show().rows][-1]
     with book._store.writing(creating=True) as connection:
         connection.execute(
-            text("UPDATE local_output SET output = :other WHERE id = :one"), {"other": b"x" * 8, "one": b"1"}
+            text("UPDATE stream_output SET output = :other WHERE id = :one"), {"other": b"x" * 8, "one": b"1"}
         )
     assert "was changed" in book.verify().problems[0]
     with book._store.writing(creating=True) as connection:
-        connection.execute(text("DELETE FROM local_output WHERE id = :one"), {"one": b"1"})
+        connection.execute(text("DELETE FROM stream_output WHERE id = :one"), {"one": b"1"})
     assert "7 stored outputs" in book.verify().problems[0]
     with pytest.raises(cf.PlanError, match="drawn once more"):
         _open(place).extend(_rows(3), ids="id")
@@ -148,15 +148,27 @@ def test_a_stream_of_before_goes_on_and_is_chained_from_then(place: str | Path) 
     plan = stream.planned.named("local stream 1")
     assert _format(book) == 3, "older versions may charge a ledger without a stream"
     book.outputs(plan)
+    blob = "BYTEA" if isinstance(place, str) else "BLOB"
     with book._store.writing(creating=True) as connection:
+        connection.execute(text("DROP TABLE stream_output"))
+        connection.execute(
+            text(
+                f"CREATE TABLE local_output (dataset VARCHAR(200), plan_sha256 VARCHAR(64), id {blob}, output {blob}, "
+                "PRIMARY KEY (dataset, plan_sha256, id))"
+            )
+        )
         book._store.set_format(connection, 3)
         connection.execute(
             text("INSERT INTO local_output VALUES ('survey', :plan, :one, :output)"),
-            {"plan": plan, "one": b"0", "output": (5).to_bytes(8, "little")},
+            {"plan": plan, "one": b"0", "output": (5 << 40).to_bytes(8, "little")},
         )
     assert book.verify().ok
-    _open(place).extend(_rows(3), ids="id")
+    again = _open(place).extend(_rows(3), ids="id")
+    assert again.x[0] > 1_000, "the output of before is given"
     assert _format(cf.Ledger.open(place)) == 4, (
         "an older version would store outputs that no entry tells of, so it refuses"
     )
     assert book.verify().ok and "3 stored outputs" in [row.note for row in book.show().rows][-1]
+    with book._store.writing(creating=True) as connection:
+        connection.execute(text("UPDATE stream_output SET entry = 1 WHERE id = :one"), {"one": b"0"})
+    assert not book.verify().ok

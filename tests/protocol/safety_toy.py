@@ -94,7 +94,7 @@ class HighMean(Method):
     least: int = 5
 
     name: ClassVar[str] = "high_mean"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     version: ClassVar[str] = "1"
     source: ClassVar[str] = "a toy"
     relations: ClassVar[tuple[str, ...]] = ("substitute",)

@@ -14,7 +14,7 @@ from confide.protocol import Method, parameters_of
 from confide.schema import Categorical, Integer, Schema
 from confide.schema.expression import quoted
 
-__all__ = ["QUESTIONS", "Question", "method_of", "number", "privacy_of", "question", "reading_of"]
+__all__ = ["QUESTIONS", "Question", "by_family", "method_of", "number", "privacy_of", "question", "reading_of"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Question:
     def covers(self) -> bool:
         """Whether the asker must say what intervals are about."""
         return not self.test and "covers" in parameters_of(registry.get(self.method))
+
+    @property
+    def family(self) -> str:
+        """The name of its family in `registry.FAMILIES`."""
+        return "tests" if self.test else registry.get(self.method).family
 
     @property
     def example(self) -> str:
@@ -180,6 +185,11 @@ _KINDS = (
 _TESTS = ("t_test", "anova", "chi_square", "rank_test")
 QUESTIONS = tuple(Question(*one, test=one[0] in _TESTS) for one in _KINDS)
 _BY_NAME = {one.name: one for one in QUESTIONS}
+
+
+def by_family() -> tuple[tuple[registry.Family, tuple[Question, ...]], ...]:
+    """Every family in its order, with the kinds of question that a form asks of it; none, where it is asked in other ways."""
+    return tuple((one, tuple(kind for kind in QUESTIONS if kind.family == one.name)) for one in registry.FAMILIES)
 
 
 def question(name: str) -> Question:

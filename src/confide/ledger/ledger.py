@@ -320,7 +320,7 @@ class Ledger:
     def charged(self, plan_sha256: str) -> bool:
         """Whether a plan was charged here: a protected stream that goes on is not charged again."""
         with self._store.reading() as connection:
-            return rows.has_charge(connection, self._dataset, plan_sha256)
+            return rows.charge_of(connection, self._dataset, plan_sha256) is not None
 
     def outputs(self, plan_sha256: str) -> Outputs:
         """The stored outputs of one version of a protected stream (`confide.local`), beside the entries; they hold ids of records."""

@@ -6,17 +6,32 @@ never compared. Source: derived here; errata, the section on protected records.
 
 The ids of the records stand beside their outputs: where a stream is stored, the file or database is as private as its ids, while all that
 a ledger shows stays public. Every transaction that stores outputs also writes an entry of the chain: how many the version has by now, and
-their digest, the sum modulo 2^256 of the SHA-256 of each id with its output. So `Ledger.verify` sees a row that was deleted or altered,
-nothing is drawn where one is missing, and a head that was kept elsewhere tells an older copy, in which ids would be drawn once more.
+the SHA-256 of what it adds, ids and outputs in the order of the ids. Each row names the charge that paid for it and the entry that tells
+of it. So `Ledger.verify` sees a row that was deleted, altered or put there, nothing is drawn where one is missing, and a head that was kept
+elsewhere tells an older copy, in which ids would be drawn once more.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, Connection, LargeBinary, MetaData, String, Table, func, insert, inspect, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    func,
+    insert,
+    inspect,
+    select,
+)
 
 from confide.errors import PlanError
 from confide.ledger import rows
@@ -24,6 +39,7 @@ from confide.ledger.chain import guarantee_to_text
 from confide.ledger.tables import STREAMED
 
 if TYPE_CHECKING:
+    from confide.ledger.account import Account
     from confide.ledger.store import Store
 
 __all__ = ["Outputs", "stored_outputs"]
@@ -31,16 +47,28 @@ __all__ = ["Outputs", "stored_outputs"]
 _metadata = MetaData()
 
 _outputs = Table(
-    "local_output",
+    "stream_output",
     _metadata,
     Column("dataset", String(200), primary_key=True),
-    Column("plan_sha256", String(64), primary_key=True),  # of the stream with all its parameters and its version
+    Column("charge", BigInteger, primary_key=True, autoincrement=False),  # seq of what paid for the stream's version
     Column("id", LargeBinary, primary_key=True),
     Column("output", LargeBinary, nullable=False),
+    Column("entry", BigInteger, nullable=False),  # seq of the entry that tells of it
+    sqlite_with_rowid=False,  # rows stand in their key's order, once
+)
+
+# Of ledgers whose streams wrote no entries: read once, for a stream that goes on.
+_former = Table(
+    "local_output",
+    MetaData(),
+    Column("dataset", String(200)),
+    Column("plan_sha256", String(64)),
+    Column("id", LargeBinary),
+    Column("output", LargeBinary),
 )
 
 # Ids that one statement asks for; databases limit the number of parameters.
-_ASKED = 500
+_ASKED = 10_000
 
 
 class Outputs:
@@ -52,6 +80,7 @@ class Outputs:
 
     def __init__(self, store: Store, dataset: str, plan_sha256: str) -> None:
         self._store, self._dataset, self._plan = store, dataset, plan_sha256
+        self._counted = ""  # hash of the last entry at which rows were counted, or that was written here since
         with store.reading() as connection:
             ready = store.format_of(connection) == STREAMED
         if not ready:
@@ -66,92 +95,107 @@ class Outputs:
         Raises `PlanError` when the stream's version was never charged or outputs of it are missing, `LedgerBusy` when nothing could be
         written.
         """
+        counted = self._counted
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
-            if not rows.has_charge(connection, self._dataset, self._plan):
+            charge = rows.charge_of(connection, self._dataset, self._plan)
+            if charge is None:
                 raise PlanError(
                     "this version of the stream was never charged, so no record of it can be published; open it with cf.local.Releaser.open"
                 )
-            known = self._known(connection, ids)
+            last = rows.last_outputs(connection, self._dataset, self._plan)
+            if last is None and (former := self._of_before(connection)):
+                last, account = self._add(connection, account, charge, 0, former)
+            known = self._known(connection, charge, ids) if last is not None else {}
             first: dict[bytes, int] = {}
             for at, one in enumerate(ids):
                 if one not in known:
                     first.setdefault(one, at)
             if first:
-                count, digest = self._before(connection)
+                before = 0 if last is None else int(last["note"])
+                if last is None or last["hash"] != counted:
+                    self._check_count(connection, charge, before)
                 made = dict(zip(first, draw(list(first.values())), strict=True))
-                self._store_all(connection, made)
-                rows.append(
-                    connection,
-                    account,
-                    kind="outputs",
-                    guarantee=guarantee_to_text(account.budget),
-                    plan_sha256=self._plan,
-                    release_sha256=_text(digest + _sum(made.items())),
-                    note=str(count + len(made)),
-                )
+                last, _ = self._add(connection, account, charge, before, made)
+                counted = last["hash"]
                 known |= made
+        self._counted = counted  # only what was committed
         return [known[one] for one in ids]
 
-    def _store_all(self, connection: Connection, made: Mapping[bytes, bytes]) -> None:
-        """Insert the outputs by the driver itself: what is put between for types costs more than the rows."""
-        statement = insert(_outputs).compile(dialect=connection.dialect)
-        names = statement.positiontup
-        whole = [
-            {"dataset": self._dataset, "plan_sha256": self._plan, "id": one, "output": output}
-            for one, output in made.items()
-        ]
-        rows_of: Any = [tuple(row[name] for name in names) for row in whole] if names else whole
-        connection.exec_driver_sql(str(statement), rows_of)
+    def _add(
+        self, connection: Connection, account: Account, charge: int, before: int, made: Mapping[bytes, bytes]
+    ) -> tuple[dict[str, Any], Account]:
+        """Store outputs, and the entry that tells of them. By the driver itself: what is put between for types costs more than the rows."""
+        statement, entry = insert(_outputs).compile(dialect=connection.dialect), account.entries + 1
+        own = {"dataset": self._dataset, "charge": charge, "entry": entry}
+        added = sorted(made.items())  # as the table keeps them
+        places = statement.positiontup
+        whole: Any
+        if places == ["dataset", "charge", "id", "output", "entry"]:
+            whole = [(self._dataset, charge, one, output, entry) for one, output in added]
+        else:
+            whole = [{**own, "id": one, "output": output} for one, output in added]
+        connection.exec_driver_sql(str(statement), whole)
+        return rows.append(
+            connection,
+            account,
+            kind="outputs",
+            guarantee=guarantee_to_text(account.budget),
+            plan_sha256=self._plan,
+            release_sha256=_digest(added),
+            note=str(before + len(added)),
+        )
 
-    def _before(self, connection: Connection) -> tuple[int, int]:
-        """How many outputs the version has, and their digest, as its last entry says; refuses to draw where the table has others."""
-        own = _outputs.c.dataset == self._dataset, _outputs.c.plan_sha256 == self._plan
+    def _check_count(self, connection: Connection, charge: int, said: int) -> None:
+        """Refuse to draw where the table has another number of outputs than the chain says."""
+        own = _outputs.c.dataset == self._dataset, _outputs.c.charge == charge
         there = connection.execute(select(func.count()).select_from(_outputs).where(*own)).scalar_one()
-        last = rows.last_outputs(connection, self._dataset, self._plan)
-        if last is None:  # a stream of before these entries were written: what it has is taken as it stands
-            found = connection.execute(select(_outputs.c.id, _outputs.c.output).where(*own))
-            return there, _sum((bytes(one), bytes(output)) for one, output in found)
-        if int(last["note"]) != there:
+        if said != there:
             raise PlanError(
-                f"the stream has {there:,} stored outputs, and the chain says {int(last['note']):,}: an id that was published would be "
+                f"the stream has {there:,} stored outputs, and the chain says {said:,}: an id that was published would be "
                 "drawn once more; nothing was drawn; restore the newest backup, or open a new version"
             )
-        return there, int(last["release_sha256"], 16)
 
-    def _known(self, connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _of_before(self, connection: Connection) -> dict[bytes, bytes]:
+        """What the version stored before streams wrote entries: taken as it stands."""
+        if not inspect(connection).has_table(_former.name):
+            return {}
+        own = _former.c.dataset == self._dataset, _former.c.plan_sha256 == self._plan
+        found = connection.execute(select(_former.c.id, _former.c.output).where(*own))
+        return {bytes(one): bytes(output) for one, output in found}
+
+    def _known(self, connection: Connection, charge: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The stored outputs of these ids, asked by the driver itself."""
+        mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         found: dict[bytes, bytes] = {}
         asked = list(dict.fromkeys(ids))
         for start in range(0, len(asked), _ASKED):
-            query = select(_outputs.c.id, _outputs.c.output).where(
-                _outputs.c.dataset == self._dataset,
-                _outputs.c.plan_sha256 == self._plan,
-                _outputs.c.id.in_(asked[start : start + _ASKED]),
+            some = asked[start : start + _ASKED]
+            query = (
+                f"SELECT id, output FROM {_outputs.name} WHERE dataset = {mark} AND charge = {mark} AND id IN "
+                f"({', '.join([mark] * len(some))})"
             )
-            found |= {bytes(one): bytes(output) for one, output in connection.execute(query)}
+            answers = connection.exec_driver_sql(query, (self._dataset, charge, *some))
+            found |= {bytes(one): bytes(output) for one, output in answers}
         return found
 
 
-def stored_outputs(connection: Connection, dataset: str) -> dict[str, tuple[int, str]]:
-    """plan -> (how many outputs a dataset stores for it, their digest), by going through all of them."""
+def stored_outputs(connection: Connection, dataset: str) -> dict[tuple[int, int], tuple[int, str]]:
+    """(charge, entry) -> (how many outputs name the two, their digest), by going through all that a dataset stores."""
     if not inspect(connection).has_table(_outputs.name):
         return {}
-    query = select(_outputs.c.plan_sha256, _outputs.c.id, _outputs.c.output).where(_outputs.c.dataset == dataset)
-    counts: dict[str, int] = {}
-    sums: dict[str, int] = {}
-    for plan, one, output in connection.execute(query):
-        counts[plan] = counts.get(plan, 0) + 1
-        sums[plan] = sums.get(plan, 0) + _sum([(bytes(one), bytes(output))])
-    return {plan: (count, _text(sums[plan])) for plan, count in counts.items()}
+    own = _outputs.c
+    query = select(own.charge, own.entry, own.id, own.output).where(own.dataset == dataset)
+    found = connection.execution_options(yield_per=_ASKED).execute(query.order_by(own.charge, own.entry, own.id))
+    told = {}
+    for key, some in groupby(found, itemgetter(0, 1)):
+        outputs = [(bytes(one), bytes(output)) for _, _, one, output in some]
+        told[int(key[0]), int(key[1])] = len(outputs), _digest(outputs)
+    return told
 
 
-def _sum(outputs: Iterable[tuple[bytes, bytes]]) -> int:
-    """The same whatever the order: databases have none."""
-    return sum(
-        int.from_bytes(hashlib.sha256(len(one).to_bytes(8, "big") + one + output).digest(), "big")
-        for one, output in outputs
-    )
-
-
-def _text(total: int) -> str:
-    return f"{total % 2**256:064x}"
+def _digest(outputs: Iterable[tuple[bytes, bytes]]) -> str:
+    """SHA-256 of ids and outputs in order, each with its length before it."""
+    return hashlib.sha256(
+        b"".join(len(one).to_bytes(8, "big") + one + len(output).to_bytes(8, "big") + output for one, output in outputs)
+    ).hexdigest()

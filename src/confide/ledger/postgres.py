@@ -138,7 +138,7 @@ class PostgresStore(Store):
     def copy_to(self, target: Path) -> None:
         raise PlanError(
             f"a ledger on a server is copied by the server's own tools: pg_dump --format=custom --table=confide_ledger "
-            f"--table=budget --table=entry --table=local_output --file={target} (and pg_restore), with the URL of {self.name}"
+            f"--table=budget --table=entry --table=stream_output --file={target} (and pg_restore), with the URL of {self.name}"
         )
 
     def _new_engine(self) -> Engine:

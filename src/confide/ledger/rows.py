@@ -24,9 +24,9 @@ __all__ = [
     "append",
     "budget_row",
     "chain_rows",
+    "charge_of",
     "dataset_names",
     "first_charge",
-    "has_charge",
     "last_outputs",
     "locked_account",
     "open_ledger",
@@ -61,10 +61,12 @@ def first_charge(connection: Connection, dataset: str) -> dict[str, Any] | None:
     return None if row is None else dict(row)
 
 
-def has_charge(connection: Connection, dataset: str, plan_sha256: str) -> bool:
-    """Whether a plan was charged."""
+def charge_of(connection: Connection, dataset: str, plan_sha256: str) -> int | None:
+    """The seq of the first charge of a plan; None where it was never charged."""
     query = select(entries.c.seq).where(entries.c.dataset == dataset, entries.c.kind == "charge")
-    return connection.execute(query.where(entries.c.plan_sha256 == plan_sha256).limit(1)).first() is not None
+    query = query.where(entries.c.plan_sha256 == plan_sha256).order_by(entries.c.seq).limit(1)
+    seq = connection.execute(query).scalar()
+    return None if seq is None else int(seq)
 
 
 def last_outputs(connection: Connection, dataset: str, plan_sha256: str) -> dict[str, Any] | None:

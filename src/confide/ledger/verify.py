@@ -56,9 +56,9 @@ def examine(
     rows: Sequence[Mapping[str, Any]],
     heads: Iterable[Receipt | str] = (),
     file_problems: Sequence[str] = (),
-    outputs: Mapping[str, tuple[int, str]] | None = None,
+    outputs: Mapping[tuple[int, int], tuple[int, str]] | None = None,
 ) -> Verification:
-    """The verification of one dataset from its raw rows, in order of seq. outputs: plan -> (number, digest) of a stream's stored ones."""
+    """The verification of one dataset from its raw rows, in order of seq. outputs: (charge, entry) -> (number, digest) of stored ones."""
     walk = _Walk(dataset, [f"the file: {line}" for line in file_problems])
     for number, row in enumerate(rows, start=1):
         walk.step(number, row)
@@ -84,7 +84,8 @@ class _Walk:
     paid: dict[int, str] = field(default_factory=dict)
     receipts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     hashes: dict[str, int] = field(default_factory=dict)
-    outputs: dict[str, tuple[int, str]] = field(default_factory=dict)
+    # (charge, plan) -> entry -> (how many it adds, their digest)
+    outputs: dict[tuple[int, str], dict[int, tuple[int, str]]] = field(default_factory=dict)
 
     def step(self, number: int, row: Mapping[str, Any]) -> None:
         """One entry: its place, its hash, and what it says."""
@@ -214,26 +215,36 @@ class _Walk:
             self.problems.append(f"{name}: a receipt has a price")
 
     def _outputs(self, row: Mapping[str, Any], name: str) -> None:
-        if not any(charge["plan_sha256"] == row["plan_sha256"] for charge in self.charges.values()):
+        plan = row["plan_sha256"]
+        charge = next((seq for seq, one in self.charges.items() if one["plan_sha256"] == plan), None)
+        if charge is None:
             self.problems.append(f"{name}: stores outputs of a stream that no entry before it paid for")
-        if int(row["note"]) <= self.outputs.get(row["plan_sha256"], (0, ""))[0]:
+            return
+        told = self.outputs.setdefault((charge, plan), {})
+        added = int(row["note"]) - sum(count for count, _ in told.values())
+        if added <= 0:
             self.problems.append(f"{name}: says of fewer outputs than an entry before it")
         if (row["amount"], row["delta"]) != (0, 0):
             self.problems.append(f"{name}: stored outputs have a price")
-        self.outputs[row["plan_sha256"]] = int(row["note"]), row["release_sha256"]
+        told[row["seq"]] = added, row["release_sha256"]
 
-    def compare_outputs(self, stored: Mapping[str, tuple[int, str]]) -> None:
-        """The stored outputs of streams against the last entry on each."""
-        for plan, (count, digest) in self.outputs.items():
-            there, found = stored.get(plan, (0, ""))
+    def compare_outputs(self, stored: Mapping[tuple[int, int], tuple[int, str]]) -> None:
+        """The stored outputs of streams against the entries on each."""
+        left = dict(stored)
+        for (charge, plan), told in self.outputs.items():
+            found = {seq: left.pop((charge, seq), (0, "")) for seq in told}
+            there, count = (sum(one for one, _ in which.values()) for which in (found, told))
             if there != count:
                 self.problems.append(
                     f"dataset {self.dataset!r}: the stream {plan[:12]} has {there:,} stored outputs, and the chain says {count:,}"
                 )
-            elif found != digest:
+            elif found != told:
                 self.problems.append(
                     f"dataset {self.dataset!r}: a stored output of the stream {plan[:12]}, or its id, was changed after it was published"
                 )
+        if left:
+            count = sum(one for one, _ in left.values())
+            self.problems.append(f"dataset {self.dataset!r}: no entry tells of {count:,} stored outputs")
 
     def _opened(self, name: str) -> Account:
         if self.account is None:

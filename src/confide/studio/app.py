@@ -23,7 +23,7 @@ from confide import gate
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
-from confide.faces.questions import QUESTIONS, method_of, number, privacy_of, question, reading_of
+from confide.faces.questions import QUESTIONS, by_family, method_of, number, privacy_of, question, reading_of
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
@@ -260,7 +260,7 @@ class Studio:
         facts: dict[str, Any] = {
             "form": form,
             "schemas": self.folder.schemas(),
-            "questions": QUESTIONS,
+            "families": by_family(),
             "plan": None,
             "error": [],
         }

@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6 in an environment of its own, beside scikit-learn 1.7."""
+"""Other packages, each in an environment of its own, because they need other versions than we do of what we share."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["python_of_diffprivlib"]
+__all__ = ["RIVALS", "python_of", "python_of_diffprivlib"]
 
-_HOME = Path(".venv-diffprivlib")
+#: What each environment holds, from the package index.
+RIVALS = {
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.*"),
+    "smartnoise": ("smartnoise-sql==1.0.10",),
+    "tumult": ("tmlt-analytics==0.21.0",),
+}
+
+
+def python_of(rival: str, folder: Path = Path()) -> str:
+    """The interpreter of a rival's environment in a folder, which is made when it is not there."""
+    home = folder / f".venv-{rival}"
+    python = home / "bin/python"
+    done = home / "installed"
+    if not done.exists() and not (rival == "diffprivlib" and python.exists()):
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *RIVALS[rival]], check=True)
+        done.touch()
+    return str(python)
 
 
 def python_of_diffprivlib() -> str:
-    """The interpreter of that environment, which is made when it is not there."""
-    python = _HOME / "bin/python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(_HOME)], check=True)
-        subprocess.run(
-            [str(python), "-m", "pip", "install", "-q", "diffprivlib==0.6.6", "scikit-learn==1.7.*"], check=True
-        )
-    return str(python)
+    """The interpreter of the environment with diffprivlib."""
+    return python_of("diffprivlib")

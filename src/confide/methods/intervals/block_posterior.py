@@ -94,7 +94,7 @@ class BlockPosterior(Method):
     progress: Any = field(default=None, repr=False, compare=False, metadata={"late": True})
 
     name: ClassVar[str] = "block_posterior"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = "private medians of block posteriors (Smith 2011), any sampler; interval derived in confide"
     relations: ClassVar[tuple[str, ...]] = ("substitute", "add-remove")
     native: ClassVar[str] = "PureDP"

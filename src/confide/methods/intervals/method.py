@@ -42,7 +42,7 @@ class IntervalMethod(Method):
     kind: str
     prior: str
 
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = (
         "noise-aware posteriors and test inversion on sufficient statistics with joint sensitivities"
     )

@@ -156,7 +156,7 @@ class PureQuantiles(Method):
     q: float | tuple[float, ...] = 0.5
 
     name: ClassVar[str] = "pure_quantiles"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = (
         "tree of counts with geometric noise, least squares (Hay et al. 2010); interval derived in confide"
     )

@@ -152,7 +152,7 @@ class Quantile(Method):
     level: float = 0.95
 
     name: ClassVar[str] = "quantile"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     source: ClassVar[str] = "exponential mechanism on ranks (McSherry, Talwar 2007; Smith 2011), finite-sample interval"
     native: ClassVar[str] = "PureDP"
     intervals: ClassVar[str] = "population quantiles of the clipped column at finite n; sampling and privacy noise"

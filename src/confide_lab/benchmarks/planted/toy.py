@@ -142,7 +142,7 @@ class Toy(Method):
     branches: bool = False
 
     name: ClassVar[str] = "toy"
-    family: ClassVar[str] = "moments"
+    family: ClassVar[str] = "intervals"
     version: ClassVar[str] = "1"
     source: ClassVar[str] = "Dong, Roth, Su 2022, Theorem 2"
     relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
