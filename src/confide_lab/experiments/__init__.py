@@ -34,6 +34,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "precise.figure4": "confide_lab.experiments.precise_paper:FIGURE4",
     "precise.figure5": "confide_lab.experiments.precise_constants:FIGURE5",
     "precise.gdp": "confide_lab.experiments.precise:GDP",
+    "precise.real": "confide_lab.experiments.precise_real:REAL",
     "precise.regression": "confide_lab.experiments.precise_line:REGRESSION",
     "precise.table2": "confide_lab.experiments.precise_constants:TABLE2",
     "precise.table3": "confide_lab.experiments.precise_paper:TABLE3",

@@ -94,12 +94,12 @@ def _normal(n: int, law: str, budget: float, g: np.random.Generator, fault: floa
 
 def _mean(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Marginal, float]:
     grid, m, _ = _normal(n, law, budget, g, fault)
-    return grid.of(lambda own, m, s: m, "m"), m
+    return grid.of(lambda m, s: m, "m"), m
 
 
 def _variance(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Marginal, float]:
     grid, _, s = _normal(n, law, budget, g, fault)
-    return grid.of(lambda own, m, s: s * s, "s"), s * s
+    return grid.of(lambda m, s: s * s, "s"), s * s
 
 
 # Of a line through the origin, which releases are kept: by what they say of the slope and of the variance of errors.

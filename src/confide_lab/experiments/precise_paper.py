@@ -74,8 +74,8 @@ def _ours(target: str, family: str, values: Array, epsilon: float, g: np.random.
         return rate_posterior(PoissonSum(n, float(noisy[0]), laws[0], CAP)).quantile(_P)
     grid = normal_posterior(NormalSums(n, float(noisy[0]), float(noisy[1]), laws[0], laws[1], 0.05 / HALF, 1.0))
     if target == "mean":
-        return HALF * grid.of(lambda own, m, s: m, "m").quantile(_P)
-    return HALF**2 * grid.of(lambda own, m, s: s * s, "s").quantile(_P)
+        return HALF * grid.of(lambda m, s: m, "m").quantile(_P)
+    return HALF**2 * grid.of(lambda m, s: s * s, "s").quantile(_P)
 
 
 def _published(target: str, values: Array, truth: float) -> tuple[Any, float, float, tuple[float, float]]:
@@ -140,7 +140,7 @@ def _gaussian(values: Array, g: np.random.Generator) -> Array:
     grid = normal_posterior(
         NormalSums(len(values), float(noisy[0]), float(noisy[1]), laws[0], laws[1], 0.05 / HALF, 1.0)
     )
-    return HALF * grid.of(lambda own, m, s: m, "m").quantile(_P)
+    return HALF * grid.of(lambda m, s: m, "m").quantile(_P)
 
 
 _BOUNDS = (-HALF, HALF)
