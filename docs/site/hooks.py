@@ -8,17 +8,36 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File
 
-from confide_lab.pages import run, with_output
+from confide_lab.pages import pages, run, with_output
 
 _log = get_plugin_logger("pages")
 #: Pages that stand beside the README, where those who look at a repository expect them.
 _OUTSIDE = ("SECURITY", "CONTRIBUTING", "CHANGELOG")
+
+
+def on_config(config: Any) -> Any:
+    """A page that has no place in mkdocs.yml is put behind all others, so that none is out of reach."""
+    docs = Path(config.docs_dir)
+    placed = set(_leaves(config.nav))
+    left = [page for one in pages(docs) if (page := one.relative_to(docs).as_posix()) not in placed]
+    if left:
+        config.nav.append({"More": left})
+    return config
+
+
+def _leaves(plan: Any) -> Iterator[str]:
+    for one in plan.values() if isinstance(plan, dict) else plan:
+        if isinstance(one, str):
+            yield one
+        else:
+            yield from _leaves(one)
 
 
 def on_files(files: Any, config: Any) -> Any:

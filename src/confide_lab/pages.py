@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +32,6 @@ _ENVIRONMENT = re.compile(r"^(```\w+) env=\w+$", re.MULTILINE)
 #: How many columns a printed table may take; what is wider is broken by the commands themselves.
 _COLUMNS = "100"
 _KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
-#: Lines of a page that stand for a file of the reader's own.
-Prepare = Callable[[str, dict[str, Any]], None]
 
 
 class PageFailed(AssertionError):
@@ -70,11 +68,8 @@ def blocks(text: str) -> Iterator[re.Match[str]]:
     return _BLOCK.finditer(text)
 
 
-def run(page: Path, prepare: Prepare | None = None) -> list[Ran]:
-    """Run a page in an empty folder. prepare(line, names): called before each command line, for pages that assume files of the reader.
-
-    Raises `PageFailed` with the page and the line.
-    """
+def run(page: Path) -> list[Ran]:
+    """Run a page in an empty folder. Raises `PageFailed` with the page and the line."""
     done: list[Ran] = []
     shown: set[str] = set()
     source, here = page.read_text(), Path.cwd()
@@ -87,7 +82,7 @@ def run(page: Path, prepare: Prepare | None = None) -> list[Ran]:
             elif language == "python":
                 printed = _python("\n" * source.count("\n", 0, block.start(3)) + text, page, names)
             elif commands:
-                printed = "\n".join(_command(line, page, names, prepare) for line in commands)
+                printed = "\n".join(_command(line, page) for line in commands)
             else:
                 continue
             printed = printed.replace(f"{Path.cwd()}/", "")  # the page's own folder has another name each time
@@ -143,6 +138,7 @@ def _python(text: str, page: Path, names: dict[str, Any]) -> str:
 
 def _elsewhere(text: str, page: Path, python: str) -> str:
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    env["PATH"] = f"{Path(python).parent}{os.pathsep}{env['PATH']}"  # as if activated, for programs that start others
     done = subprocess.run([python, "-W", "ignore", "-c", text], capture_output=True, text=True, env=env)
     if done.returncode:
         raise PageFailed(f"{page}: in an environment of its own\n{done.stdout}{done.stderr}")
@@ -154,13 +150,11 @@ def _joined(text: str) -> list[str]:
     return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
-def _command(line: str, page: Path, names: dict[str, Any], prepare: Prepare | None) -> str:
+def _command(line: str, page: Path) -> str:
     from typer.testing import CliRunner
 
     from confide.cli import app
 
-    if prepare is not None:
-        prepare(line, names)
     done = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
     if done.exit_code:
         raise PageFailed(f"{page}: {line}\n{done.output}\n{done.exception or ''}")

@@ -11,8 +11,9 @@ from scipy.special import expit
 
 import confide as cf
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.rows import BOUND, Box, lengths, round_within
 from confide.aggregates.scores.fisher_rows import (
+    _SURE,
     CROSS,
     INFORMATION_CELLS,
     Excess,
@@ -21,6 +22,8 @@ from confide.aggregates.scores.fisher_rows import (
     FisherSum,
     InformationIndices,
     SumAndExcess,
+    _jointly_within,
+    _surely_within,
 )
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
@@ -82,6 +85,43 @@ def test_no_record_moves_a_statistic_beyond_its_sensitivity(relation: str) -> No
             assert moved <= statistic.sensitivity_squared(relation), (name, seed)
             worst[name] = max(worst.get(name, 0.0), sqrt(moved / statistic.sensitivity_squared(relation)))
     assert min(worst.values()) > 0.99, worst
+
+
+def test_lengths_pass_what_sums_of_squares_pass_and_nothing_more() -> None:
+    """Records at the bound, where score and information share it in any way; and what is no number, which no length lets pass."""
+    g = np.random.default_rng(3)
+    for k in (1, 2, 21, _SURE):
+        u = g.normal(size=(k, 400))
+        square = (u * u).sum(axis=0)
+        reach, size = (1 << 20) - sqrt(k) / 2 - 1, np.sqrt(square)
+        share = g.choice([0.0, 0.3, 0.7, 0.84, 0.9, 1.0], 400)
+        h, w = reach * share / size, reach * np.sqrt(1 - share**4) / size * g.choice([-1.0, 1.0], 400)
+        rows = np.concatenate([u * h, u * w])
+        assert _surely_within(lengths(square), h, w, sqrt(k) / 2)
+        exact = np.rint(rows).astype(np.int64).astype(object)
+        a, b = ((part * part).sum(axis=0) for part in (exact[:k], exact[k:]))
+        assert max(a * a + 2 * CROSS**2 * b) <= BOUND**2
+        assert (_jointly_within(rows.copy(), h, w, square) == np.rint(rows)).all()
+        assert not _surely_within(
+            lengths(square), h * (1 + 2 / reach * sqrt(k)), w * (1 + 2 / reach * sqrt(k)), sqrt(k) / 2
+        )
+        for lost in (np.nan, np.inf):
+            wrong = np.where(np.arange(400) == 7, lost, h)
+            assert not _surely_within(lengths(square), wrong, w, sqrt(k) / 2)
+
+
+def test_a_length_that_leaves_room_for_rounding_needs_no_sum() -> None:
+    g = np.random.default_rng(4)
+    rows = g.normal(size=(9, 300))
+    rows *= ((1 << 20) - 1.5 - g.choice([2.0**-15, 1.0, 100.0], 300)) / np.sqrt((rows * rows).sum(axis=0))
+    length = np.sqrt((rows * rows).sum(axis=0))
+    found = round_within(rows.copy(), length=length)
+    assert (found == np.rint(rows)).all() and (found * found).sum(axis=0).max() <= BOUND
+    # one that is too long is cut as it would be without a length; and so is one of a length that is no number
+    for factor in (2.0, np.nan):
+        rows[:, 5] *= factor
+        cut = round_within(rows.copy(), length=np.sqrt((rows * rows).sum(axis=0)))
+        assert (cut == round_within(rows.copy())).all() and (cut * cut).sum(axis=0).max() <= BOUND
 
 
 def test_saturated_opposite_records_attain_twice_the_bound() -> None:

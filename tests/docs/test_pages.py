@@ -30,15 +30,7 @@ def test_the_page_runs(page: Path) -> None:
         missing = [name for name in elsewhere if not (ROOT / f".venv-{name}").exists()]
         if missing:
             pytest.skip(f"needs the environments of {', '.join(missing)}, which `make docs` makes")
-    run(page, _stand_in_for_the_reader)
-
-
-def _stand_in_for_the_reader(line: str, names: dict[str, Any]) -> None:
-    """A guide's reader has a survey of her own and fills in the bounds of the draft; here both come from its Python block."""
-    if line.startswith("confide schema draft") and "practice" in names and not Path("survey.csv").exists():
-        names["practice"].to_csv("survey.csv", index=False)
-    if line.startswith("confide schema check") and "schema" in names:
-        Path("schema.toml").write_text(names["schema"].to_toml())
+    run(page)
 
 
 def test_links_lead_somewhere() -> None:
@@ -58,11 +50,16 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", one.lower())).strip("-") for one in headings}
 
 
-def test_every_page_has_one_place_in_the_plan_of_the_site() -> None:
+def test_each_page_that_the_plan_of_the_site_names_is_there_once() -> None:
     plan = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     placed = re.findall(r"- (\S+\.md)$", plan, re.MULTILINE)
-    outside = {"SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"}
-    assert sorted(placed) == sorted({one.relative_to(DOCS).as_posix() for one in pages(DOCS)} | outside)
+    known = {one.relative_to(DOCS).as_posix() for one in pages(DOCS)} | {
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    }
+    assert len(placed) == len(set(placed)) and set(placed) <= known
+    assert {one for one in known if one.startswith(("questions/", "rivals/"))} <= set(placed)
 
 
 def test_question_pages_are_short_and_show_python_and_a_command() -> None:
@@ -70,6 +67,12 @@ def test_question_pages_are_short_and_show_python_and_a_command() -> None:
         text = page.read_text()
         assert len(text.splitlines()) < 110, page.name
         assert "```python\n" in text and "\nconfide " in text, page.name
+
+
+def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
+    for start, place in ((DOCS / "index.md", "questions/"), (ROOT / "README.md", "docs/questions/")):
+        led = re.findall(rf"\]\({place}([\w-]+\.md)\)", start.read_text())
+        assert sorted(set(led)) == [one.name for one in pages(DOCS / "questions")], start.name
 
 
 def test_the_readme_is_short() -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "DesignRows",
     "IndicatorRows",
     "aligned",
+    "lengths",
     "leverage",
     "pieces",
     "residual",
@@ -51,6 +52,10 @@ Codes = NDArray[np.float64]
 
 # Few enough for the caches, enough to forget what a call costs.
 _PIECE = 1 << 13
+# What the doubles' roundings of a length add up to is far less: 2^-53 each, once a coordinate and a few times more.
+_ROUNDINGS = 2.0**-40
+# Above all that is lost where squares of coordinates are too small for a double, below all that matters.
+_LEAST_SQUARE = 2.0**-900
 # Three lines of the cache.
 _APART = 24
 
@@ -106,9 +111,15 @@ def steps(bound: float, width: int) -> int:
     return floor(((1 << BITS) - sqrt(width) / 2 - 1) / bound)
 
 
-def round_within(rows: Codes, bound: int = BOUND) -> Codes:
-    """Round to integers in place and enforce sum m^2 <= 2^40, or a smaller bound, for every column, whatever the entries are."""
+def round_within(rows: Codes, bound: int = BOUND, length: Codes | None = None) -> Codes:
+    """Round to integers in place and enforce sum m^2 <= 2^40, or a smaller bound, for every column, whatever the entries are.
+
+    length: that of each column, computed in at most some hundred roundings of doubles (`lengths`). Rounding adds sqrt(width)/2 at most,
+    so that columns which leave more room than both need no sum; what is no number leaves none.
+    """
     np.rint(rows, out=rows)
+    if length is not None and bool((length <= sqrt(bound) * (1 - _ROUNDINGS) - sqrt(len(rows)) / 2).all()):
+        return rows
     norm = _squared_norm(rows)
     # "not <=" rather than ">": a NaN must count as out of bounds
     bad = ~(norm <= bound)
@@ -165,6 +176,11 @@ def weights(z: Codes, cap: float) -> Codes:
     weight = leverage(z)
     np.divide(cap, weight, out=weight)
     return np.minimum(weight, 1.0, out=weight)
+
+
+def lengths(square: Codes) -> Codes:
+    """|z| from |z|^2, not below it though squares vanish below 2^-1074: a product with any factor is then no less than the true one."""
+    return np.asarray(np.sqrt(square + _LEAST_SQUARE))
 
 
 def shares(size: Codes, most: float) -> Codes:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.coordinates import Frame, Located, LocatedRows, Locating
-from confide.aggregates.rows import BITS, BOUND, Box, IndicatorRows, round_within, shares, steps
+from confide.aggregates.rows import BITS, BOUND, Box, IndicatorRows, lengths, round_within, shares, steps
 
 __all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
 
@@ -73,7 +73,7 @@ class WhitenedRows(LocatedRows):
             r *= float(self.response_steps)
             root *= float(self.steps)
             np.multiply(records.v, root, out=u)
-            round_within(u)
+            round_within(u, length=lengths(records.square) * root)
             round_within(rows[-1:])
         return rows
 
@@ -117,7 +117,7 @@ class ScoreRows(LocatedRows):
             r *= float(self.steps)
             if records.keep is not None:
                 r *= records.keep
-            return round_within(records.v * r)
+            return round_within(records.v * r, length=lengths(records.square) * np.abs(r))
 
 
 @dataclass(frozen=True)

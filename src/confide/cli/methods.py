@@ -18,7 +18,7 @@ __all__ = ["methods"]
 
 
 def methods(ctx: typer.Context, json: Json = False) -> None:
-    """List every registered method: native guarantee, relations, parameters, source.
+    """List every registered method: family, native guarantee, relations, parameters, source.
 
     By family, in the order in which people ask, then those of other packages. The
     first parameter is the MODEL of `confide plan`; --set gives the others. All of

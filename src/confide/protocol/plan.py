@@ -356,7 +356,7 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
 
 
 #: What a forecast holds beside one table for each number of records.
-BESIDE = ("assumes", "ok", "answered", "price", "between", "offer")
+BESIDE = ("assumes", "of", "ok", "answered", "price", "between", "offer")
 
 
 def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
@@ -377,9 +377,10 @@ def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> lis
     for key in counts:
         if key in forecast.get("ok", {}):
             offer, part = forecast.get("offer", {}).get(key, ""), forecast.get("answered", {}).get(key)
-            told = _outlook(forecast["ok"][key], forecast["price"][key])
+            whole, each = forecast.get("of", ("every coefficient", "coefficients"))
+            told = _outlook(forecast["ok"][key], forecast["price"][key], whole)
             if part is not None and part > forecast["ok"][key]:
-                told += f"; over all shapes {part:.0%} of the coefficients have one"
+                told += f"; over all shapes {part:.0%} of the {each} have one"
             price = forecast["price"][key]
             if shares and price >= 1:
                 told += f"; privacy noise is {1 - 1 / price**2:.0%} of their variance"
@@ -396,13 +397,13 @@ def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
     return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
 
 
-def _outlook(chance: float, price: float) -> str:
-    """The chance of status ok in words, and what privacy costs."""
+def _outlook(chance: float, price: float, whole: str) -> str:
+    """The chance of status ok in words, and what privacy costs. whole: what has an interval then."""
     if chance <= 0.2:
-        return f"weak likely: {chance:.0%} of the shapes give an interval for every coefficient"
+        return f"weak likely: {chance:.0%} of the shapes give an interval for {whole}"
     words = "ok likely" if chance >= 0.8 else "ok uncertain"
     width = "about those without privacy" if price < 1.05 else f"{price:.2g} times those without privacy"
-    return f"{words}: {chance:.0%} of the shapes give an interval for every coefficient, with standard errors {width}"
+    return f"{words}: {chance:.0%} of the shapes give an interval for {whole}, with standard errors {width}"
 
 
 for _kind in (Event, *get_args(Event)):

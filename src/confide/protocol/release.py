@@ -48,7 +48,7 @@ class Noisy:
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Noise variance of one entry in the statistic's own integers, rounding included; infinite for a choice, NaN for an opaque one."""
         if self.law == "opaque":

@@ -278,6 +278,8 @@ class Total(_ExactSum):
 def _row_sums(rows: Codes, bound: int) -> NDArray[np.int64]:
     """Sums of integers of at most `bound` in size: in doubles while every partial sum stays below 2^53, in any order."""
     if rows.shape[1] * bound < 1 << 53:
+        if rows.dtype == np.float64 and _products_are_exact():
+            return (rows @ np.ones(rows.shape[1])).astype(np.int64)
         return np.asarray(rows.sum(axis=1), dtype=np.int64)
     return np.asarray(rows.astype(np.int64).sum(axis=1))
 
@@ -318,4 +320,7 @@ def _products_are_exact() -> bool:
     rows[1] *= np.where(index[1] % 3 == 0, -1, 1)
     exact = np.einsum("ik,jk->ij", rows, rows)
     doubles = rows.astype(np.float64)
-    return all(bool((found.astype(np.int64) == exact).all()) for found in (doubles @ doubles.T, _products(doubles)))
+    sums = bool(((doubles @ np.ones(rows.shape[1])).astype(np.int64) == rows.sum(axis=1)).all())
+    return sums and all(
+        bool((one.astype(np.int64) == exact).all()) for one in (doubles @ doubles.T, _products(doubles))
+    )

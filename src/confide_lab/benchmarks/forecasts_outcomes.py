@@ -2,13 +2,15 @@
 
 For each table, n and mu: the chance of status "ok" and the share of coefficients that are answered, as the plan says without anything
 stated, and what three releases of records drawn again from the table gave. Tables: two-valued outcomes of the real sets of CONFIDE_DATA and
-synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built; counts and probits, made and real; and apart
-from them the outside tables that judge (`confide_lab.benchmarks.outside_outcomes`). Printed: what was said, in words, against what came;
-and how often realised standard errors lie within the forecast's interval.
+synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built; counts and probits, made and real; the whole
+responses of the real sets as counts; and apart from them the outside tables that judge (`confide_lab.benchmarks.outside_outcomes`).
+Printed: what was said, in words, against what came; and how often realised standard errors lie within the forecast's interval.
+CONFIDE_FORECASTS (sets, families, counts, outside; comma-separated, default all) chooses.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,11 @@ from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import Logistic
 from confide_lab.benchmarks import log_odds
-from confide_lab.benchmarks.outcome_sets import OutcomeSet, family_sets, outcome_sets
+from confide_lab.benchmarks.outcome_sets import OutcomeSet, count_sets, family_sets, outcome_sets
 from confide_lab.benchmarks.outside_tables import OUTCOMES, frame_of, missing
 
 OUT = Path("out/bench")
+CHOSEN = tuple(os.environ.get("CONFIDE_FORECASTS", "sets,families,counts,outside").split(","))
 SIZES, LEVELS, RELEASES = (2_000, 10_000), (0.3, 1.0, 3.0), 3
 
 
@@ -93,7 +96,9 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 def run() -> list[dict[str, Any]]:
     """All kinds of tables."""
     checks = []
-    for kind, tables in (("sets", outcome_sets()), ("families", family_sets()), ("outside", outside())):
+    kinds = {"sets": outcome_sets, "families": family_sets, "counts": count_sets, "outside": outside}
+    for kind in CHOSEN:
+        tables = kinds[kind]()
         found = measured(tables)
         if not len(found):
             continue

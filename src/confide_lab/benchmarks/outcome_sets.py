@@ -3,7 +3,8 @@
 Five sets have one of their own. Of the others the outcome is whether the response lies above a number that is kept here: near the middle
 of its records, or above three quarters or nine tenths of them, by turns. Bounds are the public ones of the set's manifest, or of
 `confide_lab.benchmarks.log_odds`. None of these tables judges anything: those of `confide_lab.benchmarks.outside_outcomes` do. Counts and
-probits are those of the table of truth (`confide_lab.benchmarks.truth.models`), made and real.
+probits are those of the table of truth (`confide_lab.benchmarks.truth.models`), made and real; and the real sets whose response is a whole
+number from 0 to at most 3,000, as counts.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ import numpy as np
 import pandas as pd
 
 from confide.protocol import Method
+from confide.regression import Poisson
 from confide.schema import Categorical, Integer, Schema
 from confide.schema.expression import quoted
 from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.truth.cases import missing, population
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
-from confide_lab.datasets import SETS, available
+from confide_lab.datasets import SETS, Table, available
 from confide_lab.datasets import table as table_of
 
-__all__ = ["OutcomeSet", "family_sets", "outcome_sets"]
+__all__ = ["OutcomeSet", "count_sets", "family_sets", "outcome_sets"]
 
 #: What share of the records lies above, by turns; and how many features a formula has at most.
 _ABOVE, _MOST = (0.5, 0.25, 0.1), 8
 #: Sets of their own in `log_odds`, or with too many columns.
 _LEFT = ("D9",)
+#: Declared bounds of responses that may be read as counts.
+_COUNTED = 3_000
 
 
 @dataclass(frozen=True)
@@ -63,19 +67,38 @@ def family_sets() -> Iterator[OutcomeSet]:
             yield OutcomeSet(case, own.records.to_pandas(), own.schema, own.formula, method)
 
 
+def count_sets() -> Iterator[OutcomeSet]:
+    """Poisson regressions of the real sets' whole responses from 0 on."""
+    for name in SETS:
+        if name not in _LEFT and available(name) is None:
+            found = table_of(name)
+            own = found.schema[found.target]
+            if isinstance(own, Integer) and own.low == 0 and own.high <= _COUNTED:
+                kept = _kept(found)
+                formula = f"{quoted(found.target)} ~ " + " + ".join(map(quoted, kept))
+                columns = [*kept, found.target]
+                schema = Schema({column: found.schema[column] for column in columns})
+                yield OutcomeSet(name, found.frame[columns], schema, formula, Poisson(formula))
+
+
+def _kept(found: Table) -> list[str]:
+    """The first features, factors of many levels in the place of many."""
+    kept, terms = list[str](), 0
+    for column in found.schema.columns:
+        own = found.schema[column]
+        if column != found.target:
+            terms += len(own.levels) - 1 if isinstance(own, Categorical) else 1
+            if terms <= _MOST + 4 and len(kept) < _MOST:
+                kept.append(column)
+    return kept
+
+
 def _above(name: str, share: float) -> OutcomeSet:
     found = table_of(name)
     values = found.frame[found.target].to_numpy(dtype=float)
     two = set(np.unique(values)) <= {0.0, 1.0} or len(np.unique(values)) == 2
     high = values > (values.min() if two else np.quantile(values, 1 - share))
-    features = [column for column in found.schema.columns if column != found.target]
-    # factors of many levels take the place of many features
-    kept, terms = list[str](), 0
-    for column in features:
-        own = found.schema[column]
-        terms += len(own.levels) - 1 if isinstance(own, Categorical) else 1
-        if terms <= _MOST + 4 and len(kept) < _MOST:
-            kept.append(column)
+    kept = _kept(found)
     columns = {column: found.schema[column] for column in kept} | {"outcome": Integer(0, 1)}
     frame = found.frame[kept].assign(outcome=high.astype(int))
     return OutcomeSet(name, frame, Schema(columns), "outcome ~ " + " + ".join(map(quoted, kept)))

@@ -266,7 +266,7 @@ class NoisyParts:
         """What follows in a reason on levels whose noisy count is nothing."""
         counted = "noisy count" if self.length >= largest_length(design) else "noisy weighted count"
         totals = totals_of_gram(self.gram, self.sd_gram)
-        return unseen_levels(design, release.plan.schema, totals, keep=keep, counted=counted)
+        return unseen_levels(design, totals, keep=keep, counted=counted)
 
     def facts(self, most: float) -> tuple[tuple[str, str], ...]:
         """Lines for the head of a table; most: the length from which on no row was clipped."""

@@ -120,7 +120,6 @@ class AnalyzeGauss(FormulaMethod):
             weak=weakness(gram, sd, line),
             unseen=unseen_levels(
                 design,
-                release.plan.schema,
                 totals_of_gram(gram, sd),
                 keep=keep,
                 counted="noisy weighted count" if clipped else "noisy count",

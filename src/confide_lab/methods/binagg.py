@@ -238,7 +238,7 @@ class BinAgg(FormulaMethod):
         count = float(bins.counts.sum())
         error = sqrt(float((bins.sd_counts**2).sum()))
         flags, clipped = self._clipping(release, count)
-        unseen = unseen_levels(design, release.plan.schema, _totals(bins))
+        unseen = unseen_levels(design, _totals(bins))
         return LinearEstimates.of(
             release,
             response=design.response.name,

@@ -122,7 +122,7 @@ class FunctionalMechanism(FormulaMethod):
             ),
             weak=_TRIMMED if trimmed else "",
             # each number of the matrix has noise of its own, of one size
-            unseen=unseen_levels(design, release.plan.schema, (gram[:, 0], sd**2 * np.eye(len(gram))), laplace=True),
+            unseen=unseen_levels(design, (gram[:, 0], sd**2 * np.eye(len(gram))), laplace=True),
             nobs=float(gram[0, 0]),
         )
 

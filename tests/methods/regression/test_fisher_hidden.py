@@ -42,7 +42,7 @@ def _moments() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _levels():
-    return levels_of(DESIGN, SCHEMA.to_dict(), Box.of(DESIGN))
+    return levels_of(DESIGN, Box.of(DESIGN))
 
 
 def _gram(transform: np.ndarray, hidden: str, size: float) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_a_level_of_many_records_is_never_held_nor_all_of_a_column() -> None:
 
 def test_what_is_no_level_leaves_all_as_it_was() -> None:
     design = Design.of("y ~ x", SCHEMA)
-    assert levels_of(design, SCHEMA.to_dict(), Box.of(design)) == []
+    assert levels_of(design, Box.of(design)) == []
     held = Held.of(np.diag([50.0, 1.0]), 5.0, np.eye(2), np.eye(2), [])
     assert held.levels == () and (held.basis == np.eye(2)).all()
 

@@ -287,3 +287,37 @@ def test_several_features_raise_with_what_to_do() -> None:
 def test_the_shares_add_up() -> None:
     plan = Kernel("y ~ x").plan(SCHEMA, cf.GDP(1.0))
     assert sum(spend.exact_cost.amount for spend in (plan.spend("curve"), plan.spend("residuals"))) <= Fraction(1)
+
+
+@pytest.mark.parametrize("width", [1.0, 0.05], ids=["even", "in 5 % of its bounds"])
+def test_what_a_plan_expects_of_a_curve_is_what_comes(width: float) -> None:
+    method, n = Kernel("y ~ x", bandwidth=0.08), 4_000
+    g = np.random.default_rng(5)
+    x = 0.5 + width * (g.random(n) - 0.5)
+    frame = pd.DataFrame({"x": x, "y": 0.4 * np.sin(8 * x) + 0.2 * g.standard_normal(n)})
+    for mu in (0.3, 1.0):
+        said = cf.plan(method, SCHEMA, cf.GDP(mu), n=n).forecast
+        result = read(released(method, frame, cf.GDP(mu)))
+        limits = result.conf_int().to_numpy()
+        told = limits[:, 1] - limits[:, 0] < 1.999
+        low, high = said["4,000"]["curve"]
+        assert low <= np.median((limits[told, 1] - limits[told, 0]) / 2 / 1.96) <= high
+        assert result.status == "ok" and said["ok"]["4,000"] == 1.0
+        assert 0 < said["answered"]["4,000"] < 1
+
+
+def test_a_forecast_of_a_curve_follows_what_is_stated_and_asked() -> None:
+    method, told = (
+        Kernel("y ~ x", bandwidth=0.08),
+        cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1, typical=(-0.1, 0.1))}),
+    )
+    wide, narrow = (
+        cf.plan(method, schema, cf.GDP(1.0), n=4_000).forecast["4,000"]["curve"] for schema in (SCHEMA, told)
+    )
+    assert narrow[1] < wide[1] and narrow[1] / narrow[0] < wide[1] / wide[0]
+    few = cf.plan(method, SCHEMA, cf.GDP(0.01), n=100).forecast
+    assert few["ok"]["100"] == 0.0 and few["100"]["curve"] is None
+    assert (
+        "points" in cf.plan(method, SCHEMA, cf.GDP(1.0)).summary()
+        and "coefficient" not in cf.plan(method, SCHEMA, cf.GDP(1.0)).summary()
+    )

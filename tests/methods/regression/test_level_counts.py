@@ -116,7 +116,7 @@ def test_without_noise_the_counts_are_exact_in_any_coordinates(formula: str, see
     totals, _ = totals_of_gram(u.T @ u, 1.0, transform)
     assert totals == pytest.approx(z.sum(axis=0), rel=1e-7, abs=1e-6)
     # a noise so large that no level stands above it: every level is named, with its own count
-    said = unseen_levels(design, SCHEMA.to_dict(), (totals, 1e9 * np.eye(len(totals))), box=box)
+    said = unseen_levels(design, (totals, 1e9 * np.eye(len(totals))), box=box)
     found = {
         level: int(count.replace(",", ""))
         for level, count in re.findall(r"level '(\w)' of g has a noisy count of (\S+) ±", said)

@@ -227,9 +227,9 @@ def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it(
     # log-odds of -1 at u and v, of -3 at w before the last step and of -4 after it: nearly 4 records of 200, and none is seen
     before, line = np.array([-2.0, 0.0, -1.0, 0.0]), np.array([-2.5, 0.0, -1.5, 0.0])
     surprise = z.T @ (y - expit(z @ before)), 4.0 * np.eye(4)
-    (found,) = Seen(before, line, 1e-4 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design, schema.to_dict())
+    (found,) = Seen(before, line, 1e-4 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design)
     assert abs(found.count.count) < 3
-    noisy = Seen(before, line, 1e2 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design, schema.to_dict())
+    noisy = Seen(before, line, 1e2 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design)
     assert len(noisy) == 5
     assert (found.count.column, found.count.level, found.outcome, found.places) == ("c", "w", 1, (2,))
 

@@ -49,7 +49,7 @@ def test_log_odds_that_differ_between_levels_do_not_spread_those_within_one() ->
 
 def _all(seen: Seen, design: Any) -> list[QuietLevel]:
     with patch("confide.methods.regression.likelihood.fisher.fisher_levels._FEWEST", np.inf):
-        return [one for one in seen.quiet(design, SCHEMA.to_dict()) if one.count.column == "f"]
+        return [one for one in seen.quiet(design) if one.count.column == "f"]
 
 
 @pytest.mark.parametrize("truth", [1.0, 3.0, 5.0, 8.0, 20.0])
@@ -82,7 +82,7 @@ def test_levels_near_where_answers_begin_have_wider_intervals_and_others_the_usu
     z = np.repeat(np.array([[1.0, -1.0, -1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0]]), [2_000, 1_500, 400], axis=0)
     line = np.linalg.solve(z[[0, 2_000, 3_500]], logit([0.6, 0.9, 0.965]))  # 14 records without the outcome in the last
     moments, box, nothing = z.T @ z / len(z), Box.of(design), (np.zeros(3), np.zeros((3, 3)))
-    found = Seen(line, line, 1e-3 * np.eye(3), nothing, moments, float(len(z)), box).near(design, SCHEMA.to_dict())
+    found = Seen(line, line, 1e-3 * np.eye(3), nothing, moments, float(len(z)), box).near(design)
     by = {tuple(one.moves): one for one in found}
     last = by[0.0, 0.0, 1.0]
     count, error = 400 * 0.035, np.sqrt(0.003)

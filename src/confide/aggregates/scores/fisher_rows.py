@@ -42,7 +42,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, aligned, leverage, pieces, round_within
+from confide.aggregates.rows import BITS, BOUND, aligned, lengths, leverage, pieces, round_within
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
 from confide.aggregates.whitened_rows import Frame
@@ -70,10 +70,13 @@ INFORMATION_CELLS = 26
 _EXPONENTS = range(-4, 21)
 # What a joint square may be at most, in units of its bound.
 _WITHIN = 1 - 2.0**-40
+# With s^4 + G^2 = 1, s and G what a and b have of their reach B - e - 1, e = sqrt(k)/2, the lengths' bound ((s reach + e)/B)^4 +
+# ((G reach + e)/B)^2 is at most 1 - .44/B for k <= 50: no record of finite numbers is ever looked at twice. Roundings are below 2^-45.
+_SURE, _SURELY = 50, 1 - 2.0**-30
 
 
 class _Parts(NamedTuple):
-    """u (k, records); h, r, N (records,); which records count (None: all); m (records,)."""
+    """u (k, records); h, r, N (records,); which records count (None: all); m, |u|^2 (records,)."""
 
     u: Array
     information: Array
@@ -81,6 +84,7 @@ class _Parts(NamedTuple):
     size: Array
     keep: NDArray[np.bool_] | None
     most: Array
+    square: Array
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,7 @@ class _AtLine(InCoordinates):
         product = most * most
         product *= square
         size += product
-        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most)
+        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most, square)
 
     def weights(self, size: Array) -> Array:
         """w = min(1, D/N)."""
@@ -180,7 +184,7 @@ class FisherRows(_AtLine):
         for piece in pieces(codes.shape[1]):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
-            u, h, r, size, keep, _ = parts
+            u, h, r, size, keep = parts[:5]
             w = self.weights(size)
             h *= w
             h *= gram
@@ -192,12 +196,17 @@ class FisherRows(_AtLine):
                 w *= keep
             np.multiply(u, h, out=own[:k])
             np.multiply(u, w, out=own[k:-1])
-            yield piece, _jointly_within(own[:-1]), parts
+            yield piece, _jointly_within(own[:-1], h, w, parts.square), parts
 
 
-def _jointly_within(rows: Array) -> Array:
-    """Round (a, b) to integers in place and enforce the joint bound for every column, whatever the entries are."""
+def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
+    """Round (a, b) = (h u, w u) to integers in place and enforce the joint bound for every column, whatever the entries are.
+
+    square: |u|^2. Up to `_SURE` coordinates lengths alone show that all columns keep it, as long as they are numbers.
+    """
     np.rint(rows, out=rows)
+    if len(rows) <= 2 * _SURE and _surely_within(lengths(square), h, w, sqrt(len(rows) / 2) / 2):
+        return rows
     # "not <=" rather than ">": a NaN must count as out of bounds
     bad = ~(_joint_square(rows) <= _WITHIN)
     if bad.any():
@@ -207,6 +216,22 @@ def _jointly_within(rows: Array) -> Array:
             cut[:, over] = np.trunc(cut[:, over] * (1 - 2.0**-10))
         rows[:, bad] = cut
     return rows
+
+
+def _surely_within(length: Array, h: Array, w: Array, rounding: float) -> bool:
+    """Whether lengths h |u| and |w| |u|, each with what rounding may add, keep the joint bound for every column."""
+    a = h * length
+    a += rounding
+    a *= a
+    a *= 1.0 / BOUND
+    a *= a
+    b = np.abs(w)
+    b *= length
+    b += rounding
+    b *= b
+    b *= 2.0 * CROSS**2 / BOUND**2
+    a += b
+    return bool((a <= _SURELY).all())
 
 
 def _joint_square(rows: Array) -> Array:
@@ -309,13 +334,13 @@ class FisherScores(_AtLine):
         whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
             for piece in pieces(codes.shape[1]):
-                u, _, r, size, keep, _ = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                u, _, r, size, keep, _, square = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r *= self.weights(size)
                 r *= self.steps
                 if keep is not None:
                     r *= keep
                 np.multiply(u, r, out=whole[:, piece])
-                round_within(whole[:, piece])
+                round_within(whole[:, piece], length=lengths(square) * np.abs(r))
         return whole
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
-from confide.aggregates.rows import BOUND, round_within, steps
+from confide.aggregates.rows import BOUND, lengths, round_within, steps
 from confide.protocol.exact import digest
 
 __all__ = [
@@ -90,7 +90,7 @@ class LimitedFeatures(LocatedRows):
             np.divide(longest * self.steps, factor, out=factor)
             if records.keep is not None:
                 factor *= records.keep
-            return round_within(records.v * factor)
+            return round_within(records.v * factor, length=lengths(records.square) * factor)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class LimitedScores(LocatedRows):
             size *= float(steps(1.0, self.width))
             if records.keep is not None:
                 size *= records.keep
-            return round_within(records.v * size)
+            return round_within(records.v * size, length=lengths(records.square) * np.abs(size))
 
 
 @dataclass(frozen=True)

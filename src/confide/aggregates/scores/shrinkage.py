@@ -46,36 +46,47 @@ def wiener(system: NoisySystem, prior: float, repeats: int = 4) -> tuple[Array, 
 
 
 def _solutions(system: NoisySystem, priors: tuple[float, ...], repeats: int) -> tuple[Array, Array]:
-    """The filter for each prior, shape (priors, p), and its degrees of freedom, with one eigendecomposition.
+    """The filter for each prior, shape (..., priors, p), and its degrees of freedom, with one eigendecomposition.
 
-    A free axis is fitted out first.
+    A and b may be stacks, shapes (..., p, p) and (..., p). A free axis is fitted out first, where A is above 0 along it.
     """
     gram, cross = system.gram, system.cross
-    if system.free and gram[0, 0] > 0:
-        row = gram[1:, 0] / gram[0, 0]
+    above = gram[..., 0, 0] > 0 if system.free else np.array(False)
+    if not above.all() and above.any():
+        alone = [
+            _solutions(replace(system, gram=a, cross=b), priors, repeats) for a, b in zip(gram, cross, strict=True)
+        ]
+        return np.array([found for found, _ in alone]), np.array([freedom for _, freedom in alone])
+    if above.all():
+        first, height = gram[..., 0, :1], cross[..., :1]
+        row = gram[..., 1:, 0] / first
         inner = replace(
-            system, gram=gram[1:, 1:] - np.outer(row, gram[0, 1:]), cross=cross[1:] - row * cross[0], free=False
+            system,
+            gram=gram[..., 1:, 1:] - row[..., :, None] * gram[..., None, 0, 1:],
+            cross=cross[..., 1:] - row * height,
+            free=False,
         )
         slopes, freedom = _solutions(inner, priors, repeats)
-        heights = [(cross[0] - gram[0, 1:] @ slope) / gram[0, 0] for slope in slopes]
-        return np.column_stack([heights, slopes]), freedom + 1
-    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    found, freedom = _filtered(values, vectors.T @ cross, system, np.array(priors), repeats)
-    return (vectors @ found[:, :, None])[:, :, 0], freedom
+        heights = (height - (slopes @ gram[..., 0, 1:, None])[..., 0]) / first
+        return np.concatenate([heights[..., None], slopes], axis=-1), freedom + 1
+    values, vectors = np.linalg.eigh((gram + np.swapaxes(gram, -1, -2)) / 2)
+    seen = (np.swapaxes(vectors, -1, -2) @ cross[..., None])[..., 0]
+    found, freedom = _filtered(values, seen, system, np.array(priors), repeats)
+    return (vectors[..., None, :, :] @ found[..., None])[..., 0], freedom
 
 
 def _filtered(values: Array, seen: Array, system: NoisySystem, priors: Array, repeats: int) -> tuple[Array, Array]:
     """The filter in the eigenbasis of A; the noise of A enters through |delta|^2, hence the repeats."""
-    size = np.zeros(len(priors))
-    m = max(len(seen), 1)
-    signal = system.s2 * np.maximum(values, 0.0) + system.sd_cross**2
-    square, product = values**2, values * seen
+    size = np.zeros((*seen.shape[:-1], len(priors)))
+    m = max(seen.shape[-1], 1)
+    signal = (system.s2 * np.maximum(values, 0.0) + system.sd_cross**2)[..., None, :]
+    square, product = (values**2)[..., None, :], (values * seen)[..., None, :]
     for _ in range(repeats):
-        variance = signal + (system.sd_gram**2 / 2 * size * (1 + 1 / m))[:, None]
+        variance = signal + (system.sd_gram**2 / 2 * size * (1 + 1 / m))[..., None]
         below = square + variance / priors[:, None]
         solution = product / below
-        size = np.minimum((solution[:, None, :] @ solution[:, :, None]).ravel(), _LARGEST)
-    return solution, (square / below).sum(axis=1)
+        size = np.minimum((solution[..., None, :] @ solution[..., None])[..., 0, 0], _LARGEST)
+    return solution, (square / below).sum(axis=-1)
 
 
 def choose_prior(system: NoisySystem, generator: np.random.Generator, priors: tuple[float, ...] = _PRIORS) -> float:
@@ -83,22 +94,25 @@ def choose_prior(system: NoisySystem, generator: np.random.Generator, priors: tu
 
     Loss: delta'A2 delta - 2 delta'b2 + 2 s2 f, summed over 8 splits; f, the degrees of freedom, stands for fitting the records twice.
     """
-    loss = np.zeros(len(priors))
+    p = len(system.cross)
+    noises = [
+        (symmetric_noise(p, system.sd_gram, generator), generator.normal(0.0, system.sd_cross, p))
+        for _ in range(_DRAWS)
+    ]
+    gram_noise, cross_noise = (np.array(each) for each in zip(*noises, strict=True))
     wider = sqrt(1 + _SPLIT**2)
-    for _ in range(_DRAWS):
-        gram_noise = symmetric_noise(len(system.cross), system.sd_gram, generator)
-        cross_noise = generator.normal(0.0, system.sd_cross, len(system.cross))
-        solving = replace(
-            system,
-            gram=system.gram + _SPLIT * gram_noise,
-            cross=system.cross + _SPLIT * cross_noise,
-            sd_gram=wider * system.sd_gram,
-            sd_cross=wider * system.sd_cross,
-        )
-        gram, cross = system.gram - gram_noise / _SPLIT, system.cross - cross_noise / _SPLIT
-        solutions, freedom = _solutions(solving, priors, 2)
-        loss += ((solutions @ gram) * solutions).sum(axis=1) - 2 * solutions @ cross + 2 * system.s2 * freedom
-    return priors[int(np.argmin(loss))]
+    solving = replace(
+        system,
+        gram=system.gram + _SPLIT * gram_noise,
+        cross=system.cross + _SPLIT * cross_noise,
+        sd_gram=wider * system.sd_gram,
+        sd_cross=wider * system.sd_cross,
+    )
+    gram, cross = system.gram - gram_noise / _SPLIT, system.cross - cross_noise / _SPLIT
+    solutions, freedom = _solutions(solving, priors, 2)
+    fitted = ((solutions @ gram) * solutions).sum(axis=-1) - 2 * (solutions @ cross[..., None])[..., 0]
+    losses = fitted + 2 * system.s2 * freedom
+    return priors[int(np.argmin(sum(losses, np.zeros(len(priors)))))]
 
 
 def symmetric_noise(p: int, sd: float, generator: np.random.Generator) -> Array:

@@ -198,7 +198,7 @@ class UnitFisherScores(_OfUnits, FisherScores):
         return self.reach / self.bound / self.counting.spread
 
     def row_scores(self, codes: Array) -> Array:
-        u, _, r, size, keep, _ = self.parts(codes)
+        u, _, r, size, keep = self.parts(codes)[:5]
         r *= self.weights(size)
         if keep is not None:
             r *= keep

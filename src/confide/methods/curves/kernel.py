@@ -35,6 +35,7 @@ from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
+from confide.methods.curves.kernel_forecast import CurveForecast
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
 from confide.results.curve import Curve, point_names
@@ -132,7 +133,9 @@ class Kernel(FormulaMethod):
             "constants": {"bandwidth": h, "cells": curve.axis.cells, "residual bound": residuals.tau},
             "target": f"smoothed regression of {design.response.name} on {design.terms[0].name}, bandwidth {h:.4g}",
             "covers": self._covers(design),
-            "forecast": self._forecast(design, curve, spends[0].noise_sd, n),
+            "forecast": self._forecast(
+                schema, design, (curve, residuals), [float(one.noise_sd or nan) for one in spends], n
+            ),
             "warnings": parse_formula(self.formula, schema).notes,
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
@@ -175,19 +178,16 @@ class Kernel(FormulaMethod):
             + (", which undersmoothing makes small" if self.undersmooth else "")
         )
 
-    def _forecast(self, design: Design, rows: KernelRows, sd: float | None, n: int | None) -> dict[str, Any]:
-        """Standard errors of the curve in the middle, for x uniform and a residual sd of a quarter of the response's range."""
-        assert sd is not None
-        axis, half = rows.axis, float(design.response.high - design.response.low) / 2
-        noise = sd / (UNIT * axis.unit)
-        table: dict[str, Any] = {
-            "assumes": "order of magnitude: the feature uniform, residual sd a quarter of the response's range"
-        }
-        for count in (n,) if n else (1_000, 10_000, 100_000):
-            records = count * axis.h * 2.507 / (axis.high - axis.low)
-            error = half * sqrt(0.25 * 0.707 / records + 1.25 * (noise / records) ** 2) if records else half
-            table[f"{count:,}"] = {"curve": float(f"{min(error, half):.2g}")}
-        return table
+    def _forecast(
+        self, schema: Schema, design: Design, rows: tuple[KernelRows, ResidualRows], sds: list[float], n: int | None
+    ) -> dict[str, Any]:
+        """From simulated records; sds: of the noise of the two statistics, in steps."""
+        curve, residuals = rows
+        axis, squared = curve.axis, residuals.axis
+        units = UNIT * axis.unit, UNIT * squared.unit / residuals.tau**2
+        least = min(_TOLD * axis.h / (axis.high - axis.low), 0.5)
+        own = sds[0] / units[0], sds[1] / units[1]
+        return CurveForecast(schema, design, axis, squared, own, _LOST, _FEW, least).table(n)
 
     # release --------------------------------------------------------------------------------------------------------
 

@@ -7,16 +7,15 @@ S on the diagonal and S/sqrt(2) off it, A b has the noise covariance (S^2/2)(|b|
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.rows import Box
 from confide.results.levels import LevelCount, level_remarks
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, Design
 from confide.schema.term import Indicator
 
 __all__ = ["base_levels", "counted_levels", "level_weights", "totals_of_gram", "unseen_levels"]
@@ -40,7 +39,6 @@ def totals_of_gram(gram: Array, sd: float, transform: Array | None = None) -> tu
 
 def unseen_levels(
     design: Design,
-    schema: Mapping[str, Any],
     totals: tuple[Array, Array],
     *,
     box: Box | None = None,
@@ -52,13 +50,12 @@ def unseen_levels(
 
     counted: what the count is called; the others as in `counted_levels`.
     """
-    found = counted_levels(design, schema, totals, box=box, keep=keep, laplace=laplace)
+    found = counted_levels(design, totals, box=box, keep=keep, laplace=laplace)
     return level_remarks((one for one in found if not one.seen), counted)
 
 
 def counted_levels(
     design: Design,
-    schema: Mapping[str, Any],
     totals: tuple[Array, Array],
     *,
     box: Box | None = None,
@@ -75,41 +72,37 @@ def counted_levels(
     values, noise = totals
     return [
         LevelCount(column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace)
-        for column, level, weights in _levels(design, schema, middle, half, keep)
+        for column, level, weights in _levels(design, middle, half, keep)
     ]
 
 
-def level_weights(design: Design, schema: Mapping[str, Any], box: Box) -> list[tuple[str, str, Array]]:
+def level_weights(design: Design, box: Box) -> list[tuple[str, str, Array]]:
     """(column, level, c) with c'z = 1 at the level and 0 elsewhere, z = (1, x~) from `box`, where the features tell it."""
-    return list(_levels(design, schema, *box.arrays, None))
+    return list(_levels(design, *box.arrays, None))
 
 
-def base_levels(design: Design, schema: Mapping[str, Any]) -> dict[str, str]:
+def base_levels(design: Design) -> dict[str, str]:
     """Column -> the one level of it that has no feature, with which the coefficients of the others compare."""
     found: dict[str, set[int]] = {}
     for term in design.terms:
         if len(term.parts) == 1 and isinstance(part := term.parts[0], Indicator):
             found.setdefault(part.column, set()).add(part.position)
-    known = Schema.from_dict(schema).columns if found else {}
-    columns = {name: column for name in found if isinstance(column := known[name], Categorical)}
+    columns = {name: column for name in found if isinstance(column := design.schema[name], Categorical)}
     left = {
         name: [place for place in range(column.steps) if place not in found[name]] for name, column in columns.items()
     }
     return {name: columns[name].levels[places[0]] for name, places in left.items() if len(places) == 1}
 
 
-def _levels(
-    design: Design, schema: Mapping[str, Any], middle: Array, half: Array, keep: Sequence[int] | None
-) -> Iterator[tuple[str, str, Array]]:
+def _levels(design: Design, middle: Array, half: Array, keep: Sequence[int] | None) -> Iterator[tuple[str, str, Array]]:
     """(column, level, c) with c'z = 1 at the level and 0 elsewhere, for every level whose count follows from the features."""
     found: dict[str, dict[int, int]] = {}
     for j, term in enumerate(design.terms):
         if len(term.parts) == 1 and isinstance(part := term.parts[0], Indicator):
             found.setdefault(part.column, {})[part.position] = j
     whole = np.eye(len(design.terms) + 1)[0]
-    known = Schema.from_dict(schema).columns if found else {}
     for name, places in found.items():
-        column = known[name]
+        column = design.schema[name]
         if not isinstance(column, Categorical) or not (keep is None or set(keep) & set(places.values())):
             continue
         own = {place: middle[j] * whole + half[j] * np.eye(len(whole))[1 + j] for place, j in places.items()}

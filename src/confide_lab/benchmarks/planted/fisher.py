@@ -51,7 +51,7 @@ class _Uncut(FisherRows):
     """Rows with another N, not cut on the integers."""
 
     def __call__(self, codes: Codes) -> Codes:
-        u, h, r, size, _, _ = self.parts(codes)
+        u, h, r, size = self.parts(codes)[:4]
         w, (gram, cross) = self.weights(size), self.steps
         return np.asarray(np.rint(np.concatenate([u * np.sqrt(gram * w * h), u * (cross * w * r)])))
 
@@ -84,7 +84,7 @@ class _OfTheOldLine(FisherScores):
     def __call__(self, codes: Codes) -> Codes:
         assert self.frame is not None
         old = replace(self, frame=replace(self.frame, theta=(0.0, 0.0, 0.0)))
-        u, _, r, _, _, _ = self.parts(codes)
+        u, _, r = self.parts(codes)[:3]
         return np.asarray(np.rint(u * (self.weights(old.parts(codes).size) * r * self.steps)))
 
 

@@ -230,7 +230,6 @@ class RoundReading:
         )
         return unseen_levels(
             self.design,
-            self.release.plan.schema,
             totals_of_gram(first.gram, first.sd_gram, first.frame.matrix),
             box=first.frame.box,
             keep=self.keep,

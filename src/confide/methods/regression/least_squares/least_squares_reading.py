@@ -489,9 +489,8 @@ class LeastSquaresReading:
         """What a reason says of rare levels. demanding: whether noise hides coefficients, so that the rarest level matters; told: whether
         some are answered.
         """
-        schema = self.release.plan.schema
-        counts = counted_levels(self.design, schema, self._totals, box=self.box, keep=self.keep)
-        base = base_levels(self.design, schema)
+        counts = counted_levels(self.design, self._totals, box=self.box, keep=self.keep)
+        base = base_levels(self.design)
         if self.left is None:
             return level_needs(counts, base, self._records, demanding=demanding)
         names = self._names_left(base)

@@ -99,7 +99,7 @@ class _Reading:
         moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
         status, reason = identified(moments.each[0], line_of(design, keep, box))
         totals = totals_of_gram(moments.each[0].gram, moments.each[0].sd_gram)
-        unseen = unseen_levels(design, release.plan.schema, totals, box=box, keep=keep, counted="noisy weighted count")
+        unseen = unseen_levels(design, totals, box=box, keep=keep, counted="noisy weighted count")
         state = status, reason and reason + unseen
         out = _out_of_reach(layout, release, box)
         if status == "ok" and box is not None and out[keep].any():

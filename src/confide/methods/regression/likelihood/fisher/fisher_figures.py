@@ -83,7 +83,7 @@ class FisherFigures:
     @cached_property
     def held(self) -> Held:
         """The levels that the last step could not tell."""
-        levels = levels_of(self.design, self.release.plan.schema, self.box)
+        levels = levels_of(self.design, self.box)
         return Held.of(self.last.gram, self.last.sd_gram, self._public("transform"), self._public("moments"), levels)
 
     @cached_property

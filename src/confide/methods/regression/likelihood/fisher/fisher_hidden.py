@@ -18,10 +18,9 @@ score: no answer is chosen by its value. All of it is post-processing of noisy n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +51,9 @@ class Level:
     weights: Array
 
 
-def levels_of(design: Design, schema: Mapping[str, Any], box: Box) -> list[Level]:
+def levels_of(design: Design, box: Box) -> list[Level]:
     """Every level that follows from the features."""
-    found = [Level(*one) for one in level_weights(design, schema, box)]
+    found = [Level(*one) for one in level_weights(design, box)]
     for j, term in enumerate(design.terms):
         if term.binary and term.plain is not None:
             for value, sign in (("0", -1.0), ("1", 1.0)):

@@ -19,10 +19,9 @@ interval grows with it, without need. Counts of any size have a rule of their ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log, pi, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,36 +102,36 @@ class Seen:
     family: Family = LOGIT
     information: tuple[Array, Array] | None = None
 
-    def quiet(self, design: Design, schema: Mapping[str, Any]) -> list[QuietLevel]:
+    def quiet(self, design: Design) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
         found = []
-        for level, look in self._looks(design, schema):
+        for level, look in self._looks(design):
             if self._hidden(look.counts, look.expected):
                 one = min(look.counts, key=lambda count: count.count - count.margin)
-                found.append(QuietLevel(one, look.outcome, places_of(design, schema, level.column, level.name)))
+                found.append(QuietLevel(one, look.outcome, places_of(design, level.column, level.name)))
         return found
 
-    def near(self, design: Design, schema: Mapping[str, Any]) -> list[NearLevel]:
+    def near(self, design: Design) -> list[NearLevel]:
         """The levels of an outcome of two values that are told although noise could have hidden them."""
         found = []
-        for level, look in () if self._counts else self._looks(design, schema):
+        for level, look in () if self._counts else self._looks(design):
             ends = [_lowest(count) for count in look.counts]
             if min(low for low, _ in ends) < 1.0:
                 continue
             noise, more = max((_missing_variance(c, *end) for c, end in zip(look.counts, ends, strict=True)), key=sum)
             if noise + more > 0:
                 moves = np.zeros(len(self.line))
-                own = places_of(design, schema, level.column, level.name)
+                own = places_of(design, level.column, level.name)
                 # of the level that others compare with the intercept goes up and they go down
                 moves[list(own)] = 1.0 if own[0] else -1.0
                 moves[0] = 0.0 if own[0] else 1.0
                 found.append(NearLevel(noise * look.per**2, (noise + more) * look.per**2, moves))
         return found
 
-    def _looks(self, design: Design, schema: Mapping[str, Any]) -> Iterator[tuple[Level, _Look]]:
+    def _looks(self, design: Design) -> Iterator[tuple[Level, _Look]]:
         """What each level shows."""
         totals, noise = self.surprise
-        for level in levels_of(design, schema, self.box):
+        for level in levels_of(design, self.box):
             weights, mean = level.weights, self._mean(design, level)
             eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
             damped, damped_before = (self._damped(line, design, level) for line in (self.line, self.before))
@@ -243,14 +242,14 @@ def _fixed(design: Design, level: Level) -> Iterator[tuple[int, float]]:
             yield j, float(level.name == "1")
 
 
-def places_of(design: Design, schema: Mapping[str, Any], column: str, level: str) -> tuple[int, ...]:
+def places_of(design: Design, column: str, level: str) -> tuple[int, ...]:
     """Coefficients that hang on a level: its own, or all of the column and the intercept where the others compare with it."""
     parts = [term.parts[0] if len(term.parts) == 1 else None for term in design.terms]
     own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == column]
     if not own:
         place = 1 + next(j for j, term in enumerate(design.terms) if term.name == column)
         return (0, place) if level == "0" else (place,)
-    if base_levels(design, schema).get(column) == level:
+    if base_levels(design).get(column) == level:
         return (0, *own)
     return tuple(place for place in own if design.terms[place - 1].name == f"{column}[T.{level}]")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ _NAMED, _NORMAL = 6, 1.96
 
 def held_words(
     design: Design,
-    schema: Mapping[str, Any],
     held: Sequence[Level],
     counts: NDArray[np.float64],
     sds: NDArray[np.float64],
@@ -45,7 +43,7 @@ def held_words(
         else "what they may move leaves no slope an interval; join such levels with others, or ask for more records or a larger budget"
     )
     words = [f"too few records to be told: {named}; {others}"]
-    base = base_levels(design, schema)
+    base = base_levels(design)
     first = dict.fromkeys(one.column for one in held if base.get(one.column) == one.name)
     return [*words, first_words(list(first))] if first else words
 

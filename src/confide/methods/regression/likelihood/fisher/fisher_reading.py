@@ -59,13 +59,13 @@ class FisherReading(FisherFigures):
     @cached_property
     def quiet(self) -> list[QuietLevel]:
         """Levels with next to no records of one outcome."""
-        return self._seen.quiet(self.design, self.release.plan.schema)
+        return self._seen.quiet(self.design)
 
     @cached_property
     def _covariances(self) -> tuple[Array, Array]:
         """The covariance of the coefficients (k, k), and the part of the variances that is privacy noise (k,)."""
         whole, noise = np.array(self.sandwich.covariance), np.array(self.sandwich.noise_variance)
-        for one in self._seen.near(self.design, self.release.plan.schema):
+        for one in self._seen.near(self.design):
             whole += one.variance * np.outer(one.moves, one.moves)
             noise += one.noise * one.moves**2
         return whole, noise
@@ -93,8 +93,7 @@ class FisherReading(FisherFigures):
     @cached_property
     def _apart(self) -> list[int]:
         """Coefficients that hang on a level that is held, and those that its records may move too far."""
-        schema = self.release.plan.schema
-        own = (places_of(self.design, schema, one.column, one.name) for one in self.held.levels)
+        own = (places_of(self.design, one.column, one.name) for one in self.held.levels)
         moved = np.flatnonzero(self._from_held > _TOO_MUCH * self._half)
         return sorted({*(j for places in own for j in places), *map(int, moved)})
 
@@ -134,7 +133,7 @@ class FisherReading(FisherFigures):
     def _settling(self) -> Array:
         """A basis of the directions that must have settled: all but those of levels that are not answered, (k, fewer)."""
         quiet = {(one.count.column, one.count.level) for one in self.quiet}
-        levels = levels_of(self.design, self.release.plan.schema, self.box)
+        levels = levels_of(self.design, self.box)
         lost = [one for one in levels if (one.column, one.name) in quiet]
         return self.held.beside(self._public("transform"), lost) if lost else self.held.basis
 
@@ -289,5 +288,5 @@ class FisherReading(FisherFigures):
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
-        held = held_words(self.design, self.release.plan.schema, self.held.levels, *self._held_counts, told=told)
+        held = held_words(self.design, self.held.levels, *self._held_counts, told=told)
         return "; ".join([*parts, *held, *quiet_words(self.quiet)])

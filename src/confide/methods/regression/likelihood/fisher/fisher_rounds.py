@@ -309,7 +309,7 @@ class _Draw:
             frame = _moved(frame, delta)
         done, _ = self._round(last, frame, alpha, bound, excess=True)
         # along levels that noise hides there is no step
-        levels = levels_of(self.design, self.plan.schema, frame.box)
+        levels = levels_of(self.design, frame.box)
         held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
         weights = self._at(FisherRows(self.design), frame, alpha, bound).of_points(begun.points)
         delta, change = self._settled(begun, frame, done, held.basis, weights * (records / len(weights)))
