@@ -147,7 +147,7 @@ def test_the_contract(method: object) -> None:
     assert check_method(method, schema, privacy=cf.GDP(1.0), replications=20).ok
 
 
-@pytest.mark.parametrize("privacy", [cf.GDP(20.0), cf.PureDP(20.0)], ids=str)
+@pytest.mark.parametrize("privacy", [cf.GDP(20.0), pytest.param(cf.PureDP(20.0), marks=pytest.mark.long)], ids=str)
 def test_the_mean_of_a_column_that_no_normal_fits_is_covered(privacy: object) -> None:
     """Nineteen of twenty records at the lower bound, one at the upper: 24 of 30 or more, which .95 misses once in 10^3."""
     schema, hits = cf.Schema({"x": cf.Numeric(0, 10, on_missing="midpoint")}), 0

@@ -6,7 +6,7 @@ both together by 2 in l1 (w = 1/2) and in l2 (w = 1.66508), which is what the fi
 Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds, whatever it is
 distributed as; of="normal": of the normal before that, clipping modelled. Where the bounds are far and the column is normal the two agree.
 Posterior on a grid in (mean, sd), the two sums normal (central limit theorem), noise exact (`normal_posterior`). Prior: uniform in (mean,
-sd) over the bounds, where numbers within them can have such a mean and sd. The mean's interval needs no normal column; the variance's
+sd) over the bounds. The mean's interval needs no normal column; the variance's
 rests on the fourth moment of a normal, and its table says so.
 Confidence intervals: the shadow of a region that covers at its level or above (`confidence_region`), conservative.
 """

@@ -100,11 +100,11 @@ class NormalSums:
         return sum(self._alone(self.first - n * own.mean, self.second - n * own.square, n * own.c11, n * own.c22))  # type: ignore[return-value]
 
     def log_prior(self, prior: str, m: Array, s: Array) -> Array:
-        """Density in (m, log s): that in (m, s) times s; 0 where no numbers in [-1, 1] have such m and s."""
-        found = self._log_prior(prior, m, s)
-        return np.where(s * s <= 1 - m * m, found, -np.inf) if self.column else found
+        """Density in (m, log s): that in (m, s) times s.
 
-    def _log_prior(self, prior: str, m: Array, s: Array) -> Array:
+        Of a column s^2 <= 1 - m^2 is not asked for: a column of values at its bounds lies on that edge, where s could not follow the
+        second sum, which would narrow m by a correlation that such a column does not have.
+        """
         if prior == "flat":
             return np.zeros_like(s)
         if prior == "uniform":
@@ -252,8 +252,6 @@ def confidence_region(sums: NormalSums, alpha: float, side: int = 161) -> tuple[
         own = sums.moments(m[:, None], np.exp(log_s)[None, :])
         inside = _middle(sums.first - sums.n * own.mean, sums.n * own.c11, sums.law1, alpha - beta)
         inside &= _middle(sums.second - sums.n * own.square, sums.n * own.c22, sums.law2, beta)
-        if sums.column:
-            inside &= own.square <= 1
         if not inside.any():
             break
         held_m, held_s = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
