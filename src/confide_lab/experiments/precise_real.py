@@ -112,6 +112,7 @@ REAL = Experiment(
             missing=_missing,
             without=lambda settings, method: method.startswith("sample") and settings["wide"] != 1.0,
             checks=failing,
+            titles={"mean": "cf.intervals.mean", "quantile": "cf.intervals.quantile"},
             title="coverage of the whole table's numbers over the columns, mu = 1 each, and width over the interval without privacy",
         ),
     ),
