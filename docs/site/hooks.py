@@ -52,6 +52,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if page.file.generated_by:
         return markdown
+    if page.file.src_uri.startswith(("questions/", "start")):
+        page.meta["search"] = {"boost": 3}  # before pages in which the word merely stands
     wanted = os.environ.get("CONFIDE_DOCS_RUN")
     source = Path(page.file.abs_src_path)
     text = source.read_text()

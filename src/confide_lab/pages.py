@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confide_lab.benchmarks.rival import python_of
+from confide_lab.benchmarks.rival import NotHere, python_of
 
 __all__ = ["PageFailed", "Picture", "Ran", "blocks", "pages", "run", "with_output"]
 
@@ -78,7 +78,7 @@ def run(page: Path) -> list[Ran]:
             language, rival, text = block.groups()
             commands = [line for line in _joined(text) if line.startswith("confide ")] if not language else []
             if rival:
-                printed = _elsewhere(text, page, python_of(rival, here))
+                printed = _elsewhere(text, page, rival, here)
             elif language == "python":
                 printed = _python("\n" * source.count("\n", 0, block.start(3)) + text, page, names)
             elif commands:
@@ -136,7 +136,12 @@ def _python(text: str, page: Path, names: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def _elsewhere(text: str, page: Path, python: str) -> str:
+def _elsewhere(text: str, page: Path, rival: str, home: Path) -> str:
+    """What another package prints; where it cannot be had, the page says so and why."""
+    try:
+        python = python_of(rival, home)
+    except NotHere as why:
+        return f"not run when this page was built: {why}"
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     env["PATH"] = f"{Path(python).parent}{os.pathsep}{env['PATH']}"  # as if activated, for programs that start others
     done = subprocess.run([python, "-W", "ignore", "-c", text], capture_output=True, text=True, env=env)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.pace import slow
 
 from confide.aggregates.isolated import Answers, Isolated, Room
 from confide.errors import PlanError
@@ -124,7 +125,7 @@ _FAULTS = (
 
 
 def _run(work, tables=_BLOCKS, room=None, **others):
-    with Isolated(work, _ANSWERS, room or Room(0.6, memory=256, jobs=5), **others) as workers:
+    with Isolated(work, _ANSWERS, room or Room(0.6 * slow(), memory=256, jobs=5), **others) as workers:
         return workers.run(tables, _KEY)
 
 
@@ -148,7 +149,7 @@ def test_nothing_that_was_started_outlives_its_wave():
                 os.execv(sys.executable, [sys.executable, "-c", f"import time; time.sleep(60)  # {mark}"])
         time.sleep(60)
 
-    _run(work, room=Room(1.5))
+    _run(work, room=Room(1.5 * slow()))
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert mark not in listed
 
@@ -158,10 +159,11 @@ def test_nothing_that_was_started_outlives_its_wave():
 )
 def test_the_time_is_the_rooms(fault):
     """To a busy machine's pace: work that was waited for would take a minute, or for ever."""
-    with Isolated(fault, _ANSWERS, Room(0.6, jobs=2)) as workers:
+    pace = slow()
+    with Isolated(fault, _ANSWERS, Room(0.6 * pace, jobs=2)) as workers:
         start = time.monotonic()
         workers.run(_BLOCKS, _KEY)
-        assert 0.6 <= time.monotonic() - start < 3
+        assert 0.6 * pace <= time.monotonic() - start < 3 * pace
 
 
 def test_a_block_sees_itself_alone_and_its_own_generator():
@@ -200,7 +202,7 @@ def test_a_block_that_crashes_leaves_no_image_of_its_memory():
 
 def test_large_answers_and_empty_blocks_come_back():
     answers = Answers((50_000,), 0, 9, 0)
-    with Isolated(lambda table, generator: np.full(50_000, len(table)), answers, Room(0.5)) as workers:
+    with Isolated(lambda table, generator: np.full(50_000, len(table)), answers, Room(0.5 * slow())) as workers:
         found = workers.run([np.zeros((0, 3)), np.zeros((7, 3))], _KEY)
     assert found.shape == (2, 50_000) and (found[0] == 0).all() and (found[1] == 7).all()
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tests.pace import slow
 
 import confide as cf
 from confide.aggregates.collected import Collected
@@ -73,7 +74,7 @@ def test_blocks_of_a_source_are_read_in_the_columns_units():
         "position",
         lambda table, generator: [len(table), table[:, 0].mean()],
         answers=Answers((2,), 0, 100, 0),
-        room=Room(0.4),
+        room=Room(0.4 * slow()),
     )
     (rows,) = source.aggregate(Collected(_RECORD))
     assert found[:, 0].tolist() == [50] * 4

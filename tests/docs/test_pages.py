@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from confide_lab.benchmarks import rival
 from confide_lab.pages import PageFailed, pages, run, with_output
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,3 +109,12 @@ def test_a_page_that_fails_says_where(tmp_path: Path) -> None:
         page.write_text(block)
         with pytest.raises(PageFailed, match=said):
             run(page)
+
+
+def test_a_package_that_cannot_be_had_is_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rival.NEEDS, "tumult", "no-such-program")
+    page = tmp_path / "page.md"
+    page.write_text("```python env=tumult\nprint(1)\n```\n")
+    ran = run(page)
+    assert "needs no-such-program" in ran[0].printed
+    assert "```python\n" in with_output(page.read_text(), ran)

@@ -381,3 +381,28 @@ def test_a_file_with_faults_says_which(text: str, words: str, tmp_path: Path) ->
     path.write_text(text)
     with pytest.raises(PlanError, match=words):
         Asked.from_toml(path)
+
+
+# documents ----------------------------------------------------------------------------------------------------------
+
+
+def test_markdown_latex_and_word_have_every_question(tmp_path: Any) -> None:
+    report = cf.infer(released())
+    for text in (report.to_markdown(), report.to_latex()):
+        assert "A publication of 4 questions" in text and "protects nobody" in text
+        assert all(result.title.split(" ")[0] in text for result in report.results.values())
+    assert report.to_markdown().count(report.release_sha256[:16]) >= 1
+    docx = pytest.importorskip("docx", reason="python-docx is not installed")
+    made = docx.Document(str(report.to_word(tmp_path / "all.docx")))
+    assert len(made.tables) == 5
+
+
+def test_the_page_is_of_one_design_with_the_reports(tmp_path: Any) -> None:
+    """The same style sheet, table cells that name themselves on a narrow page, contents that lead to sections."""
+    report = cf.infer(released())
+    page = report.report(tmp_path / "all.html").read_text()
+    alone = report["line"].report(tmp_path / "line.html").read_text()
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert style == alone[alone.index("<style>") : alone.index("</style>")]
+    assert page.count('<section id="q') == 4 and 'href="#q3"' in page and page.count('data-label="status"') == 4
+    assert "<pre" not in page and page.count("<details><summary>") == 4

@@ -128,7 +128,7 @@ def test_small_coefficients_keep_two_digits_of_their_error(make: Maker):
 
 @pytest.mark.parametrize(
     ("value", "digits", "shown"),
-    [(0.0, 4, "0.0000"), (-1234.5678, 4, "-1234.5678"), (1e-12, None, "1.000e-12"), (nan, 4, "nan"), (inf, 4, "inf")],
+    [(0.0, 4, "0.0000"), (-1234.5678, 4, "-1,234.5678"), (1e-12, None, "1.000e-12"), (nan, 4, "nan"), (inf, 4, "inf")],
 )
 def test_numbers(value, digits, shown):
     assert number(value, digits) == shown

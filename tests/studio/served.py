@@ -6,7 +6,7 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,10 +61,10 @@ class Visitor:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Studio]:
+def served(folder: Path, databases: Sequence[str] = ()) -> Iterator[Studio]:
     """A studio that answers."""
     listening = socket.create_server(("127.0.0.1", 0))
-    studio = Studio(folder, listening.getsockname()[1])
+    studio = Studio(folder, listening.getsockname()[1], databases)
     server = uvicorn.Server(uvicorn.Config(studio.app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

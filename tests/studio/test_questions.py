@@ -20,11 +20,15 @@ FULL = cf.Schema(
 )
 
 
+PERSONS = cf.Schema({"sex": cf.Categorical(["f", "m"]), "ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("person"))
+
+
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda one: one.name)
 def test_what_is_proposed_can_be_planned(asked):
-    formula = asked.asked_of(FULL)
+    schema = PERSONS if asked.name == "persons" else FULL
+    formula = asked.asked_of(schema)
     assert formula is not None
-    made = cf.plan(method_of({"kind": asked.name, "formula": formula, "covers": "dataset"}), FULL, cf.GDP(1.0))
+    made = cf.plan(method_of({"kind": asked.name, "formula": formula, "covers": "dataset"}), schema, cf.GDP(1.0))
     assert made.method.name and asked.example
 
 
@@ -32,6 +36,10 @@ def test_fewer_columns_are_asked_less():
     few = cf.Schema({"age": cf.Integer(18, 90)})
     assert [one.name for one in QUESTIONS if one.asked_of(few)] == ["means", "totals", "medians"]
     assert question("means").asked_of(few) == "age ~ 1"
+    assert (
+        question("persons").asked_of(PERSONS) == "any(sex == 'm')"
+        and question("ratios").asked_of(FULL) == "income / age ~ `odd name`"
+    )
 
 
 def test_what_is_no_question():

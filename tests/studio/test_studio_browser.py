@@ -6,6 +6,7 @@ Skipped where no Chromium is installed. axe-core (Mozilla Public License 2.0) li
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def page(browser, tmp_path):
 
 def _fill(page, form):
     for name, value in form.items():
-        field = page.locator(f"[name={name}]")
+        field = page.locator(f"[name='{name}']")
         kind = field.first.evaluate("e => e.tagName")
         if kind == "SELECT":
             field.select_option(value)
@@ -176,6 +177,43 @@ def test_the_keyboard_alone_releases(page, tmp_path):
         page.wait_for_load_state()
     page.get_by_role("link", name="Read the report").wait_for()
     assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+
+
+@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.long)])
+def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
+    """A table is described, two questions are asked at once with the plan following, and released with one charge."""
+    frame = pd.read_csv(tmp_path / "survey.csv")
+    (tmp_path / "survey.csv").unlink()
+    with sqlite3.connect(tmp_path / "clinic.sqlite") as made:
+        frame.to_sql("visits", made, index=False)
+    made.close()
+    page.set_viewport_size({"width": width, "height": 800})
+    _home(page)
+    page.get_by_role("link", name="Describe clinic.sqlite/visits").click()
+    _fill(page, {key: value for key, value in SCHEMA.items() if key != "data"})
+    page.get_by_role("button", name="Write the schema").click()
+    _home(page)
+    _fill(page, LEDGER)
+    page.get_by_role("button", name="Open this budget").click()
+    _home(page)
+    page.get_by_role("link", name="Ask many questions").click()
+    page.select_option("[name=kind0]", "counts")
+    page.fill("[name=formula0]", "region * cut(age, 40)")
+    page.select_option("[name=kind1]", "t_test")
+    page.fill("[name=formula1]", "income ~ region")
+    page.locator("#plan", has_text="2 questions, one charge").wait_for()
+    page.get_by_role("button", name="Add a question").click()
+    assert page.locator("legend", has_text="Question 4").count() == 1
+    assert _serious(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("button", name="Write the request").click()
+    page.get_by_role("button", name="Go on to the price").click()
+    page.get_by_role("button", name="Charge and release").click()
+    page.get_by_role("link", name="Read the report").click()
+    text = page.inner_text("main")
+    assert "A publication of 2 questions" in text and "t test of income" in page.content()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+    assert page.complaints == []
 
 
 def test_another_origin_can_neither_read_nor_post(page, tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +21,7 @@ def explore(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)],
     json: Json = False,
 ) -> None:
-    """List the questions that may be asked of a schema, with a command for each.
+    """List the questions that may be asked of a schema, with a command for each, and a file of several.
 
     Reads the schema alone: no record is touched, and nothing is spent. Add to each
     command DATA, --schema, a budget (--mu .5) and --ledger; tables also take
@@ -42,6 +43,11 @@ def explore(
         f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger book.db (the records, a budget, the ledger);\n"
         "table and describe also take --covers population, or dataset"
     )
+    many = _publication(asked[:3], schema)
+    session.say(
+        "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger book.db,"
+    )
+    session.say(f"publication.toml being\n\n{many}")
     left = [one.words for one in QUESTIONS if one.asked_of(found) is None]
     if left:
         session.say(f"\nno column fits: {'; '.join(left)}")
@@ -49,4 +55,19 @@ def explore(
         {"question": one.name, "formula": formula, "command": command[2]}
         for (one, formula), command in zip(asked, rows, strict=True)
     ]
-    session.answer({"questions": questions, "no_column_fits": left})
+    session.answer({"questions": questions, "publication": many, "no_column_fits": left})
+
+
+def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
+    """The file of a publication of some questions."""
+    from confide.faces.questions import method_of
+    from confide.protocol.plan import method_parameters
+    from confide.schema.toml import key, value
+
+    lines = [f"schema = {value(str(schema))}", "privacy = { mu = 0.5 }"]
+    for one, formula in asked:
+        made = method_of({"kind": one.name, "formula": formula, "covers": "population"})
+        own = {name: entry for name, entry in method_parameters(made).items() if isinstance(entry, str)}
+        lines += ["", f"[questions.{key(one.name)}]", f"method = {value(made.name)}"]
+        lines += [f"{name} = {value(entry)}" for name, entry in own.items()]
+    return "\n".join(lines)

@@ -145,8 +145,20 @@ def plan_and_pay(
         planned = plan_of(found, book)
     with session.doing("opening the data", private=True):
         source = source_of(data, found, asked.delimiter, asked.executor)
+    _tell_lacking(session, source, found, data)
     remember(session, planned, schema, account)
     return pay(session, planned, source, book, account, asked.simulate, keep_others=keep_others, kept=kept)
+
+
+def _tell_lacking(session: Session, source: Any, schema: Schema, data: Sequence[Path]) -> None:
+    """Say, before anything is charged, which columns of the schema the data lack: they may be another file's. From metadata alone."""
+    lacking = source.lacks(schema.names)
+    if lacking:
+        named = ", ".join(map(repr, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
+        session.note(
+            f"note: {', '.join(map(str, data))} lacks {len(lacking)} of the {len(schema.names)} columns that the schema describes "
+            f"({named}); is it the file that the schema is of?"
+        )
 
 
 def pay(

@@ -134,7 +134,10 @@ SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The schema (TOML): what is public about the data.")
 ]
 Data = Annotated[
-    list[Path], typer.Argument(metavar="DATA...", help="The records: CSV or Parquet files.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="DATA...", help="The records: CSV or Parquet files, or survey.sqlite/answers.", show_default=False
+    ),
 ]
 Nominal = Annotated[
     int | None,

@@ -32,7 +32,10 @@ _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The sch
 @app.command()
 def draft(
     ctx: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.", show_default=False),
+    ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; stdout when left out.")
     ] = None,
@@ -56,7 +59,9 @@ def draft(
         from confide.schema.draft import draft as drafted
 
         with session.doing("drafting the schema", private=True):
-            text = drafted(data, delimiter=delimiter_of(delimiter))
+            from confide.sources.catalog import table_at
+
+            text = drafted(table_at(data) or data, delimiter=delimiter_of(delimiter))
         if place is None:
             session.say(text.rstrip("\n"))
         else:
@@ -200,7 +205,10 @@ def sample(
 @spread
 def bounds(
     ctx: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.", show_default=False),
+    ],
     column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="A numeric column.", show_default=False)],
     cover: Annotated[
         float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")

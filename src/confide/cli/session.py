@@ -17,6 +17,7 @@ from typing import Any
 import typer
 
 from confide._text import clean
+from confide.cli.colours import painted, paints
 from confide.cli.hints import for_command_line
 from confide.errors import BudgetExceeded, ConfideError, ReleaseError
 
@@ -59,7 +60,8 @@ class Session:
     def say(self, text: str = "") -> None:
         """Text for people on stdout; nothing under --json."""
         if not self.json:
-            typer.echo(printable(text))
+            shown = printable(text)
+            typer.echo(painted(shown) if paints(sys.stdout) else shown)
 
     def say_as_is(self, text: str) -> None:
         """The same for text that was cleaned and has the escapes of colours in it."""
@@ -68,7 +70,8 @@ class Session:
 
     def note(self, text: str) -> None:
         """Text for people on stderr, so that it never mixes with what a pipe carries."""
-        typer.echo(printable(text), err=True)
+        shown = printable(text)
+        typer.echo(painted(shown) if paints(sys.stderr) else shown, err=True)
 
     def answer(self, payload: Mapping[str, Any]) -> None:
         """The one JSON document of a run with --json; nothing otherwise."""

@@ -22,6 +22,14 @@ def studio(
     port: Annotated[
         int, typer.Option("--port", help="A port of this machine; a free one when left out.", min=0, max=65535)
     ] = 0,
+    database: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--database",
+            metavar="VARIABLE",
+            help="An environment variable that holds the address of a database, whose tables are records too. Repeat for more.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Open a page on this machine, in the browser: describe a file, ask, approve, release, read.
@@ -29,6 +37,11 @@ def studio(
     Before a release no record is read. Nobody else reaches the page: it listens on
     this machine alone, and opens for whoever has the link that is printed, once.
     Ctrl-C ends it; a release that is being made is finished first.
+
+    Tables of SQLite and DuckDB files in the folder are records like files; those of a
+    database on a server are, where a variable holds its address:
+
+    CLINIC=postgresql://user@host/clinic confide studio survey/ --database CLINIC
 
     Example:
 
@@ -49,6 +62,6 @@ def studio(
 
     words = "Open this link; it works once, in one browser:\n\n    {}\n\nCtrl-C ends the studio."
     try:
-        serve(folder, port, tell)
+        serve(folder, port, tell, database or ())
     except OSError as error:
         raise Refused(f"port {port} cannot be had ({error.strerror}); leave --port out for a free one") from None

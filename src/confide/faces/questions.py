@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from confide import registry
-from confide.errors import PlanError
+from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.protocol import Method, parameters_of
-from confide.schema import Categorical, Integer, Schema
+from confide.schema import Categorical, Integer, Schema, Unit
 from confide.schema.expression import quoted
 
-__all__ = ["QUESTIONS", "Question", "by_family", "method_of", "number", "privacy_of", "question", "reading_of"]
+__all__ = [
+    "PUBLICATION",
+    "QUESTIONS",
+    "Question",
+    "asked_in",
+    "by_family",
+    "method_of",
+    "named_in",
+    "number",
+    "privacy_of",
+    "question",
+    "reading_of",
+]
 
 
 @dataclass(frozen=True)
@@ -58,8 +71,16 @@ class Question:
 
 
 _PICTURED = {
+    "event": "ill == 'yes'", "below": "hours",
     "number": "income", "other": "age", "label": "region", "second": "smoker", "pair": "sex", "outcome": "employed", "count": "visits",
 }  # fmt: skip
+
+
+def _event(schema: Schema, label: str) -> str:
+    """A condition on a row: the column has its last level."""
+    column = schema[label.strip("`")]
+    assert isinstance(column, Categorical)
+    return f"{label} == {str(column.levels[-1])!r}"
 
 
 def _roles(schema: Schema) -> dict[str, str]:
@@ -76,6 +97,8 @@ def _roles(schema: Schema) -> dict[str, str]:
     counts = named(lambda one: isinstance(one, Integer) and one.low == 0 and one.high > 1)
     numbers = named(lambda one: not isinstance(one, Categorical) and (one.low, one.high) != (0, 1))
     found = {
+        "event": [_event(schema, labels[0])] if labels and isinstance(schema.unit, Unit) else [],
+        "below": [name for name in numbers[:-1] if getattr(schema[name.strip("`")], "low", 0) > 0],
         "number": numbers[-1:], "other": numbers[:-1], "label": labels, "second": labels[1:], "pair": pairs,
         "outcome": outcomes, "count": counts,
     }  # fmt: skip
@@ -123,6 +146,22 @@ _KINDS = (
         "{number} ~ {label}",
         "Table One: means, shares, medians.",
         'describe "{}"',
+    ),
+    (
+        "ratios",
+        "A total over another total, by group",
+        "ratios",
+        "{number} / {below} ~ {label} | {number} / {below} ~ 1",
+        "A ratio of totals, such as income per hour.",
+        'table "{}"',
+    ),
+    (
+        "persons",
+        "How many persons, by all their rows",
+        "person_counts",
+        "any({event})",
+        "Each person counts once: any(...), all(...), number(..., 1, 2, 5) of the rows.",
+        'table "{}" --kind person_counts',
     ),
     (
         "t_test",
@@ -182,6 +221,9 @@ _KINDS = (
         'regress "{}" --method kernel',
     ),
 )
+#: The kind of a form that asks many questions at once.
+PUBLICATION = "publication"
+_ROW = re.compile(r"formula([0-9]{1,2})")
 _TESTS = ("t_test", "anova", "chi_square", "rank_test")
 QUESTIONS = tuple(Question(*one, test=one[0] in _TESTS) for one in _KINDS)
 _BY_NAME = {one.name: one for one in QUESTIONS}
@@ -200,7 +242,9 @@ def question(name: str) -> Question:
 
 
 def method_of(form: Mapping[str, str]) -> Method:
-    """The method that a filled form asks for: kind, formula, covers, where."""
+    """The method that a filled form asks for: kind, formula, covers, where; of the kind "publication" the questions of its rows."""
+    if form.get("kind") == PUBLICATION:
+        return _publication_of(form)
     asked, formula = question(form.get("kind", "")), form.get("formula", "").strip()
     if not formula:
         raise PlanError(f"write what is asked, for instance {asked.example}")
@@ -223,8 +267,53 @@ def method_of(form: Mapping[str, str]) -> Method:
     return registry.make(asked.method, **{first: formula}, **settings)
 
 
+def asked_in(form: Mapping[str, str]) -> list[tuple[int, dict[str, str]]]:
+    """(place, form) of each row of a publication's form that asks something: its fields are kind0, formula0, ..., kind1, ..."""
+    places = sorted(int(found[1]) for name in form if (found := _ROW.fullmatch(name)) and form[name].strip())
+    fields = ("name", "kind", "formula", "covers", "where", "share")
+    return [(place, {key: form.get(f"{key}{place}", "").strip() for key in fields}) for place in places]
+
+
+def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The questions of a publication's form by name; one without a name is called by its kind, and by a number where that is taken."""
+    rows = asked_in(form)
+    taken = {own["name"] for _, own in rows if own["name"]}
+    named: dict[str, dict[str, str]] = {}
+    for place, own in rows:
+        name = own["name"]
+        if not name:
+            kind, count = own["kind"] or "question", 1
+            while (name := kind if count == 1 else f"{kind} {count}") in taken:
+                count += 1
+            taken.add(name)
+        if name in named:
+            raise PlanError(f"row {place + 1}: there is a question {name!r} already; give it another name")
+        named[name] = own
+    return named
+
+
+def _publication_of(form: Mapping[str, str]) -> Method:
+    from confide.publication import Publication
+
+    asked, methods, shares = named_in(form), {}, {}
+    if not asked:
+        raise PlanError("a publication needs a question: choose a kind in the first row, and write its columns")
+    for name, own in asked.items():
+        try:
+            methods[name] = method_of(own)
+        except ConfideError as error:
+            raise PlanError(f"question {name!r}: {error}") from None
+        if own["share"]:
+            weight = number(own["share"], f"the weight of {name!r}")
+            shares[name] = int(weight) if weight.is_integer() else weight
+    return Publication(methods, shares=shares or None)
+
+
 def reading_of(form: Mapping[str, str]) -> Callable[[Any], Any]:
-    """How the result of a form's question is shown: the result itself, or what a test asks of it."""
+    """How the result of a form's question is shown: itself, or what a test asks of it; of a publication, question by question."""
+    if form.get("kind") == PUBLICATION:
+        readings = {name: reading_of(own) for name, own in named_in(form).items()}
+        return lambda report: report.read_as(readings)
     asked = _BY_NAME.get(form.get("kind", ""))
     if asked is None or not asked.test:
         return lambda result: result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from confide.results.words import LITERAL, level_words, short
+from confide.results.words import LITERAL, level_words, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,7 @@ def draw_curve(result: Banded, ax: Axes, alpha: float) -> None:
     name = short(result.features[0], 40) if single else f"point of {short(', '.join(result.features), 40)}"
     ax.set_xlabel(name, **LITERAL)
     ax.set_ylabel(short(result.response, 40), **LITERAL)
+    thousands(ax.yaxis)
 
 
 def _band(result: Banded, alpha: float, ax: Axes, x: Any) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from confide._lazy import later
 from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.protocol import Release, Result
-from confide.results.words import SIMULATED, clean
+from confide.results import written
+from confide.results.base import BaseResult
+from confide.results.table import environment, view
+from confide.results.words import SIMULATED, clean, notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +81,19 @@ class Report:
             target=plan.target,
             covers=plan.covers,
             simulated=release.simulated,
+        )
+
+    def read_as(self, readings: Mapping[str, Callable[[Any], Result]]) -> Report:
+        """The same release, read otherwise: what the functions by question make of their results, as a test of a table."""
+        found = {name: readings[name](one) if name in readings else one for name, one in self.results.items()}
+        return replace(
+            self,
+            results=found,
+            statuses={**self.statuses, **{name: one.status for name, one in found.items()}},
+            targets={
+                **self.targets,
+                **{name: getattr(one, "target", self.targets[name]) for name, one in found.items()},
+            },
         )
 
     @property
@@ -149,6 +166,34 @@ class Report:
         }
         return json.dumps(body, allow_nan=False)
 
+    def to_markdown(self) -> str:
+        """Contents and the table of each question as Markdown, each with what must stand beside it."""
+        return "\n".join(map(written.markdown, self._documents()))
+
+    def to_latex(self) -> str:
+        """Contents and the table of each question as LaTeX, with the rules of the package booktabs."""
+        return "\n".join(map(written.latex, self._documents()))
+
+    def to_word(self, path: str | Path) -> Path:
+        """Write contents and all tables as a Word file (.docx); returns its path. Needs the extra `word`."""
+        written.word(self._documents(), Path(path))
+        return Path(path)
+
+    def _documents(self) -> list[written.Document]:
+        """The contents, then the questions that have a table of this package's families."""
+        rows = [
+            (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.target)
+            for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
+        ]
+        cells = tuple(tuple(clean(str(cell)) for cell in row) for row in rows)
+        note = " ".join([*([f"{SIMULATED}."] if self.simulated else []), *(f"{line}." for line in self._statement())])
+        heads = ("question", "status", "of mu^2", "noise", "estimated")
+        contents = written.Document(f"A publication of {len(self)} questions", cells, heads, clean(note))
+        found = (
+            written.document(one, one._alpha(None)) for one in self.results.values() if isinstance(one, BaseResult)
+        )
+        return [contents, *found]
+
     def summary(self) -> str:
         """The contents and the statement for the file, then the table of each question."""
         lines = [SIMULATED] if self.simulated else []
@@ -207,49 +252,63 @@ class Report:
     # the page -------------------------------------------------------------------------------------------------------
 
     def _table(self) -> str:
+        """The contents as HTML; on a narrow page each question is a card."""
         heads = ("question", "status", "share of the budget", "privacy noise", "subgroup", "estimated")
         rows = []
         for place, (name, row) in enumerate(zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)):
             cells = (row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.where or "all", row.target)
             rows.append(
-                f'<tr><th scope="row"><a href="#q{place}">{_text(name)}</a></th>'
-                + "".join(f"<td>{_text(v)}</td>" for v in cells)
+                f'<tr role="row"><th scope="row" role="rowheader" class="name"><a href="#q{place}">{_text(name)}</a></th>'
+                + "".join(
+                    f'<td role="cell" class="name" data-label="{head}">{_text(cell)}</td>'
+                    for head, cell in zip(heads[1:], cells, strict=True)
+                )
                 + "</tr>"
             )
-        head = "".join(f'<th scope="col">{text}</th>' for text in heads)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        head = "".join(f'<th scope="col" role="columnheader" class="name">{text}</th>' for text in heads)
+        return (
+            f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+            f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
+        )
 
     def _page(self) -> str:
-        alarm = f'<p class="alarm" role="alert">{_text(SIMULATED)}</p>' if self.simulated else ""
-        sections = "".join(self._section(place, name) for place, name in enumerate(self.statuses))
-        statement = "".join(f"<p>{_text(line)}</p>" for line in self._statement())
-        return _PAGE.format(
-            title=f"A publication of {len(self)} questions",
-            alarm=alarm,
-            contents=self._table(),
-            statement=statement,
-            level=_text(self.guarantee.describe()),
-            sections=sections,
-        )
-
-    def _section(self, place: int, name: str) -> str:
-        head = f'<section id="q{place}"><h2>{_text(name)}</h2><p>{_text(self.targets[name])}</p>'
-        if name not in self.results:
-            return f'{head}<p class="alarm">{_text(FAILED)}</p></section>'
-        result = self.results[name]
-        table = result._repr_html_() if hasattr(result, "_repr_html_") else ""
         return (
-            f"{head}{_picture(result)}{table}<details><summary>All that is said of it</summary><pre>{_text(result.summary())}</pre>"
-            '</details><p><a href="#contents">contents</a></p></section>'
+            environment()
+            .get_template("publication.html.j2")
+            .render(
+                title=f"A publication of {len(self)} questions",
+                simulated=SIMULATED if self.simulated else "",
+                guarantee=clean(str(self.guarantee)),
+                contents=Markup(self._table()),
+                statement=[clean(line) for line in self._statement()],
+                level=clean(self.guarantee.describe()),
+                sections=[self._section(name) for name in self.statuses],
+            )
         )
 
+    def _section(self, name: str) -> dict[str, Any]:
+        """What the page says of a question. A third party's result may be of no family here; then it shows itself."""
+        own: dict[str, Any] = {"name": clean(name), "target": clean(self.targets[name])}
+        if name not in self.results:
+            return {**own, "failed": FAILED}
+        result = self.results[name]
+        ours = result if isinstance(result, BaseResult) else None
+        return {
+            **own,
+            "failed": "",
+            "table": None if ours is None else view(ours, ours._alpha(None)),
+            "html": "" if ours is not None or not hasattr(result, "_repr_html_") else Markup(result._repr_html_()),
+            "notes": [] if ours is None else notes(ours),
+            "picture": _picture(result),
+        }
 
-def _picture(result: Any) -> str:
+
+def _picture(result: Any) -> Any:
     """The result's own plot as SVG, where it has one."""
     from confide.results.report import svg
 
     try:
-        return f'<div role="img" aria-label="plot">{svg(result.plot)}</div>'
+        return svg(result.plot)
     except Exception:  # a third party's result may have no plot; its table says all
         return ""
 
@@ -273,17 +332,3 @@ def _percent(share: Any) -> str:
 
 def _text(value: Any) -> str:
     return "\n".join(escape(clean(line)) for line in str(value).split("\n"))
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
-<style>body{{font-family:system-ui,"Segoe UI",Roboto,Arial,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;line-height:1.5;
-color:#1a1a1a;background:#fff;overflow-wrap:anywhere}}table{{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.8rem 0}}
-td,th{{padding:.25rem .7rem;text-align:left;border-bottom:1px solid #ccc}}.alarm{{background:#8c1515;color:#fff;font-weight:bold;
-padding:.6rem 1rem}}section{{border-top:1px solid #c4c9d0;margin-top:2rem}}svg{{width:100%;max-width:40rem;height:auto}}
-pre{{overflow-x:auto;font-size:.85rem}}</style></head><body>
-<h1>{title}</h1>{alarm}<h2 id="contents">Contents</h2>{contents}
-<h2>What is protected</h2>{statement}<p>{level}</p>
-{sections}
-</body></html>
-"""

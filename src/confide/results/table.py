@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     terminal = later("rich.cells")
 
-__all__ = ["DASH", "NARROWEST", "View", "environment", "facts", "html", "labelled", "text", "view"]
+__all__ = ["DASH", "NARROWEST", "View", "environment", "facts", "html", "labelled", "text", "view", "with_interval"]
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
@@ -155,10 +155,10 @@ def _cell(kind: str, value: float, digits: int | None) -> str:
 def number(value: float, digits: int | None) -> str:
     """A number with that many decimals, or in scientific notation when `digits` is None.
 
-    >>> number(-1.25, 4), number(0.000123, None)
-    ('-1.2500', '1.230e-04')
+    >>> number(-1.25, 4), number(31_013.4, 0), number(0.000123, None)
+    ('-1.2500', '31,013', '1.230e-04')
     """
-    return f"{value:.3e}" if digits is None else f"{value:.{digits}f}"
+    return f"{value:.3e}" if digits is None else f"{value:,.{digits}f}"
 
 
 def _digits(values: Sequence[float], error: float) -> int | None:
@@ -173,6 +173,20 @@ def _digits(values: Sequence[float], error: float) -> int | None:
     known = isfinite(error) and error > 0
     decimals = max(0, (1 if known else 2) - floor(log10(error if known else max(sizes))))
     return decimals if decimals <= 8 and max(sizes) < 1e6 else None
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """An estimate and its interval for the head of a table, in the digits that the interval allows.
+
+    >>> with_interval(17_288.3, 16_861.9, 17_710.4), with_interval(0.1213, 0.1194, 0.1231)
+    ('17,290 [16,860, 17,710]', '0.1213 [0.1194, 0.1231]')
+    """
+    size = max(map(abs, (value, low, high)))
+    decimals = 3 - floor(log10(size)) if isfinite(size) and size > 0 else 0
+    if not 0 <= -decimals < 6 and not 0 <= decimals <= 8:
+        return f"{value:.4g} [{low:.4g}, {high:.4g}]"
+    shown = [f"{round(one, decimals):,.{max(decimals, 0)}f}" for one in (value, low, high)]
+    return f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
 def pvalue(value: float) -> str:

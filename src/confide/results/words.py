@@ -15,7 +15,7 @@ from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.protocol.exact import clean
 from confide.schema import Categorical, Design
 from confide.schema.columns import Column
-from confide.schema.term import Value
+from confide.schema.term import Indicator, Value
 
 if TYPE_CHECKING:
     from confide.results.shown import Shown
@@ -27,6 +27,7 @@ __all__ = [
     "WITHOUT_NUMBERS",
     "Flag",
     "approx_words",
+    "base_words",
     "bias_words",
     "clean",
     "flag_words",
@@ -37,6 +38,7 @@ __all__ = [
     "several_rows",
     "short",
     "status_words",
+    "thousands",
 ]
 
 #: For text in a picture: a name with "$" is a name, not mathematics.
@@ -223,6 +225,11 @@ def short(name: str, most: int = 28) -> str:
     return name if len(name) <= most else f"{name[: most // 2 - 1]}...{name[-(most // 2 - 2) :]}"
 
 
+def thousands(axis: Any) -> None:
+    """Write the numbers of an axis with separators, as tables do."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+
+
 def missing_words(columns: Mapping[str, Column], design: Design) -> str:
     """The schema's rules for missing values of the columns that a design uses, which are public. Rules, and no word on records.
 
@@ -246,6 +253,25 @@ def missing_words(columns: Mapping[str, Column], design: Design) -> str:
     ):
         parts.append("a derived term without a finite value is treated as missing")
     return "; ".join(parts)
+
+
+def base_words(columns: Mapping[str, Column], design: Design) -> str:
+    """Which level of each categorical column the others are compared with: the one without a term of its own; "" where there is none.
+
+    >>> from confide.schema import Categorical, Design, Numeric, Schema
+    >>> schema = Schema({"region": Categorical(["N", "S"]), "y": Numeric(0, 1)})
+    >>> base_words(schema.columns, Design.of("y ~ region", schema)), base_words(schema.columns, Design.of("y ~ region - 1", schema))
+    ('region: N', '')
+    """
+    named: dict[str, set[int]] = {}
+    for part in (part for term in design.terms for part in term.parts if isinstance(part, Indicator)):
+        named.setdefault(part.column, set()).add(part.position)
+    found = []
+    for name, positions in named.items():
+        column = columns[name]
+        if isinstance(column, Categorical) and 0 not in positions:
+            found.append(f"{name}: {column.levels[0]}")
+    return "; ".join(found)
 
 
 def _put_in(column: Column) -> str:

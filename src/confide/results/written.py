@@ -107,25 +107,29 @@ def _escaped(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def word(made: Document, path: Path) -> None:
-    """A .docx with the table; needs python-docx."""
+def word(made: Document | Sequence[Document], path: Path) -> None:
+    """A .docx with the table, or with one after the other; needs python-docx."""
     docx = _docx()
     page = docx.Document()
-    page.add_heading(made.title, level=1)
-    table = page.add_table(rows=0, cols=len(made.heads), style="Light List")
-    right = docx.enum.text.WD_ALIGN_PARAGRAPH.RIGHT
-    for cells in (made.heads, *made.rows):
-        for place, (cell, text) in enumerate(zip(table.add_row().cells, cells, strict=True)):
-            cell.text = text
-            if place >= made.labels:
-                cell.paragraphs[0].alignment = right
-    page.add_paragraph(made.note)
+    for one in [made] if isinstance(made, Document) else made:
+        _put(page, one, docx.enum.text.WD_ALIGN_PARAGRAPH.RIGHT)
     try:
         page.save(str(path))
     except OSError as error:
         raise PlanError(
             f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
         ) from None
+
+
+def _put(page: Any, made: Document, right: Any) -> None:
+    page.add_heading(made.title, level=1)
+    table = page.add_table(rows=0, cols=len(made.heads), style="Light List")
+    for cells in (made.heads, *made.rows):
+        for place, (cell, text) in enumerate(zip(table.add_row().cells, cells, strict=True)):
+            cell.text = text
+            if place >= made.labels:
+                cell.paragraphs[0].alignment = right
+    page.add_paragraph(made.note)
 
 
 def _docx() -> Any:

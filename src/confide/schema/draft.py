@@ -93,6 +93,8 @@ def fields_of(data: Any, delimiter: str = ",") -> list[tuple[str, str, str]]:
 
     if isinstance(data, (str, PathLike)):
         return _file_fields(Path(data), delimiter)
+    if isinstance(own := getattr(data, "fields", None), tuple) and own:  # a table of a database, from its catalogue
+        return list(own)
     if isinstance(data, pa.Schema):
         return [(field.name, *_arrow_kind(field.type)) for field in data]
     if isinstance(getattr(data, "schema", None), pa.Schema):

@@ -6,8 +6,9 @@ records stands in an error, a warning, a log line or a `repr`.
 
 from __future__ import annotations
 
+from confide.sources.catalog import Database
 from confide.sources.queries import sql
 from confide.sources.reading import read
 from confide.sources.source import RecordSource
 
-__all__ = ["RecordSource", "read", "sql"]
+__all__ = ["Database", "RecordSource", "read", "sql"]

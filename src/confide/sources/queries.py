@@ -46,10 +46,15 @@ _STATES = {
 
 
 class Query:
-    """A query and where it is asked; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query."""
+    """A query and where it is asked; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query.
 
-    def __init__(self, database: str, connect: Callable[[], Any], text: str) -> None:
-        self.database, self._connect, self._text = database, connect, text
+    fields: name, kind and note of each column of a table, from the catalogue (`catalog.Database`); nothing is known of any other query's.
+    """
+
+    def __init__(
+        self, database: str, connect: Callable[[], Any], text: str, fields: tuple[tuple[str, str, str], ...] = ()
+    ) -> None:
+        self.database, self.connect, self._text, self.fields = database, connect, text, fields
 
     def __repr__(self) -> str:
         return f"confide.sql({self.database})"
@@ -189,7 +194,7 @@ class SqlPart:
         """A connection with its transaction begun."""
         code, connection = "", None
         try:
-            connection = self._query._connect()
+            connection = self._query.connect()
             if self._query.database == "DuckDB":
                 connection.execute("BEGIN TRANSACTION")
             elif self._query.database == "PostgreSQL" or _is_postgres(connection):

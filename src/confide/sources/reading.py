@@ -16,6 +16,7 @@ from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
+from confide.sources.catalog import table_at
 from confide.sources.csvfile import CsvPart, checked_delimiter
 from confide.sources.executors import Executor, executor_of
 from confide.sources.filesystems import FoundFile, files_behind, is_address
@@ -34,7 +35,7 @@ __all__ = ["read"]
 _TAKES = (
     "a NumPy array, a mapping of arrays, a pandas or polars frame, anything with an Arrow stream, a DuckDB relation, "
     "cf.sql(address, query), a function that gives one of these anew each time, or the path of a .csv, .csv.gz or .parquet file "
-    "(or several paths, or a directory of Parquet files)"
+    "(or several paths, or a directory of Parquet files, or a table of a database: survey.sqlite/answers)"
 )
 
 
@@ -67,11 +68,12 @@ def read(
     data: a NumPy array of shape (records, columns), columns in the schema's order (one dimension for one column); a
     mapping of column names to arrays, series or lists; a pandas DataFrame; a polars DataFrame, or LazyFrame (streamed); a pyarrow Table
     or RecordBatch; a DuckDB relation; a Spark DataFrame (read by Spark's workers); a query,
-    `cf.sql("postgresql://...", "select ...")`; the path of a .csv, .csv.gz or .parquet
-    file, a list of such paths, or a directory of Parquet files, whose folders key=value are columns; an address such as
-    "s3://bucket/survey", or a path within `filesystem`, a `pyarrow.fs.FileSystem`; a function without arguments that gives one of these
-    anew each time (or a list of such functions). Anything else that has `__arrow_c_stream__`, as a pyarrow RecordBatchReader, can be read
-    once: it is read here, and kept as `spool` says. Columns that the schema lacks are ignored.
+    `cf.sql("postgresql://...", "select ...")`; a table of a database, "survey.sqlite/answers", "survey.duckdb/answers", or
+    "env:CLINIC/answers" where the variable CLINIC holds the database's address; the path of a .csv, .csv.gz or .parquet file, a list of
+    such paths, or a directory of Parquet files, whose folders key=value are columns; an address such as "s3://bucket/survey", or a path
+    within `filesystem`, a `pyarrow.fs.FileSystem`; a function without arguments that gives one of these anew each time (or a list of such
+    functions). Anything else that has `__arrow_c_stream__`, as a pyarrow RecordBatchReader, can be read once: it is read here, and kept
+    as `spool` says. Columns that the schema lacks are ignored.
     schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
     default the schema's; delimiter: what separates the fields of CSV files.
     executor: where passes run: left out, the threads of this process; "dask://host:8786", "spark://host:7077", a `distributed.Client` or a
@@ -241,7 +243,8 @@ def _kept(stream: Stream, opening: _Opening) -> Part:
 def _files(path: Any, opening: _Opening) -> list[Part]:
     """The files behind a path or address; a folder stands for the Parquet files in it, in any depth."""
     if opening.filesystem is None and not is_address(path):
-        return _local_files(Path(path), opening)
+        table = table_at(path)
+        return _local_files(Path(path), opening) if table is None else [SqlPart(table)]
     found, folder = files_behind(os.fspath(path), opening.filesystem)
     if not folder:
         return [_file(found[0].mark, opening)]

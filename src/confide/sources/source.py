@@ -98,6 +98,10 @@ class RecordSource:
             for name in wanted:
                 _check_column(part, name)
 
+    def lacks(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Those of the columns that some part of the data does not have, from metadata."""
+        return tuple(name for name in columns if any(name not in part.names for part in self._parts))
+
     @contextmanager
     def opened(self) -> Iterator[RecordSource | RemoteSource]:
         """What one release reads: of databases one snapshot, on an executor its workers' records. The gate opens it before the charge."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,26 +23,21 @@ from confide import gate
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
-from confide.faces.questions import QUESTIONS, by_family, method_of, number, privacy_of, question, reading_of
+from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, by_family, number, question, reading_of
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
 from confide.protocol import Plan
-from confide.schema import Categorical, Schema, Unit
-from confide.schema.draft import fields_of
-from confide.schema.toml import column_from_settings
+from confide.schema import Schema, Unit
 from confide.sources import read
 from confide.studio.desk import Desk
 from confide.studio.folder import Folder, Request
+from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, schema_of, stem_of
 from confide.studio.guard import Guard, Keys, policy
 from confide.studio.steps import STEPS
 
 __all__ = ["Studio", "serve"]
 
-Form = Mapping[str, str]
-
-# What is asked in a form of questions; it stands in the address, so that a page can be gone back to.
-_ASKED = ("schema", "kind", "formula", "covers", "where", "mu", "n")
 _PRACTICE = (2_000, 1)
 _REPORT = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
@@ -50,10 +45,10 @@ _REPORT = (
 
 
 class Studio:
-    """One folder, one session, one port; `app` is what a server runs."""
+    """One folder, one session, one port; `app` is what a server runs. databases: variables that hold the addresses of databases."""
 
-    def __init__(self, folder: str | Path, port: int) -> None:
-        self.folder, self.keys, self.port = Folder.at(folder), Keys(), port
+    def __init__(self, folder: str | Path, port: int, databases: Sequence[str] = ()) -> None:
+        self.folder, self.keys, self.port = Folder.at(folder, databases), Keys(), port
         self.desk = Desk(self.folder)
         self.app = Starlette(routes=list(self._routes()), middleware=[Middleware(Guard, keys=self.keys, port=port)])
 
@@ -174,7 +169,7 @@ class Studio:
         return self._schema_page(web.query_params.get("data", ""), {}, "")
 
     def _schema_page(self, data: str, form: Form, error: str, status: int = 200) -> Response:
-        found = fields_of(self.folder.path(data))
+        found = self.folder.fields(data)
         columns = [{"name": name, "kind": kind, "note": note, "at": at} for at, (name, kind, note) in enumerate(found)]
         return self._page(
             "schema_form", status, data=data, columns=columns, form=form, error=error.split("\n") if error else []
@@ -183,8 +178,9 @@ class Studio:
     def write_schema(self, web: Web, form: Form) -> Response:
         """Write `NAME.schema.toml`, or show the form again with what is wrong in it."""
         data = form.get("data", "")
+        name = f"{stem_of(data)}.schema.toml"
         try:
-            made, name = self._filled(data, form), f"{_stem(data)}.schema.toml"
+            made = schema_of(self.folder.fields(data), form)
             with self.folder.path(name).open("x", encoding="utf-8") as file:
                 file.write(made.to_toml())
         except FileExistsError:
@@ -193,36 +189,11 @@ class Studio:
             return self._schema_page(data, form, str(error), 422)
         return _to(f"/schema/{quote(name)}")
 
-    def _filled(self, data: str, form: Form) -> Schema:
-        columns: dict[str, Any] = {}
-        for at, (name, _, _) in enumerate(fields_of(self.folder.path(data))):
-            own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "from")}
-            if not own["kind"]:
-                continue
-            table: dict[str, Any] = {"kind": own["kind"], "on_missing": "drop"}
-            if own["kind"] == "categorical":
-                table["levels"] = [one.strip() for one in own["levels"].split(",") if one.strip()]
-            else:
-                table |= {end: _bound(own[end], f"column {name!r}: {end}", own["kind"]) for end in ("low", "high")}
-            if not own["from"]:
-                raise PlanError(
-                    f"column {name!r}: say where its bounds or levels are known from (an answer scale, a law, a yearbook)"
-                )
-            columns[name] = column_from_settings(name, {**table, "provenance": {"kind": "public", "text": own["from"]}})
-        unit: Any = form.get("unit", "").strip()
-        if not unit:
-            raise PlanError(
-                "say who is protected: one row, or one person with all rows, by the column that tells persons apart"
-            )
-        return Schema(
-            columns, dataset=form.get("dataset", "").strip() or None, unit="record" if unit == "record" else Unit(unit)
-        )
-
     def schema(self, web: Web) -> Response:
         """The columns of a schema, and what may be asked of them."""
         name = web.path_params["name"]
         found = self._schema(name)
-        return self._page("schema", name=name, schema=found, columns=list(_columns(found)), questions=QUESTIONS)
+        return self._page("schema", name=name, schema=found, columns=list(columns_of(found)), questions=QUESTIONS)
 
     def _schema(self, name: str) -> Schema:
         return Schema.from_toml(self.folder.path(name))
@@ -255,37 +226,31 @@ class Studio:
 
     def ask(self, web: Web) -> Response:
         """The form of a question, with its plan where it is filled in."""
-        form = _asked(web.query_params)
+        form = asked_of(web.query_params)
+        many = form.get("kind") == PUBLICATION
         found = self._schema(form["schema"]) if form.get("schema") else None
-        facts: dict[str, Any] = {
-            "form": form,
-            "schemas": self.folder.schemas(),
-            "families": by_family(),
-            "plan": None,
-            "error": [],
-        }
-        if form.get("kind"):
+        facts: dict[str, Any] = {"form": form, "schemas": self.folder.schemas(), "families": by_family(), "plan": None}
+        facts |= {"error": [], "rows": rows_of(form) if many else 0}
+        if form.get("kind") and not many:
             facts["chosen"] = question(form["kind"])
         if found is not None:
-            facts["columns"] = list(_columns(found))
-            if form.get("kind"):
+            facts["columns"] = list(columns_of(found))
+            if "chosen" in facts:
                 facts["example"] = facts["chosen"].asked_of(found) or facts["chosen"].example
-        if form.get("formula") and found is not None:
+        if found is not None and (asked_in(form) if many else form.get("formula")):
             try:
                 facts["plan"] = self._plan(form)
             except ConfideError as error:
                 facts["error"] = str(error).split("\n")
-        return self._page("ask", 200, _SCRIPT, query=urlencode(form), **facts)
+        return self._page("publication" if many else "ask", 200, _SCRIPT, query=urlencode(form), **facts)
 
     def _plan(self, form: Form, schema: Schema | None = None) -> Plan:
         """schema: another than the one that the form names."""
-        size = form.get("n", "").strip()
-        found = self._schema(form.get("schema", "")) if schema is None else schema
-        return gate.plan(method_of(form), found, privacy_of(form), n=_whole(size) if size else None)
+        return plan_of(form, self._schema(form.get("schema", "")) if schema is None else schema)
 
     def forecast(self, web: Web) -> Response:
         """The plan alone, for the page of a question while its budget moves."""
-        form = _asked(web.query_params)
+        form = asked_of(web.query_params)
         try:
             return self._page("plan", plan=self._plan(form), error=[])
         except ConfideError as error:
@@ -293,7 +258,7 @@ class Studio:
 
     def practise(self, web: Web) -> Response:
         """The report of practice records: drawn from the schema alone, with noise from a seed."""
-        form = _asked(web.query_params)
+        form = asked_of(web.query_params)
         made = self._plan(form)
         return self._practised(made, form)
 
@@ -306,13 +271,13 @@ class Studio:
             )
         size = made.n or made.planned_n or n
         done = gate.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
-        return _report(reading_of(form)(gate.infer(done)))
+        return _report(_read(form, gate.infer(done)))
 
     def write_request(self, web: Web, form: Form) -> Response:
         """Keep what is asked as a request: a file that the steward decides on."""
-        asked = _asked(form)
+        asked = asked_of(form)
         made = self._plan(asked)
-        stem = form.get("name", "").strip() or f"{asked['kind']}-{asked['formula']}"
+        stem = form.get("name", "").strip() or f"{asked['kind']}-{asked.get('formula', made.target)}"
         kept = self.folder.ask(stem, made, form.get("who", ""), form.get("purpose", ""), asked)
         return _to(f"/request/{quote(kept.name)}")
 
@@ -410,7 +375,7 @@ class Studio:
         if done is None:
             raise PlanError(f"there is no release of {name!r} in this folder")
         form = self.folder.request(name).form if name in self.folder.requests() else {}
-        return _report(reading_of(form)(gate.infer(done)))
+        return _report(_read(form, gate.infer(done)))
 
     def file(self, web: Web) -> Response:
         """The file of a release, to be published."""
@@ -421,14 +386,19 @@ class Studio:
         return _download(done.to_json(), f"{name}.release.json", "application/json")
 
 
-def serve(folder: str | Path, port: int = 0, tell: Callable[[str], None] = print) -> None:
-    """Run the studio on this machine alone until it is interrupted; tell: is given the link, once it can be opened."""
+def serve(
+    folder: str | Path, port: int = 0, tell: Callable[[str], None] = print, databases: Sequence[str] = ()
+) -> None:
+    """Run the studio on this machine alone until it is interrupted; tell: is given the link, once it can be opened.
+
+    databases: names of environment variables that hold addresses of databases, whose tables are records too.
+    """
     import uvicorn
 
     with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
-        studio = Studio(folder, listening.getsockname()[1])
+        studio = Studio(folder, listening.getsockname()[1], databases)
         config = uvicorn.Config(studio.app, log_level="warning", access_log=False, server_header=False, lifespan="off")
         tell(studio.link)
         sys.stdout.flush()
@@ -441,7 +411,7 @@ let timer = 0;
 form.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(async () => {
-    if (!form.elements.formula.value) return;
+    if (form.elements.formula && !form.elements.formula.value) return;
     plan.setAttribute("aria-busy", "true");
     const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(form)));
     if (answer.ok) plan.innerHTML = await answer.text();
@@ -465,6 +435,14 @@ def _templates() -> Environment:
     return made
 
 
+def _read(form: Form, result: Any) -> Any:
+    """The result as its form reads it; a form of a file that somebody altered leaves it as it is."""
+    try:
+        return reading_of(form)(result)
+    except ConfideError:
+        return result
+
+
 def _to(place: str) -> Response:
     return RedirectResponse(place, 303)
 
@@ -485,37 +463,6 @@ def _download(text: str, name: str, media: str) -> Response:
     )
 
 
-def _asked(given: Any) -> dict[str, str]:
-    """The fields of a question."""
-    return {name: str(given[name]) for name in _ASKED if given.get(name)}
-
-
-def _columns(schema: Schema) -> Iterator[tuple[str, str, str]]:
-    """(name, kind, values) of each column."""
-    for name in schema.names:
-        column = schema[name]
-        if isinstance(column, Categorical):
-            yield name, "categorical", ", ".join(map(str, column.levels))
-        else:
-            yield name, type(column).__name__.lower(), f"{column.low:g} to {column.high:g}"
-
-
 def _show(place: Path, dataset: str) -> Any:
     with closing(Ledger.open(place, dataset=dataset)) as book:
         return book.show()
-
-
-def _bound(text: str, what: str, kind: str) -> float | int:
-    value = number(text, what)
-    return int(value) if kind == "integer" and value == int(value) else value
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text.replace(",", "").replace(" ", ""))
-    except ValueError:
-        raise PlanError(f"the number of records must be a whole number, got {text!r}") from None
-
-
-def _stem(data: str) -> str:
-    return data.split(".")[0] or "table"

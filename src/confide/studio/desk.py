@@ -39,7 +39,7 @@ class Prepared:
     price: str
     before: str
     after: str
-    mark: FileMark = field(repr=False)
+    mark: FileMark | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Desk:
         Only names and types of the file are looked at.
         """
         schema = Schema.from_dict(asked.plan.schema)
-        mark = FileMark.of(self._folder.path(data))
-        read(mark.path, schema).check(schema.names)
+        mark = self._folder.mark(data)
+        read(self._folder.records(data), schema).check(schema.names)
         if self._folder.path(f"{asked.name}.release.json").exists():
             raise PlanError(
                 f"{asked.name}.release.json is there already, and no release is written over another; move it away"
@@ -119,7 +119,7 @@ class Desk:
             raise PlanError(
                 "the request's file changed after it was approved; nothing was done; open it and read it again"
             )
-        if FileMark.of(own.mark.path) != own.mark:
+        if self._folder.mark(own.data) != own.mark:
             raise PlanError(f"{own.data} changed after the approval; nothing was done; approve the request again")
         held = self._folder.hold(own.request)
         if held is None:
@@ -185,7 +185,7 @@ class Desk:
             schema = Schema.from_dict(asked.plan.schema)
             book = Ledger.open(self._folder.path(own.ledger), dataset=own.dataset)
             try:
-                done = gate.release(asked.plan, read(self._folder.path(own.data), schema), ledger=book)
+                done = gate.release(asked.plan, read(self._folder.records(own.data), schema), ledger=book)
                 self._held[asked.name] = done
                 self._folder.keep(asked.name, done)
                 del self._held[asked.name]

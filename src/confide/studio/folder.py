@@ -1,8 +1,8 @@
 """The one folder that the studio reads and writes: files by kind, and no path that leads out of it.
 
-Beside the steward's own files (records, schemas `*.toml`, ledgers `*.db`) stand those of the work: `NAME.request.json`, what an
-analyst asks for, with its plan; `NAME.decision.json`, what the steward said to it; `NAME.release.json`, what may be published. They are the
-whole state: who has the folder has the work, and another program may write or read the same files.
+Beside the steward's own files (records, databases with tables of records, schemas `*.toml`, ledgers `*.db`) stand those of the work:
+`NAME.request.json`, what an analyst asks for, with its plan; `NAME.decision.json`, what the steward said to it; `NAME.release.json`, what
+may be published. They are the whole state: who has the folder has the work, and another program may write or read the same files.
 """
 
 from __future__ import annotations
@@ -12,19 +12,25 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from confide._text import clean
-from confide.errors import PlanError
+from confide.errors import ConfideError, PlanError
+from confide.ledger import Ledger
 from confide.protocol import Plan, Release
+from confide.schema.draft import fields_of
+from confide.sources import Database
+from confide.sources.parts import FileMark
 
 __all__ = ["Folder", "Request", "now"]
 
 _DATA = (".csv", ".csv.gz", ".parquet", ".pq")
+_DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
+_VARIABLE = "env:"
 _LONGEST = 60
 # A request is a plan and a few words.
 _MOST_BYTES = 1 << 24
@@ -48,19 +54,25 @@ class Request:
 
 @dataclass(frozen=True)
 class Folder:
-    """Names in it are plain: letters, digits and -_. within one folder; links that lead out are not followed."""
+    """Names in it are plain: letters, digits and -_. within one folder; links that lead out are not followed.
+
+    variables: of the environment, that hold addresses of databases; the steward names them when the studio begins.
+    """
 
     root: Path
+    variables: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, root: str | Path) -> Folder:
-        """Raises `PlanError` where there is no such folder."""
+    def at(cls, root: str | Path, variables: Sequence[str] = ()) -> Folder:
+        """Raises `PlanError` where there is no such folder, `SourceError` where a variable holds no database that may be read."""
         found = Path(root).resolve()
         if not found.is_dir():
             raise PlanError(
                 f"there is no folder {str(root)!r}; give the folder that holds the data: confide studio FOLDER"
             )
-        return cls(found)
+        for name in variables:
+            Database.at(f"{_VARIABLE}{name}").tables()
+        return cls(found, tuple(variables))
 
     def path(self, name: str) -> Path:
         """The file of a name; `PlanError` for whatever is no plain name, or leads out of the folder."""
@@ -74,14 +86,60 @@ class Folder:
     # what is there ----------------------------------------------------------------------------------------------------
 
     def data(self) -> list[str]:
-        """Files of records: CSV and Parquet."""
-        return self._names(*_DATA)
+        """What holds records: CSV and Parquet files, and tables of databases ("survey.sqlite/answers", "env:CLINIC/answers")."""
+        ledgers = self.ledgers()
+        places = [name for name in self._names(*_DATABASES) if name not in ledgers]
+        tables = [
+            f"{name}/{table}"
+            for name in (*places, *(f"{_VARIABLE}{one}" for one in self.variables))
+            for table in self._tables(name)
+        ]
+        return [*self._names(*_DATA), *tables]
+
+    def _tables(self, name: str) -> list[str]:
+        """Tables by their names; none of what is no database, or cannot be opened now."""
+        try:
+            return [one for one in self._database(name).tables() if clean(one) == one]
+        except ConfideError:
+            return []
+
+    def _database(self, name: str) -> Database:
+        variable = name.removeprefix(_VARIABLE)
+        if variable == name:
+            return Database.at(self.path(name))
+        if variable not in self.variables:
+            raise PlanError(f"the studio was not told of {clean(name)!r}; begin it with --database {clean(variable)}")
+        return Database.at(name)
+
+    def records(self, name: str) -> Any:
+        """What `confide.read` takes for a file, or for a table of a database."""
+        place, mark, table = name.partition("/")
+        return self._database(place).query(table) if mark else self.path(name)
+
+    def fields(self, name: str) -> list[tuple[str, str, str]]:
+        """Name, kind and note of each column, from metadata."""
+        return fields_of(self.records(name))
+
+    def mark(self, name: str) -> FileMark | None:
+        """The state of the file that holds the records; None of a database elsewhere."""
+        place = name.partition("/")[0]
+        return None if place.startswith(_VARIABLE) else FileMark.of(self.path(place))
 
     def schemas(self) -> list[str]:
         return [name for name in self._names(".toml") if not name.endswith(".publication.toml")]
 
     def ledgers(self) -> list[str]:
-        return self._names(".db")
+        """Files `*.db` but those of other databases; one that is neither is shown among them, as one that cannot be read."""
+        return [name for name in self._names(".db") if self._is_ledger(name) or not self._tables(name)]
+
+    def _is_ledger(self, name: str) -> bool:
+        try:
+            Ledger.datasets(self.path(name))
+        except PlanError:
+            return False
+        except ConfideError:  # one that is busy is one
+            return True
+        return True
 
     def requests(self) -> list[str]:
         """Names of requests, without their ending."""

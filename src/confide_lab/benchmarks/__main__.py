@@ -51,6 +51,7 @@ NAMES = (
     "reduction",
     "pate_errata",
     "tables_page",
+    "tests_power",
     "advice",
     "units",
     "within",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["RIVALS", "python_of", "python_of_diffprivlib"]
+__all__ = ["NEEDS", "RIVALS", "NotHere", "python_of", "python_of_diffprivlib"]
 
 #: What each environment holds, from the package index.
 RIVALS = {
@@ -15,15 +16,27 @@ RIVALS = {
     "tumult": ("tmlt-analytics==0.21.0",),
 }
 
+#: Programs that a package needs besides.
+NEEDS = {"tumult": "java"}
+
+
+class NotHere(Exception):
+    """A rival cannot run on this machine: why."""
+
 
 def python_of(rival: str, folder: Path = Path()) -> str:
-    """The interpreter of a rival's environment in a folder, which is made when it is not there."""
+    """The interpreter of a rival's environment in a folder, which is made when it is not there. Raises `NotHere` where it cannot be."""
+    if (needed := NEEDS.get(rival)) and shutil.which(needed) is None:
+        raise NotHere(f"it needs {needed}")
     home = folder / f".venv-{rival}"
     python = home / "bin/python"
     done = home / "installed"
     if not done.exists() and not (rival == "diffprivlib" and python.exists()):
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *RIVALS[rival]], check=True)
+        try:
+            subprocess.run([str(python), "-m", "pip", "install", "-q", *RIVALS[rival]], check=True)
+        except subprocess.CalledProcessError:
+            raise NotHere(f"pip install {' '.join(RIVALS[rival])} failed") from None
         done.touch()
     return str(python)
 

@@ -122,7 +122,8 @@ def test_the_excess_bounds_what_records_that_count_less_miss(kind: str) -> None:
     ratios: list[float] = []
     for bound in np.quantile(size, [0.3, 0.6, 0.9]):
         own = excess.at(frame, 0.5, float(bound))
-        u, _, r, size, _, _ = own.parts(codes)
+        part = own.parts(codes)
+        u, r, size = part.u, part.residual, part.size
         inside = size <= 2 * bound
         missed = (1 - own.weights(size)) * np.abs(r) * np.sqrt((u**2).sum(axis=0))
         counted = own(codes)[0] / BOUND * bound

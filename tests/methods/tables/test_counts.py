@@ -369,3 +369,55 @@ def test_a_crossing_is_drawn_as_a_map() -> None:
     ):
         with pytest.raises(PlanError, match="plot"):
             table.plot(kind=kind)
+
+
+# the noise that is wished for ---------------------------------------------------------------------------------------
+
+
+def test_the_least_budget_for_a_wished_noise() -> None:
+    """Section 2.1's example: 8 x 2 x 12, sds 5, 5, 3, 2 cost mu^2 = .407; the plan's own noise is at most what was wished."""
+    schema = cf.Schema(
+        {name: cf.Categorical([f"{name}{k}" for k in range(size)]) for name, size in (("a", 8), ("b", 2), ("c", 12))}
+    )
+    wishes = {"total": 5.0, "1-way": 5.0, "2-way": 3.0, "3-way": 2.0}
+    method = Counts("a * b * c", covers="dataset", precision=wishes)
+    plan = cf.plan(method, schema)
+    assert plan.guarantee.mu**2 == pytest.approx(0.407, abs=0.002)
+    strategy = method.strategy(method.about(schema))
+    for axes in method.about(schema).shown:
+        sd = (strategy.variance(axes) / plan.guarantee.mu**2) ** 0.5
+        assert sd <= {0: 5.0, 1: 5.0, 2: 3.0, 3: 2.0}[len(axes)] * (1 + 1e-6)
+    assert cf.plan(method, schema, cf.GDP(plan.guarantee.mu)).sha256 == plan.sha256
+    twice = method.priced(schema, "substitute")
+    assert twice.mu == pytest.approx(plan.guarantee.mu * 2**0.5, rel=1e-6)
+    again = cf.Release.from_json(
+        cf.release(method, cf.read(schema.sample(200, seed=1), schema), ledger=None, noise=SimulatedNoise(1)).to_json()
+    )
+    assert cf.infer(again).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ({"a": 0}, "above 0"),
+        ({}, "above 0"),
+        ({"a:b": 3.0}, "does not show"),
+        ({"total": 3.0}, "says nothing of a, b"),
+    ],
+)
+def test_wishes_that_are_none(precision: dict[str, float], said: str) -> None:
+    schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["x", "y"])})
+    with pytest.raises(cf.errors.PlanError, match=said):
+        cf.plan(Counts("a + b", covers="dataset", precision=precision), schema)
+
+
+def test_the_groups_alone() -> None:
+    """Without the total the groups have all of the budget, and a pool of tables still has what each asks for."""
+    schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["x", "y"], on_missing="x")})
+    with_total, alone = (cf.plan(Counts(text, covers="dataset"), schema, cf.GDP(1.0)) for text in ("a", "0 + a"))
+    assert alone.spend("a").noise_sd < 0.9 * with_total.spend("a").noise_sd
+    assert alone.target == "numbers of records by a"
+    full = cf.Schema({name: cf.Categorical(["x", "y"], on_missing="x") for name in "ab"})
+    both = cf.Publication({"one": Counts("0 + a:b", covers="dataset"), "two": Counts("a", covers="dataset")})
+    report = cf.infer(cf.release(both, cf.read(full.sample(300, seed=1), full), cf.GDP(1.0), ledger=None))
+    assert [len(report[name].to_frame()) for name in ("one", "two")] == [4, 3]

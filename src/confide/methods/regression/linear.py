@@ -16,7 +16,7 @@ from confide.methods.regression.bias_aware import BiasAware
 from confide.methods.regression.scaling import factor_name
 from confide.protocol import Question
 from confide.results import Estimates, check_alpha, student
-from confide.results.words import WITHOUT_NUMBERS, missing_words
+from confide.results.words import WITHOUT_NUMBERS, base_words, missing_words
 from confide.schema import Design, Schema
 
 if TYPE_CHECKING:
@@ -136,11 +136,14 @@ def kept(design: Design, question: Question) -> list[int]:
 
 def legend(design: Design, schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
+    columns = Schema.from_dict(schema).columns
+    bases = base_words(columns, design)
     return (
         (
             "Weighted count",
             "the sum of the leverage weights of the complete records, each at most 1, with privacy noise; it is not "
             "the number of records",
         ),
-        ("Missing", missing_words(Schema.from_dict(schema).columns, design)),
+        ("Missing", missing_words(columns, design)),
+        *([("Compared with", bases)] if bases else []),
     )

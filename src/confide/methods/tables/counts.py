@@ -26,16 +26,20 @@ from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
+from confide.guarantees import GDP, Guarantee
 from confide.methods.tables.comparisons import compared, standardised
 from confide.methods.tables.counted import OF_ROWS, CountedTable
 from confide.methods.tables.intervals import count_interval, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
-from confide.methods.tables.per_level import check_one_test, check_within, of_each_level, whose_words
+from confide.methods.tables.per_level import LevelStrategy, check_one_test, check_within, of_each_level, whose_words
+from confide.methods.tables.precise import checked_precision, least_mu, precise_strategy
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
+from confide.methods.tables.strategy import Strategy
 from confide.protocol import Release, Statistic
+from confide.protocol.orthogonal import per_of
 from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
@@ -278,7 +282,7 @@ class _CountMethod(TableMethod):
 
     def _check(self, layout: Layout) -> None:
         if layout.measures:
-            right = layout.formula.rpartition("~")[2].strip()
+            right = layout.words.rpartition("~")[2].strip()
             raise PlanError(
                 f"{self.verb} take no left side, got {layout.formula!r}; write cf.tables.{self.verb}({right!r}, ...), or "
                 f"cf.tables.means({layout.formula!r}, ...) for means"
@@ -317,7 +321,9 @@ class Counts(_CountMethod):
     covers: "population" (the records are a sample: Poisson sampling and noise) or "dataset" (these records: noise alone), without a
     default; a question may ask for the other one. population_size: the public size of a finite population, whose sampling variance is
     multiplied by 1 - n/N. weights: a numeric column with public bounds from 0 up, which each record counts with; the noise grows with the
-    largest weight over the mean one, so declare bounds that few weights reach. One pass.
+    largest weight over the mean one, so declare bounds that few weights reach. precision: the standard deviation of the noise that is
+    wished for, by marginal ("total", "1-way", "2-way", "region:smoker"): shares follow it, and a plan without a privacy is that of the
+    least mu. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
@@ -326,12 +332,16 @@ class Counts(_CountMethod):
     >>> table = cf.infer(release)
     >>> table.crosstab().shape, table.status
     ((3, 3), 'ok')
+    >>> wished = Counts("region * smoker", covers="dataset", precision={"total": 4, "1-way": 4, "2-way": 3})
+    >>> round(cf.plan(wished, schema).guarantee.mu, 2)
+    0.42
     """
 
     formula: str
     covers: str | None = None
     population_size: int | None = None
     weights: str | None = field(default=None, metadata=LATE)
+    precision: Mapping[str, float] | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "counts"
     intervals: ClassVar[str] = (
@@ -341,9 +351,36 @@ class Counts(_CountMethod):
     #: Counts grow with the number of records: the contract compares them with a population scaled to the sample.
     extensive: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_precision(self.precision, weights=self.weights)
+
+    def strategy(self, layout: Layout, *, known: bool = False) -> Strategy | LevelStrategy:
+        """The best shares, or those at which the wishes for its noise cost least."""
+        return (
+            super().strategy(layout, known=known)
+            if self.precision is None
+            else precise_strategy(layout, self.precision)
+        )
+
+    def knows_total(self, layout: Layout, relation: str, n: int | None) -> bool:
+        """Not where the noise is wished for: the total has its own then."""
+        return self.precision is None and super().knows_total(layout, relation, n)
+
+    def priced(self, schema: Any, relation: str) -> Guarantee | None:
+        """What the wishes for the noise cost, for whoever plans without a privacy; None without wishes."""
+        if self.precision is None:
+            return None
+        layout = self.about(schema)
+        if schema.design is not None or schema.cluster is not None or layout.of_units or per_of(schema) is not None:
+            raise PlanError(
+                "precision is of tables whose rows count once each; give privacy=cf.GDP(...), or accuracy= and n"
+            )
+        return GDP(least_mu(layout, self.precision, 2.0 if relation == "substitute" else 1.0), relation=relation)
+
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
-            "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{about.weighed}",
+            "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.words}{about.weighed}",
             "covers": self.intervals,
         }
 
@@ -410,7 +447,7 @@ class Shares(_CountMethod):
     def facts(self, about: Layout) -> Mapping[str, Any]:
         of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
         return {
-            "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.formula}{of}{about.weighed}",
+            "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.words}{of}{about.weighed}",
             "covers": self.intervals,
         }
 

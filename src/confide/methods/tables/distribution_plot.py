@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from confide.results.words import LITERAL, clean
+from confide.results.words import LITERAL, clean, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def _label(ax: Axes, result: Groups) -> None:
     ax.set_xlabel(clean(result.response), **LITERAL)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    thousands(ax.xaxis)
 
 
 def box(result: Groups, ax: Axes, alpha: float) -> None:

@@ -310,12 +310,12 @@ def tested(
     """A test on a table, which says of itself what the table does. weak: too few records; skewed: too few for the skewness of a mean."""
     return HypothesisTests(
         method=table.method,
-        response=table.layout.formula,
+        response=table.layout.words,
         status="weak" if weak or skewed else "ok",
         reason=_TOO_FEW if weak else _SKEWED if skewed else "",
         requested=table.requested,
         guarantee=table.guarantee,
-        target=f"{', '.join(names)}; in the table {table.layout.formula}",
+        target=f"{', '.join(names)}; in the table {table.layout.words}",
         covers="the population that the records are a sample of: sampling and privacy noise",
         release_sha256=table.release_sha256,
         simulated=table.simulated,

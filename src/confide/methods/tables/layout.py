@@ -68,11 +68,12 @@ class Layout:
         if not isinstance(formula, str) or not formula.strip():
             raise PlanError(f"a table's formula is text, got {formula!r}; {_EXAMPLE}")
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        left, right = both_sides(formula)
+        left, whole_right = both_sides(formula)
+        right, total = without_total(whole_right)
         read = (reader or FormulaReader)(whole, cut(formula))
         sets = read.sets(right)
         order = {name: axis for axis, name in enumerate(read.attributes)}
-        shown = {tuple(sorted(order[name] for name in names)) for names in sets} | {()}
+        shown = {tuple(sorted(order[name] for name in names)) for names in sets} | ({()} if total else set())
         crossing = read.crossing()
         measures = tuple(
             Measure.of(text, whole, formula=cut(formula), term_bounds=term_bounds) for text in summands(left)
@@ -118,6 +119,13 @@ class Layout:
     def maximal(self) -> tuple[Axes, ...]:
         """The marginals shown that are in no other one."""
         return tuple(axes for axes in self.shown if not any(set(axes) < set(other) for other in self.shown))
+
+    @property
+    def words(self) -> str:
+        """The formula as a title has it: whether the total was asked for is seen in the table."""
+        left, right = both_sides(self.formula)
+        plain, total = without_total(right)
+        return self.formula if total else f"{left.strip()} ~ {plain}" if left else plain
 
     @property
     def drops(self) -> bool:
@@ -208,6 +216,16 @@ def both_sides(formula: str) -> tuple[str, str]:
             f'one side of {cut(formula)!r} is empty; write "income ~ region", or "income ~ 1" for all records'
         )
     return left, right
+
+
+def without_total(right: str) -> tuple[str, bool]:
+    """A right side, and whether its total is asked for: "0 + sex" asks for the groups alone, whose noise is then all that is paid for.
+
+    >>> without_total("0 + sex"), without_total("sex")
+    (('sex', False), ('sex', True))
+    """
+    found = re.match(r"\s*0\s*\+\s*(?=\S)", right)
+    return (right, True) if found is None else (right[found.end() :], False)
 
 
 def summands(left: str) -> list[str]:

@@ -292,7 +292,7 @@ class Means(MomentMethod):
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
-            "target": f"means, {about.formula}{about.weighed}, of values moved into their bounds",
+            "target": f"means, {about.words}{about.weighed}, of values moved into their bounds",
             "covers": self.intervals,
         }
 
@@ -338,7 +338,7 @@ class Totals(MomentMethod):
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
-            "target": f"totals, {about.formula}{about.weighed}, of values moved into their bounds",
+            "target": f"totals, {about.words}{about.weighed}, of values moved into their bounds",
             "covers": self.intervals,
         }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide.methods.tables.shape import ALL
-from confide.results.words import LITERAL, clean, level_words, short
+from confide.results.words import LITERAL, clean, level_words, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,13 +39,19 @@ def draw_cells(result: Cells, ax: Axes, alpha: float) -> None:
 def _dots(result: Cells, frame: Any, ax: Axes) -> None:
     rows = frame.iloc[:_ROWS]
     attributes = [own.name for own in result.layout.crossing.attributes]
-    labels = [", ".join(str(part) for part in row) or "total" for row in rows[attributes].astype(object).to_numpy()]
+    labels = [_label(row) for row in rows[attributes].astype(object).to_numpy()]
     places = np.arange(len(rows))[::-1]
     low, high = rows["low"].to_numpy(), rows["high"].to_numpy()
     ax.hlines(places, low, np.where(np.isfinite(high), high, rows["estimate"]), colors="#d1772e", linewidths=2)
     ax.scatter(rows["estimate"], places, s=28, color="#1f4e79", zorder=3)
     ax.set_yticks(places, [short(clean(label)) for label in labels], **LITERAL)
     ax.set_ylim(-0.7, len(rows) - 0.3)
+    thousands(ax.xaxis)
+
+
+def _label(row: Any) -> str:
+    """What a cell is called: the levels that it is of; a margin is not said to be of all the rest."""
+    return ", ".join(str(part) for part in row if part != ALL) or "total"
 
 
 def _map(result: Cells, frame: Any, ax: Axes) -> None:

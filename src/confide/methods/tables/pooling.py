@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from confide.methods.tables.counts import Counts, Shares
-from confide.methods.tables.layout import Layout
+from confide.methods.tables.layout import Layout, without_total
 from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.result import CellTable
@@ -96,7 +96,8 @@ def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, F
     names = tuple(name for name, _, _ in group)
     first = group[0][1]
     left, mark, _ = first.formula.partition("~")
-    rights = dict.fromkeys(layout.formula.rpartition("~")[2].strip() for _, _, layout in group)
+    asked = [without_total(layout.formula.rpartition("~")[2].strip()) for _, _, layout in group]
+    rights = dict.fromkeys([*([] if any(total for _, total in asked) else ["0"]), *(right for right, _ in asked)])
     formula = (f"{left.strip()} ~ " if mark or group[0][2].measures else "") + " + ".join(rights)
     kind, others = (
         (Means, {"term_bounds": getattr(first, "term_bounds", None)}) if group[0][2].measures else (Counts, {})

@@ -28,7 +28,7 @@ from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Release
 from confide.results.joint_law import JointLaw, NoisyMeat
 from confide.results.levels import LevelCount, level_legend, level_remarks
-from confide.results.table import DASH
+from confide.results.table import DASH, with_interval
 from confide.schema import Design
 
 __all__ = ["COVERS", "TARGET", "Reading", "read"]
@@ -364,7 +364,7 @@ class Reading:
         share = (bottom / max(bottom + high, 1e-300), top / max(top + low, 1e-300))
         freedom = max(self.records - len(self.columns), 1.0)
         sd = [half * sqrt(value / freedom) for value in (max(residual, 0.0), low, high)]
-        facts = (("Residual sd", f"{sd[0]:.4g} [{sd[1]:.4g}, {sd[2]:.4g}]"),)
+        facts = (("Residual sd", with_interval(*sd)),)
         if share[1] - share[0] > _WIDEST:
             return (("R-squared", f"{DASH} (not known to 0.1)"), *facts), {}
         value = float(np.clip(max(explained, 0.0) / max(max(explained, 0.0) + max(residual, 0.0), 1e-300), *share))

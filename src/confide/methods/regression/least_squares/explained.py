@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.methods.regression.sandwich import Sandwich
-from confide.results.table import DASH
+from confide.results.table import DASH, with_interval
 
 __all__ = ["Explained"]
 
@@ -51,7 +51,7 @@ class Explained:
         if reach < largest or rss <= 0:
             return cls.nothing("squares of far residuals were cut" if reach < largest else "noise hides it")
         sds = tuple(unit * sqrt(end / s.count) for end in (rss, *residual))
-        sd = ("Residual sd", f"{sds[0]:.4g} [{sds[1]:.4g}, {sds[2]:.4g}]")
+        sd = ("Residual sd", with_interval(*sds))
         explained, spread = _line_part(s, line)
         low = max(explained - _Z * spread, 0.0)
         interval = low / max(low + residual[1], 1e-300), _ratio(explained + _Z * spread, residual[0])

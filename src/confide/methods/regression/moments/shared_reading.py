@@ -42,7 +42,7 @@ from confide.methods.regression.scaling import coefficient_names, extent, line_o
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Question, Release
 from confide.results.joint_law import JointLaw
-from confide.results.table import DASH
+from confide.results.table import DASH, with_interval
 
 __all__ = ["read"]
 
@@ -391,7 +391,7 @@ def _explained_facts(known: Explained, half: float, weighted: bool, *, ok: bool)
         return (label, DASH), ("Residual sd", DASH)
     (low, high), (least, most) = known.interval, known.sd_interval
     share = DASH + " (not known to +-.1)" if np.isnan(known.share) else f"{known.share:.3f} [{low:.3f}, {high:.3f}]"
-    sd = f"{known.residual_sd * half:.4g} [{least * half:.4g}, {most * half:.4g}]"
+    sd = with_interval(known.residual_sd * half, least * half, most * half)
     return (label, share), ("Residual sd", DASH + " (more records needed)" if np.isnan(known.residual_sd) else sd)
 
 

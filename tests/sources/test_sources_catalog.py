@@ -1,0 +1,132 @@
+"""Tables of databases by name: what a catalogue says, what is refused, and that no address is repeated."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import confide as cf
+from confide.errors import SourceError
+from confide.schema.draft import fields_of
+from confide.sources import Database, read
+from confide.sources.catalog import table_at
+
+SERVER = os.environ.get("CONFIDE_POSTGRES", "").replace("postgresql+psycopg://", "postgresql://")
+SCHEMA = cf.Schema({"age": cf.Integer(0, 99), "region": cf.Categorical(["N", "S"])})
+ODD = 'odd "name/x'
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Path:
+    pytest.importorskip("adbc_driver_sqlite")
+    with sqlite3.connect(tmp_path / "a.sqlite") as made:
+        made.execute("create table answers (age int, region text, w boolean, y double precision, untyped, born blob)")
+        made.execute(f'create table "{ODD.replace(chr(34), chr(34) * 2)}" (age int)')
+        made.executemany("insert into answers (age, region) values (?, ?)", [(k, "NS"[k % 2]) for k in range(60)])
+        made.execute("create view seen as select * from answers")
+        made.execute("create virtual table found using fts5(region)")
+    made.close()
+    return tmp_path / "a.sqlite"
+
+
+@pytest.fixture
+def duck(tmp_path: Path) -> Path:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as made:
+        made.execute(
+            "create table answers (age integer, region varchar, w boolean, y decimal(9, 2), d date, l integer[])"
+        )
+        made.execute("insert into answers (age, region) select k, if(k % 2 = 0, 'N', 'S') from range(60) t(k)")
+        made.execute("create schema other")
+        made.execute("create table other.answers (x double)")
+        made.execute("create view seen as select * from read_text('/etc/hostname')")
+    return tmp_path / "a.duckdb"
+
+
+def _kinds(fields: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
+    return {name: kind for name, kind, _ in fields}
+
+
+def test_tables_and_types_of_files(lite: Path, duck: Path) -> None:
+    own = Database.at(lite).tables()
+    assert [name for name in own if not name.startswith("found")] == ["answers", ODD] and "found" not in own
+    kinds = {"age": "integer", "region": "categorical", "w": "boolean", "y": "numeric"}
+    assert _kinds(own["answers"]) == kinds | {"untyped": "?", "born": ""}
+    found = Database.at(duck).tables()
+    assert list(found) == ["answers", "other.answers"]
+    assert _kinds(found["answers"]) == kinds | {"d": "", "l": ""}
+    assert fields_of(table_at(duck / "answers")) == list(found["answers"])
+
+
+def test_the_same_integers_as_the_query(lite: Path, duck: Path) -> None:
+    for place, address in ((lite, "sqlite"), (duck, "duckdb")):
+        named = read(place / "answers", SCHEMA)
+        asked = read(cf.sql(f"{address}:///{place}", "select * from answers"), SCHEMA)
+        assert named.count() == asked.count() == 60 and named.rereadable
+        done = [
+            cf.release(
+                cf.tables.Counts("region", covers="dataset"),
+                one,
+                cf.GDP(1.0),
+                ledger=None,
+                noise=cf.noise.SimulatedNoise(1),
+            )
+            for one in (named, asked)
+        ]
+        assert done[0].sha256 == done[1].sha256
+    assert read(f"{lite}/{ODD}", cf.Schema({"age": cf.Integer(0, 99)})).count() == 0
+
+
+def test_a_draft_of_a_table(duck: Path) -> None:
+    text = cf.Schema.draft(table_at(duck / "answers"))
+    assert "[columns.region]" in text and "# left out: d" in text
+
+
+@pytest.mark.parametrize("table", ["", "/nothing", "/seen", "/answers/x", "/found"])
+def test_what_is_no_table(lite: Path, table: str) -> None:
+    with pytest.raises(SourceError):
+        read(f"{lite}{table}", SCHEMA)
+
+
+def test_what_is_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("age\n1\n")
+    assert table_at(tmp_path / "a.csv") is None and table_at(tmp_path / "none" / "x") is None
+    monkeypatch.setenv("CLINIC", "postgresql://me:Pq7XsecretPq7X@127.0.0.1:1/none")
+    for name in ("env:CLINIC/answers", "env:NOWHERE/answers"):
+        with pytest.raises(SourceError) as error:
+            read(name, SCHEMA)
+        assert "Pq7X" not in str(error.value) and error.value.__cause__ is None
+    with pytest.raises(SourceError):
+        Database.at(tmp_path / "a.csv")
+    assert "Pq7X" not in repr(Database.at("env:CLINIC"))
+    (tmp_path / "hollow.sqlite").write_bytes(b"SQLite format 3\x00" + b"\xff" * 4096)
+    with pytest.raises(SourceError, match="cannot be listed"):
+        read(tmp_path / "hollow.sqlite" / "x", SCHEMA)
+
+
+def test_a_file_of_another_database_through_a_variable(duck: Path, lite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, scheme in ((lite, "sqlite"), (duck, "duckdb")):
+        monkeypatch.setenv("CLINIC", f"{scheme}:///{place}")
+        assert read("env:CLINIC/answers", SCHEMA).count() == 60
+
+
+@pytest.mark.skipif(not SERVER, reason="CONFIDE_POSTGRES names no server")
+def test_tables_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    import psycopg
+
+    pytest.importorskip("adbc_driver_postgresql")
+    monkeypatch.setenv("CLINIC", SERVER)
+    with psycopg.connect(SERVER, autocommit=True) as server:
+        server.execute("drop schema if exists catalogue_test cascade; create schema catalogue_test")
+        server.execute(
+            "create table catalogue_test.answers (age int, region varchar, w bool, y numeric(20, 3), d date)"
+        )
+        server.execute("insert into catalogue_test.answers select k, 'N', true, 1 from generate_series(1, 60) k")
+        found = Database.at("env:CLINIC").tables()["catalogue_test.answers"]
+        kinds = {"age": "integer", "region": "categorical", "w": "boolean", "y": "numeric", "d": ""}
+        assert _kinds(found) == kinds
+        assert read("env:CLINIC/catalogue_test.answers", SCHEMA).count() == 60
+        server.execute("drop schema catalogue_test cascade")
