@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from confide.faces.block_posterior import private_block_posterior
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
+    from confide.faces.results_file import write_results
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
     from confide.gate import infer, plan, precision, release, verify
@@ -142,6 +143,7 @@ __all__ = [
     "verify",
     "voting",
     "within_regression",
+    "write_results",
 ]
 
 _ROOMS = (
@@ -216,6 +218,7 @@ _HOMES = {
     "verify": "confide.gate",
     "voting": "confide.faces.voting",
     "within_regression": "confide.faces.regression",
+    "write_results": "confide.faces.results_file",
 }
 
 

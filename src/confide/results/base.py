@@ -158,6 +158,7 @@ class BaseResult(Shown):
             **({} if names is None else {"names": names}),
             **({"labels": labels} if labels else {}),
             **{one.name: plain(one.values) for one in columns if one.kind not in ("name", "text", "number")},
+            "column_kinds": [[one.name, one.kind] for one in columns],
             "alpha": level,
             **{name: plain(value) for name, value in self.more(level).items()},
             "facts": plain(self.facts),
