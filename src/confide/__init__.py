@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         testing,
     )
     from confide.advice import advise
+    from confide.disclosures import disclosure
     from confide.errors import (
         BudgetExceeded,
         ConfideError,
@@ -113,6 +114,7 @@ __all__ = [
     "compare",
     "contributions",
     "curves",
+    "disclosure",
     "find_bounds",
     "guarantees",
     "infer",
@@ -194,6 +196,7 @@ _HOMES = {
     "compare": "confide.results.compare",
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
+    "disclosure": "confide.disclosures",
     "find_bounds": "confide.faces.bounds",
     "private_block_posterior": "confide.faces.block_posterior",
     "infer": "confide.gate",

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BaseResult", "Column", "check_alpha", "level_heads"]
+__all__ = ["BaseResult", "Column", "check_alpha", "level_heads", "stated"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -166,8 +166,8 @@ class BaseResult(Shown):
             "target": self.target,
             "covers": self.covers,
             "relation": self.relation,
-            "requested": _stated(self.requested),
-            "guarantee": _stated(self.guarantee),
+            "requested": stated(self.requested),
+            "guarantee": stated(self.guarantee),
             "release_sha256": self.release_sha256,
         }
 
@@ -215,7 +215,7 @@ class BaseResult(Shown):
         return Path(path)
 
 
-def _stated(guarantee: Guarantee) -> dict[str, Any]:
+def stated(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee to the bit (`to_dict`), as text, and its levels as decimal numbers."""
     levels = {name: getattr(guarantee, name) for name in guarantee.numbers()}
     numbers = {
