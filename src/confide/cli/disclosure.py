@@ -34,9 +34,9 @@ def disclosure(
 ) -> None:
     """Say what was released, for whom it is protected, under which guarantee, by what: a record for output checkers.
 
-    With a ledger also where it was charged, and whether both agree. Nothing but
-    what stands in the release and the ledger, no estimate among it. The form
-    of the JSON is fixed by a JSON Schema.
+    Reads the release, which is public, and with --ledger where it was charged and
+    whether both agree. No estimate is in the record, and its form is fixed by a
+    JSON Schema.
 
     Example:
 
