@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         testing,
     )
     from confide.advice import advise
+    from confide.disclosures import disclosure
     from confide.errors import (
         BudgetExceeded,
         ConfideError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from confide.faces.block_posterior import private_block_posterior
     from confide.faces.bounds import find_bounds
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
+    from confide.faces.results_file import write_results
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
     from confide.gate import infer, plan, precision, release, verify
@@ -112,6 +114,7 @@ __all__ = [
     "compare",
     "contributions",
     "curves",
+    "disclosure",
     "find_bounds",
     "guarantees",
     "infer",
@@ -142,6 +145,7 @@ __all__ = [
     "verify",
     "voting",
     "within_regression",
+    "write_results",
 ]
 
 _ROOMS = (
@@ -192,6 +196,7 @@ _HOMES = {
     "compare": "confide.results.compare",
     "combine": "confide.faces.synthesis",
     "contributions": "confide.faces.units",
+    "disclosure": "confide.disclosures",
     "find_bounds": "confide.faces.bounds",
     "private_block_posterior": "confide.faces.block_posterior",
     "infer": "confide.gate",
@@ -216,6 +221,7 @@ _HOMES = {
     "verify": "confide.gate",
     "voting": "confide.faces.voting",
     "within_regression": "confide.faces.regression",
+    "write_results": "confide.faces.results_file",
 }
 
 

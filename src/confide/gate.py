@@ -37,7 +37,7 @@ from confide.schema import Schema, Unit
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["Check", "infer", "plan", "precision", "release", "verify"]
+__all__ = ["Check", "consistent", "infer", "plan", "precision", "release", "verify"]
 
 
 def plan(
@@ -256,7 +256,7 @@ def infer(
         )
     method = _read_method(release, question, others)
     with _reading(release, asked=question is not None):
-        if _consistent(release):
+        if consistent(release):
             return shown(_titled(method.infer(release, question), release.plan), release)
     raise ReleaseError(_ALTERED)
 
@@ -270,7 +270,7 @@ def _infer_several(
     methods = [_read_method(release, question, others) for release in releases]
     for release in releases:
         with _reading(release, asked=question is not None):
-            if not _consistent(release):
+            if not consistent(release):
                 raise ReleaseError(_ALTERED)
     _check_ledger(ledger)
     for release in releases:
@@ -342,7 +342,7 @@ def _of_records(release: Release) -> tuple[Guarantee, ...]:
         return ()
 
 
-def _consistent(release: Release) -> bool:
+def consistent(release: Release) -> bool:
     """Whether a file's statements are its plan's and paid for, and its numbers were drawn as planned.
 
     A forger who keeps all of them in step is found by `verify` alone: the receipt in the ledger names the original.
@@ -378,7 +378,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
         lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
     else:
         lines.append(f"ok      receipt of entry {receipt.seq} names this release")
-        paid = _consistent(release) and receipt.guarantee in (*release.guarantees, *_of_records(release))
+        paid = consistent(release) and receipt.guarantee in (*release.guarantees, *_of_records(release))
         ok &= paid
         lines.append(
             f"{'ok    ' if paid else 'FAILED'}  the charged guarantee is one that the release's spends pay for"

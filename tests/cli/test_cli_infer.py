@@ -11,6 +11,7 @@ import pytest
 from tests.cli.cli_runner import check_silence, entries, good, run
 
 from confide import Question, Release, gate
+from confide.protocol.exact import digest
 
 REGRESS = ("regress", "happy ~ age + region", "survey.csv", "--schema", "schema.toml", "--mu", "1")
 
@@ -47,6 +48,21 @@ def test_infer_writes_report_and_plot(released):
         ("--report", "a.svg", "--plot", "a.svg"),
     ):
         assert run("infer", "release.json", *words).code == 2
+
+
+def test_infer_writes_the_release_with_its_results(released):
+    release = Release.load("release.json")
+    said = good("infer", "release.json", "--alpha", ".1", "-o", "both.json").out
+    assert said.endswith("wrote both.json: the release with these results\n")
+    assert Release.load("both.json") == release
+    held = json.loads(Path("both.json").read_text())["results"]
+    assert held["result"] == json.loads(gate.infer(release).to_json(alpha=0.1))
+    assert held["sha256"] == digest(held["result"])
+    assert run("infer", "release.json", "-o", "both.json").code == 2  # it is there already
+    assert run("infer", "release.json", "-o", "release.json", "--force").code == 2
+    assert good("infer", "release.json", "-o", "both.json", "--force", "--json").json["wrote"] == "both.json"
+    # a second pass reads the file with results as it reads the bare one
+    assert good("infer", "both.json").out == gate.infer(release).summary() + "\n"
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"confide": "plan"}', "garbage"])

@@ -225,6 +225,16 @@ def infer(
     *,
     beyond: Beyond,
     alpha: Alpha = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the release again with these results in its file, for R and other readers without confide.",
+            show_default=False,
+        ),
+    ] = None,
     drawings: Drawings,
     written: Written,
 ) -> None:
@@ -238,20 +248,29 @@ def infer(
     confide infer release.json --subset age --report report.html
 
     confide infer visits.json --ratios --effects --predict persons.csv
+
+    confide infer release.json -o for-R.json
     """
     session: Session = ctx.obj
     beyond.check()
-    check_places(drawings.places, {"the release": release, "--predict": beyond.predict})
+    check_places({"-o": output, **drawings.places}, {"the release": release, "--predict": beyond.predict})
     drawings.check(force=written.force)
     from confide import gate
+    from confide.faces.results_file import with_results
 
     with session.doing("reading the release"):
         loaded = load_release(release)
-    with session.doing("infer"):
-        result = gate.infer(loaded, question(subset))
-    show_result(session, result, alpha, drawings)
+    with reserve(output, force=written.force) as place:
+        with session.doing("infer"):
+            result = gate.infer(loaded, question(subset))
+        show_result(session, result, alpha, drawings)
+        if place is not None:
+            with session.doing("writing the results"):
+                put(place, with_results(loaded, result_facts(result, alpha)))
+            session.say(f"wrote {output}: the release with these results")
     more = beyond.show(session, result, alpha)
-    session.answer({"result": result_facts(result, alpha), **more, **vars(drawings)} if session.json else {})
+    wrote = {} if output is None else {"wrote": output}
+    session.answer({"result": result_facts(result, alpha), **more, **wrote, **vars(drawings)} if session.json else {})
 
 
 @spread

@@ -64,6 +64,10 @@ OURS: Mapping[str, tuple[str, str]] = {
         "ledger:verify_release",
         "Check a published release against the ledger it was charged to; exit code 1 when something does not hold.",
     ),
+    "disclosure": (
+        "disclosure:disclosure",
+        "Say what was released, for whom it is protected, under which guarantee, by what: a record for output checkers.",
+    ),
     "methods": (
         "methods:methods",
         "List every registered method: family, native guarantee, relations, parameters, source.",

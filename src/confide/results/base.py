@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BaseResult", "Column", "check_alpha", "level_heads"]
+__all__ = ["BaseResult", "Column", "check_alpha", "level_heads", "stated"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -158,6 +158,7 @@ class BaseResult(Shown):
             **({} if names is None else {"names": names}),
             **({"labels": labels} if labels else {}),
             **{one.name: plain(one.values) for one in columns if one.kind not in ("name", "text", "number")},
+            "column_kinds": [[one.name, one.kind] for one in columns],
             "alpha": level,
             **{name: plain(value) for name, value in self.more(level).items()},
             "facts": plain(self.facts),
@@ -165,8 +166,8 @@ class BaseResult(Shown):
             "target": self.target,
             "covers": self.covers,
             "relation": self.relation,
-            "requested": _stated(self.requested),
-            "guarantee": _stated(self.guarantee),
+            "requested": stated(self.requested),
+            "guarantee": stated(self.guarantee),
             "release_sha256": self.release_sha256,
         }
 
@@ -214,7 +215,7 @@ class BaseResult(Shown):
         return Path(path)
 
 
-def _stated(guarantee: Guarantee) -> dict[str, Any]:
+def stated(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee to the bit (`to_dict`), as text, and its levels as decimal numbers."""
     levels = {name: getattr(guarantee, name) for name in guarantee.numbers()}
     numbers = {

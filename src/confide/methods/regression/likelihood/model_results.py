@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,10 +26,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelEstimates(DesignEstimates):
-    """Coefficients of eta = intercept + sum of coefficient x term, in the units of the data, of which the outcome's mean is a function."""
+    """Coefficients of eta = intercept + sum of coefficient x term, in the units of the data, of which the outcome's mean is a function.
+
+    `nobs` is the noisy count of records, NaN where the release holds none.
+    """
 
     #: Computes `mean_slope`, for the few tables that are asked for effects.
     effects: Callable[[], MeanSlope | None] | None = None
+    nobs: float = nan
 
     @cached_property
     def mean_slope(self) -> MeanSlope | None:
@@ -73,9 +77,13 @@ class ModelEstimates(DesignEstimates):
         return ((name.capitalize(), words),)
 
     def more(self, alpha: float) -> dict[str, Any]:
-        """`Estimates.more` with the ratios."""
+        """`Estimates.more` with the noisy count and the ratios."""
         with np.errstate(over="ignore"):
-            return {**super().more(alpha), **({self._ratio: np.exp(self.params.to_numpy())} if self._ratio else {})}
+            return {
+                **super().more(alpha),
+                "nobs_noisy": self.nobs,
+                **({self._ratio: np.exp(self.params.to_numpy())} if self._ratio else {}),
+            }
 
     @property
     def _no_mean_slope(self) -> str:

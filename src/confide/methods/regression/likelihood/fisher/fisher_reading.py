@@ -241,6 +241,7 @@ class FisherReading(FisherFigures):
             ),
             legend=legend(self.design, self.release.plan.schema)[1:],
             design=self.design,
+            nobs=float(count.decode()[0]),
             heading="weighted line: records far out in the features count less" if self.weighted else "",
             **kind,
             **more,

@@ -1,0 +1,318 @@
+"""The disclosure record of a release: what was published, under which guarantee, by what and paid from where, for those who check outputs.
+
+A research data centre's output checker, a data protection officer or an archive wants the same few facts of every release, in a form that a
+machine reads. Everything in the record stands in the release already, follows from it by proved conversions, or is the package's own
+description of the method; with a ledger, its entry and head too. No estimate and no noisy number is in it. Its form is fixed by a JSON
+Schema (`schema_text`), so that a checker's own tools can refuse what is not of that form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from importlib.resources import files
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from confide._text import as_html
+from confide._version import __version__
+from confide.errors import ConfideError, PlanError, ReleaseError
+from confide.gate import consistent, verify
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.protocol import Plan, Release
+from confide.protocol.codec import plain
+from confide.protocol.events import Opaque, Spend, leaves
+from confide.protocol.exact import canonical_json, clean, fraction_to_text, pack
+from confide.protocol.whose import RULE, WHOLE, unit_flags, unit_words
+from confide.registry import get
+from confide.results.base import stated
+from confide.results.words import relation_words
+
+__all__ = ["FORMAT", "Disclosure", "disclosure", "schema_text"]
+
+#: Of the record: a newer minor adds entries, a newer major changes them.
+FORMAT = "1.0"
+
+_DELTAS = (1e-5, 1e-6, 1e-9)
+_FALSE_ALARMS = (0.01, 0.05, 0.1)
+_SIMULATED = "the noise came from a seed: anyone who has it takes the noise off, and nobody is protected"
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """A disclosure record: `to_dict()`, `to_json()`, `save(path)`, and for people `summary()`, which is also what prints."""
+
+    facts: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record in types of strict JSON; a copy of one's own."""
+        found: dict[str, Any] = json.loads(self.to_json())
+        return found
+
+    def to_json(self) -> str:
+        """The record as JSON, one entry a line; no time, place or machine is in it."""
+        return json.dumps(self.facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def save(self, path: str | Path) -> Path:
+        """Write `to_json` to a file and return its path. Raises `PlanError` when it cannot be written."""
+        target = Path(path)
+        try:
+            target.write_text(self.to_json(), encoding="utf-8", newline="")
+        except OSError as error:
+            raise PlanError(
+                f"the record cannot be written to {str(target)!r}: {error.strerror}; give a file in a folder that exists"
+            ) from None
+        return target
+
+    def summary(self) -> str:
+        """The record for people, a line for each fact."""
+        return "\n".join(f"{head:<14}{clean(text)}" for head, text in _lines(self.facts))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return as_html(self.summary())
+
+
+def disclosure(release: Release, ledger: Ledger | None = None) -> Disclosure:
+    """The disclosure record of a release; with a ledger, also its entry, its head, and whether both agree.
+
+    Raises `ReleaseError` for a release whose statements are not paid for by its own spends: nothing should be certified of it.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, dataset="survey")
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> release = cf.release(cf.tables.Means("x", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> record = disclosure(release).to_dict()
+    >>> record["guarantee"]["stated"][0]["text"], record["noise"][0]["law"], record["ledger"]
+    ('GDP(mu=1, add-remove)', 'grid_gaussian', None)
+    """
+    if not consistent(release):
+        raise ReleaseError(
+            "the release does not agree with its own plan, and no record is made of it; ask for the original file"
+        )
+    plan = release.plan
+    facts = {
+        "confide": "disclosure",
+        "format": FORMAT,
+        "software": f"confide {__version__}",
+        "release_sha256": release.sha256,
+        "plan_sha256": plan.sha256,
+        "status": release.status,
+        "simulated": release.simulated,
+        "what": _what(plan),
+        "declared": _ordered(plan.schema),
+        "unit": _unit(plan, release.charged),
+        "guarantee": _guarantee(plan, release),
+        "method": _method(plan),
+        "noise": [_noise(leaf, release) for leaf in leaves(plan.event)],
+        "beside": {
+            "passes": plan.passes,
+            "number_of_records": plan.n,
+            "constants": _ordered(pack(plan.constants)),
+            "public_inputs": _ordered(plan.public_inputs),
+            "computed_between_rounds": {
+                name: list(map(int, value.shape)) for name, value in sorted(release.public.items())
+            },
+            "artifacts": _ordered(release.artifacts),
+        },
+        "warnings": [*([_SIMULATED] if release.simulated else []), *plan.warnings, *unit_flags(plan.schema)],
+        "questions": {name: _question(name, child, release) for name, child in plan.children.items()},
+        "ledger": None if ledger is None else _ledger(release, ledger),
+    }
+    return Disclosure(facts)
+
+
+def schema_text() -> str:
+    """The JSON Schema (draft 2020-12) of the record, as text."""
+    return files("confide").joinpath("disclosure.schema.json").read_text(encoding="utf-8")
+
+
+# sections -------------------------------------------------------------------------------------------------------------
+
+
+def _what(plan: Plan) -> dict[str, Any]:
+    return {
+        "estimand": plan.target,
+        "covers": plan.covers,
+        "subgroup": plan.where,
+        "dataset": plan.schema.get("dataset"),
+    }
+
+
+def _ordered(value: Any) -> Any:
+    """Entries in the order of a file, so that a release and what is read of its file give the same record."""
+    return json.loads(canonical_json(value))
+
+
+def _unit(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
+    own = plan.schema["unit"]
+    return {
+        "protected": guarantee.unit,
+        "enforced": isinstance(own, Mapping),
+        "rows_per_unit": plan.schema["rows_per_unit"],
+        "words": unit_words(plan.schema, plan.constants.get(RULE), whole=WHOLE in plan.constants),
+        "relation": str(guarantee.relation),
+        "relation_words": relation_words(guarantee),
+        "trust": guarantee.trust,
+    }
+
+
+def _guarantee(plan: Plan, release: Release) -> dict[str, Any]:
+    native = release.charged
+    gaussian = _converted(native, "to_gdp")
+    return {
+        "requested": plain(stated(plan.requested)),
+        "stated": [plain(stated(one)) for one in release.guarantees],
+        "assumptions": list(native.assumptions),
+        "follows": {
+            "zcdp_rho": getattr(_converted(native, "to_zcdp"), "rho", None),
+            "gdp": None if gaussian is None else {"mu": gaussian.mu, "delta": gaussian.delta},
+            "epsilon_at_delta": {
+                f"{delta:g}": getattr(_converted(native, "to_approx", delta=delta), "epsilon", None)
+                for delta in _DELTAS
+            },
+        },
+        "detection_at_false_alarm": {f"{rate:g}": native.detection_limit(rate) for rate in _FALSE_ALARMS},
+        "words": native.describe(),
+    }
+
+
+def _converted(guarantee: Guarantee, verb: str, **given: float) -> Any:
+    """Another statement that follows by a proved conversion; None where none is proved, or it says nothing."""
+    try:
+        return getattr(guarantee, verb)(**given)
+    except ConfideError:
+        return None
+
+
+def _method(plan: Plan) -> dict[str, Any]:
+    own = plan.method
+    try:
+        kind = get(own.name)
+    except ConfideError:  # of a package that is not installed here
+        kind = None
+    return {
+        "name": own.name,
+        "version": own.version,
+        "parameters": _ordered(pack(own.parameters)),
+        "family": getattr(kind, "family", None),
+        "source": getattr(kind, "source", None),
+    }
+
+
+def _noise(leaf: Spend | Opaque, release: Release) -> dict[str, Any]:
+    drawn = leaf.name in release.statistics
+    if isinstance(leaf, Opaque):
+        by = None if leaf.hiding is None else _noise(leaf.hiding, release)
+        stands = {"guarantee": plain(stated(leaf.guarantee)), "proof": str(leaf.proof), "hidden_by": by}
+        return {"name": leaf.name, "law": "opaque", "drawn": drawn, **stands}
+    cost = leaf.exact_cost
+    return {
+        "name": leaf.name,
+        "law": leaf.law,
+        "drawn": drawn,
+        "numbers": prod(leaf.shape),
+        "shape": list(leaf.shape),
+        "norm": leaf.norm,
+        "sensitivity": fraction_to_text(leaf.sensitivity),
+        "scale": fraction_to_text(leaf.scale),
+        "step": fraction_to_text(leaf.step),
+        "noise_sd": leaf.noise_sd,
+        "record_map": leaf.map,
+        "cost": {
+            "type": cost.kind.__name__,
+            "amount": fraction_to_text(cost.amount),
+            "delta": fraction_to_text(cost.delta),
+        },
+    }
+
+
+def _question(name: str, child: Plan, release: Release) -> dict[str, Any]:
+    """One question of a publication; its noise is among that of the whole, under its name."""
+    return {
+        "status": release.statuses[name],
+        "what": _what(child),
+        "method": _method(child),
+        "guarantee": plain(stated(child.guarantee)),
+        "warnings": list(child.warnings),
+    }
+
+
+def _ledger(release: Release, ledger: Ledger) -> dict[str, Any]:
+    receipt, found = ledger.find(release.sha256), verify(release, ledger)
+    entry = None
+    if receipt is not None:
+        entry = {
+            "receipt": receipt.seq,
+            "charge": receipt.charge_seq,
+            "charged": plain(stated(receipt.guarantee)),
+            "head": receipt.head,
+            "software": f"confide {receipt.version}",
+        }
+    return {
+        "dataset": ledger.dataset,
+        "agrees": found.ok,
+        "checks": list(found.lines),
+        "entry": entry,
+        "head": ledger.head,
+    }
+
+
+# for people -----------------------------------------------------------------------------------------------------------
+
+
+def _lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    what, unit, own, method = facts["what"], facts["unit"], facts["guarantee"], facts["method"]
+    epsilons = own["follows"]["epsilon_at_delta"].items()
+    said = [
+        ("Estimand", what["estimand"]),
+        ("Intervals", what["covers"]),
+        ("Dataset", what["dataset"] or "not named"),
+        ("Unit", unit["words"]),
+        ("Relation", f"{unit['relation']}: {unit['relation_words']}"),
+        ("Guarantee", "; ".join(one["text"] for one in own["stated"])),
+        ("Means", own["words"]),
+        (
+            "Epsilon",
+            ", ".join(f"{_up(one):g} at delta {delta}" for delta, one in epsilons if one is not None) or "none follows",
+        ),
+        ("Method", f"{method['name']} {method['version']}" + (f" ({method['source']})" if method["source"] else "")),
+        ("Noise", "; ".join(map(_noise_words, facts["noise"]))),
+        *(
+            ("Question", f"{name} ({one['status']}): {one['what']['estimand']}")
+            for name, one in facts["questions"].items()
+        ),
+        *(("Warning", one) for one in facts["warnings"]),
+        ("Ledger", _ledger_words(facts["ledger"])),
+        ("Release", f"{facts['release_sha256']} ({facts['status']}), plan {facts['plan_sha256']}"),
+    ]
+    return [(head, str(text)) for head, text in said]
+
+
+def _up(level: float) -> float:
+    """Four digits, rounded up: a limit is never understated."""
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(level))
+
+
+def _noise_words(one: Mapping[str, Any]) -> str:
+    sd = one.get("noise_sd")
+    size = f", {one['numbers']} number{'s' if one['numbers'] != 1 else ''}" if "numbers" in one else ""
+    return f"{one['name']}: {one['law']}{size}{'' if sd is None else f', sd {sd:.4g}'}{'' if one['drawn'] else ' (not drawn)'}"
+
+
+def _ledger_words(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "none was given; confide disclosure RELEASE --ledger LEDGER"
+    entry = found["entry"]
+    paid = (
+        "no receipt of this release"
+        if entry is None
+        else f"entry {entry['charge']}, charged {entry['charged']['text']}"
+    )
+    return f"{found['dataset']}: {paid}; {'agrees' if found['agrees'] else 'DOES NOT AGREE'}; head {found['head']}"
