@@ -36,6 +36,7 @@ print.summary.confide_release <- function(x, digits = 4L, ...) {
   if (nzchar(own$result$reason)) cat("Reason:", own$result$reason, "\n")
   for (one in c(own$result$facts, own$result$legend)) cat(one[[1L]], ": ", one[[2L]], "\n", sep = "")
   cat("Release SHA:", own$sha256, if (isTRUE(own$verified)) "(verified)" else "(not verified: install.packages(\"digest\"))", "\n")
+  cat("These estimates are what ", own$by, " wrote beside the release; who doubts the file infers them again: confide infer\n", sep = "")
   invisible(x)
 }
 

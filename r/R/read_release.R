@@ -43,12 +43,13 @@ check_kind <- function(file) {
   }
 }
 
-# TRUE where the bytes have the digest that the file states, NA where no package is there that computes it.
+# TRUE where the bytes have the digest that the file states, NA where no package is there that computes it. The body is what the file begins
+# with: bytes farther on are not what the JSON reader takes for it.
 verify <- function(bytes, head, tail, stated, what, from = NULL) {
   start <- if (is.null(from)) 1L else last_of(bytes, from)
   own <- first_of(bytes, head, start)
   end <- if (is.null(from)) last_of(bytes, tail) else first_before_end(bytes, tail)
-  if (is.na(own) || is.na(end) || own + nchar(head) > end - 1L) {
+  if (is.na(own) || is.na(end) || own + nchar(head) > end - 1L || (is.null(from) && own != 1L)) {
     return(altered(what))
   }
   found <- sha256_of(bytes[(own + nchar(head)):(end - 1L)])

@@ -208,7 +208,7 @@ def _columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
     for name in names:
         try:
             values = frame[name]
+            found[name] = np.asarray(values.to_list() if isinstance(values, pl.Series) else values)
         except (KeyError, TypeError, IndexError, pl.exceptions.PolarsError):
             raise PlanError(f"the public data have no column {name!r}; the terms need {', '.join(names)}") from None
-        found[name] = np.asarray(values.to_list() if isinstance(values, pl.Series) else values)
     return found

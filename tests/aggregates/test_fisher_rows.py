@@ -110,6 +110,28 @@ def test_lengths_pass_what_sums_of_squares_pass_and_nothing_more() -> None:
             assert not _surely_within(lengths(square), wrong, w, sqrt(k) / 2)
 
 
+@pytest.mark.parametrize("score", [True, False])
+def test_a_length_within_the_bound_that_rounding_would_leave_is_not_sure(score: bool) -> None:
+    """Coordinates that all lie just above a half are rounded away from zero together."""
+    found = 0
+    for k in range(2, _SURE + 1):
+        longest = 2.0**40 / CROSS / sqrt(2) if score else 2.0**20
+        half = np.floor(longest / sqrt(k) - 0.5) + 0.5 + 2.0**-20
+        u, other = np.full((k, 1), half), np.zeros((k, 1))
+        exact = int(np.rint(half)) ** 2 * k
+        within = 2 * CROSS**2 * exact <= BOUND**2 if score else exact <= BOUND
+        if within or half * sqrt(k) > longest * (1 - 2.0**-28):
+            continue
+        found += 1
+        h, w = (np.zeros(1), np.ones(1)) if score else (np.ones(1), np.zeros(1))
+        square = (u * u).sum(axis=0)
+        assert not _surely_within(lengths(square), h, w, sqrt(k) / 2)
+        rows = _jointly_within(np.concatenate([other, u] if score else [u, other]), h, w, square)
+        a, b = ((part.astype(np.int64).astype(object) ** 2).sum() for part in (rows[:k], rows[k:]))
+        assert a * a + 2 * CROSS**2 * b <= BOUND**2
+    assert found > 5
+
+
 def test_a_length_that_leaves_room_for_rounding_needs_no_sum() -> None:
     g = np.random.default_rng(4)
     rows = g.normal(size=(9, 300))

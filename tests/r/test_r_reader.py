@@ -158,6 +158,14 @@ def test_r_refuses_altered_files_and_other_results(library: Path, tmp_path: Path
     if has_digest:
         wrong["result"] = (text.replace('"estimate":[', '"estimate":[1', 1), "results in this file were changed")
         wrong["body"] = (text.replace('"n":null', '"n":5', 1), "release in this file were changed")
+        # another body first, and the true one where its bytes are found too
+        true, fake = text[: text.index(',"results":')], json.dumps({**json.loads(text)["body"], "status": "no_reply"})
+        rest = {**json.loads(text), "body": 0}
+        after = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).removeprefix('{"body":0')
+        wrong["other body"] = (
+            f'{{ "body":{fake}{after.rstrip()[:-1]},"zz":{true}}}}}\n',
+            "release in this file were changed",
+        )
     paths = [tmp_path / f"{name}.json" for name in wrong]
     for path, (content, _) in zip(paths, wrong.values(), strict=True):
         assert content != text

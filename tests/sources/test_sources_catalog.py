@@ -80,6 +80,17 @@ def test_the_same_integers_as_the_query(lite: Path, duck: Path) -> None:
     assert read(f"{lite}/{ODD}", cf.Schema({"age": cf.Integer(0, 99)})).count() == 0
 
 
+def test_a_file_of_duckdb_is_read_without_access_to_others(duck: Path, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (tmp_path / "other.csv").write_text("x\n1\n")
+    found = table_at(duck / "answers")
+    assert found is not None
+    with found.connect() as opened:
+        for asked in (f"select * from '{tmp_path}/other.csv'", "insert into answers (age) values (1)"):
+            with pytest.raises(duckdb.Error):
+                opened.execute(asked)
+
+
 def test_a_draft_of_a_table(duck: Path) -> None:
     text = cf.Schema.draft(table_at(duck / "answers"))
     assert "[columns.region]" in text and "# left out: d" in text

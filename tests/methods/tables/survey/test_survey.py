@@ -182,6 +182,22 @@ def test_no_neighbour_moves_a_meat_further_than_charged(centred: bool, spread: f
         assert worst > 0.05  # the search finds something
 
 
+@pytest.mark.parametrize("bits", [30, 40, 52, 56])
+def test_no_person_moves_a_meat_of_persons_further_than_charged(bits: int) -> None:
+    """Every pair of extreme records, by the exact integers; the largest comes near what is charged."""
+    scores = _scores(LISTED, (0,))
+    meat = PersonMeat(scores, bits).at(scores)
+    rows = np.array(
+        np.meshgrid(*[(0.0, float((getattr(LISTED[name], "steps", None) or 2) - 1)) for name in scores.columns])
+    )
+    rows = rows.reshape(len(scores.columns), -1)
+    own = meat.scores(rows).astype(np.int64).astype(object)
+    outer = [np.multiply.outer(one, one) for one in own.T]
+    assert max(int((one * one).sum()) for one in outer) <= meat.sensitivity_squared("add-remove")
+    assert max(int(((a - b) ** 2).sum()) for a in outer for b in outer) <= meat.sensitivity_squared("substitute")
+    assert max(int((one * one).sum()) for one in outer) > 0.9 * float(meat.sensitivity_squared("add-remove"))
+
+
 def test_a_planted_fault_is_seen() -> None:
     """The centred form at the length of the uncentred one would break its bound."""
     listed = Listed.of(LISTED)
