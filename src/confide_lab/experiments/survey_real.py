@@ -40,7 +40,7 @@ def _parkinsons() -> pd.DataFrame:
 
 def _asked(frame: pd.DataFrame, schema: cf.Schema, mu: float, generator: np.random.Generator) -> tuple[float, float]:
     noise = SimulatedNoise(int(generator.integers(1 << 60)))
-    found = cf.infer(cf.release(_MEAN, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise))
+    found: Any = cf.infer(cf.release(_MEAN, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise))
     low, high = found.conf_int().loc["y"]
     return float(low), float(high)
 
