@@ -60,8 +60,8 @@ def _ends(sums: Array, n: int, laws: tuple[NoiseLaw, ...]) -> list[float]:
     low = _LEAST_SD / HALF
     grid = normal_posterior(NormalSums(n, float(sums[0]), float(sums[1]), laws[0], laws[1], low, 1.0))
     p = np.array([0.025, 0.975])
-    mean = HALF * grid.of(lambda own, m, s: m, "m").quantile(p)
-    variance = HALF**2 * grid.of(lambda own, m, s: s * s, "s").quantile(p)
+    mean = HALF * grid.of(lambda m, s: m, "m").quantile(p)
+    variance = HALF**2 * grid.of(lambda m, s: s * s, "s").quantile(p)
     return [float(v) for v in (*mean, *variance)]
 
 

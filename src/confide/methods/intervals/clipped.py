@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 
-__all__ = ["ClippedNormal", "ClippedPoisson"]
+__all__ = ["ClippedNormal", "ClippedPoisson", "ColumnMoments"]
 
 Array = NDArray[np.float64]
 
@@ -59,10 +59,19 @@ class ClippedNormal:
         c22 = 4 * m * m * c11 + 4 * m * s**3 * v12 + s**4 * v22
         return cls(m + s * t1, square, c11, c12, np.maximum(c22, 0.0))
 
-    @property
-    def variance(self) -> Array:
-        """Of z."""
-        return self.c11
+
+class ColumnMoments(ClippedNormal):
+    """Of numbers in [-1, 1] of any distribution, with a mean m and a standard deviation s, as far as these determine them.
+
+    The covariance with z^2, and its variance, are those of a normal: they say how well two sums tell s, never what m is.
+    """
+
+    @classmethod
+    def of(cls, m: Array, s: Array) -> ColumnMoments:
+        """m: means, s: standard deviations; numbers in [-1, 1] have s^2 <= 1 - m^2."""
+        m, s = np.broadcast_arrays(np.asarray(m, dtype=np.float64), np.asarray(s, dtype=np.float64))
+        own = s * s
+        return cls(m, m * m + own, own, 2 * m * own, 4 * m * m * own + 2 * own * own)
 
 
 @dataclass(frozen=True, eq=False)

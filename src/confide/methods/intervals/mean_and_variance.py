@@ -3,11 +3,11 @@
 Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. (sum z, w sum z^2), z in [-1, 1] by public bounds: one replaced record moves
 both together by 2 in l1 (w = 1/2) and in l2 (w = 1.66508), which is what the first sum alone costs (`rows.MomentRows`).
 
-Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds; of="normal": of the
-normal before that, clipping modelled. Where the bounds are far the two agree. Posterior on a grid in (mean, sd), the two sums normal with
-the exact moments of the clipped normal, noise exact (`normal_posterior`). Prior: uniform in (mean, sd) over the bounds. The mean's interval
-holds for other columns as the central limit theorem does, as two sums determine two parameters; the variance's rests on the fourth moment
-of a normal, and its table says so.
+Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds, whatever it is
+distributed as; of="normal": of the normal before that, clipping modelled. Where the bounds are far and the column is normal the two agree.
+Posterior on a grid in (mean, sd), the two sums normal (central limit theorem), noise exact (`normal_posterior`). Prior: uniform in (mean,
+sd) over the bounds. The mean's interval needs no normal column; the variance's
+rests on the fourth moment of a normal, and its table says so.
 Confidence intervals: the shadow of a region that covers at its level or above (`confidence_region`), conservative.
 """
 
@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.intervals.clipped import ClippedNormal
 from confide.methods.intervals.laws import NoiseLaw
 from confide.methods.intervals.marginals import Marginal
 from confide.methods.intervals.method import IntervalMethod
@@ -141,6 +140,7 @@ class MeanAndVariance(IntervalMethod):
             self.law(release, STEP * rows.weight),
             low,
             1.0,
+            self.of == "column",
         )
 
     def _half(self, rows: MomentRows) -> float:
@@ -162,9 +162,9 @@ class MeanAndVariance(IntervalMethod):
         half, middle = self._half(rows), self._middle(rows)
         own: dict[str, Marginal] = {}
         if "mean" in self.show:
-            own["mean"] = _moved(grid.of(_MEAN[self.of], "m"), half, middle)
+            own["mean"] = _moved(grid.of(lambda m, s: m, "m"), half, middle)
         if "variance" in self.show:
-            own["variance"] = _moved(grid.of(_VARIANCE[self.of], "s"), half**2, 0.0)
+            own["variance"] = _moved(grid.of(lambda m, s: s * s, "s"), half**2, 0.0)
         names, bounds = self._named(rows)
         return Posterior.read(
             release,
@@ -182,11 +182,7 @@ class MeanAndVariance(IntervalMethod):
 
     def _draws(self, grid: NormalGrid, generator: np.random.Generator, size: int, half: float, middle: float) -> Array:
         m, s = grid.draws(generator, size)
-        own = ClippedNormal.of(m, s)
-        column = {
-            "mean": middle + half * (own.mean if self.of == "column" else m),
-            "variance": half**2 * (own.variance if self.of == "column" else s * s),
-        }
+        column = {"mean": middle + half * m, "variance": half**2 * s * s}
         return np.column_stack([column[one] for one in self.show])
 
     def confidence(self, release: Release, rows: MomentRows, n: int) -> ConfidenceIntervals:
@@ -199,10 +195,7 @@ class MeanAndVariance(IntervalMethod):
             if not inside.any():
                 return [low for low, _ in bounds], [high for _, high in bounds]
             at_m, at_s = np.nonzero(inside)
-            moments = ClippedNormal.of(m[at_m], s[at_s])
-            column = self.of == "column"
-            mean = moments.mean if column else m[at_m]
-            variance = moments.variance if column else s[at_s] ** 2
+            mean, variance = m[at_m], s[at_s] ** 2
             ends = {
                 "mean": (middle + half * mean.min(), middle + half * mean.max()),
                 "variance": (half**2 * variance.min(), half**2 * variance.max()),
@@ -224,9 +217,7 @@ class MeanAndVariance(IntervalMethod):
         grid = normal_posterior(sums, "flat")
         at_m, at_s = np.unravel_index(int(np.argmax(grid.weights)), grid.weights.shape)
         m, s = grid.m[at_m], np.exp(grid.log_s[at_s])
-        own = ClippedNormal.of(m, s)
-        mean, variance = (own.mean, own.variance) if self.of == "column" else (m, s * s)
-        found = {"mean": middle + half * float(mean), "variance": half**2 * float(variance)}
+        found = {"mean": middle + half * float(m), "variance": half**2 * float(s * s)}
         return [found[one] for one in self.show]
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -253,10 +244,6 @@ class MeanAndVariance(IntervalMethod):
             own = numeric(schema, self.column, "a mean")
             yield {self.column: own.low}, {self.column: own.high}
             yield {self.column: own.high}, {self.column: (own.low + own.high) / 2}
-
-
-_MEAN = {"column": lambda own, m, s: own.mean, "normal": lambda own, m, s: m}
-_VARIANCE = {"column": lambda own, m, s: own.variance, "normal": lambda own, m, s: s * s}
 
 
 def _moved(marginal: Any, factor: float, shift: float) -> Marginal:

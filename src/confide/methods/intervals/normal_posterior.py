@@ -1,7 +1,8 @@
 """Posterior and confidence set of a normal mean and standard deviation, from noisy sums of z and z^2 of clipped records.
 
 y = (sum z, sum z^2) + noise, z = clip((x - c)/R, -1, 1), x ~ N(., .). Given (m, s) in units of R the two sums are normal with the exact
-moments of the clipped normal (`clipped`) times n: this is the only approximation (central limit theorem), noise is exact. The posterior is
+moments of the clipped normal (`clipped`) times n: this is the only approximation (central limit theorem), noise is exact. Of a column of
+any distribution m and s are the clipped numbers' own, and n m and n (m^2 + s^2) what the sums are expected to be. The posterior is
 likelihood times prior on a grid in (m, log s), zoomed to where its mass is.
 
 Prior, as a density in (mean, sd): "uniform" over the public box (default), "reference" 1/sd^2 in (mean, sd^2), or "jeffreys", of the noisy
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.methods.intervals.clipped import ClippedNormal
+from confide.methods.intervals.clipped import ClippedNormal, ColumnMoments
 from confide.methods.intervals.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
 from confide.methods.intervals.marginals import GridMarginal, cumulated, risen
 
@@ -43,7 +44,10 @@ _POINTS = 401
 
 @dataclass(frozen=True)
 class NormalSums:
-    """Noisy (sum z, sum z^2) of n records, their noise, and the public box: |m| <= 1, low <= s <= high."""
+    """Noisy (sum z, sum z^2) of n records, their noise, and the public box: |m| <= 1, low <= s <= high.
+
+    column: whether m and s are those of the clipped numbers themselves, of any distribution, and not of a normal before clipping.
+    """
 
     n: int
     first: float
@@ -52,10 +56,15 @@ class NormalSums:
     law2: NoiseLaw
     low: float
     high: float
+    column: bool = False
+
+    def moments(self, m: Array, s: Array) -> ClippedNormal:
+        """Of one clipped record at a grid of (m, s)."""
+        return (ColumnMoments if self.column else ClippedNormal).of(m, s)
 
     def log_likelihood(self, m: Array, s: Array) -> Array:
         """At a grid of (m, s); under Laplace noise where it is next to nothing a bound from above, which is next to nothing too."""
-        own = ClippedNormal.of(m, s)
+        own = self.moments(m, s)
         n = self.n
         r1, r2 = self.first - n * own.mean, self.second - n * own.square
         c11, c12, c22 = n * own.c11, n * own.c12, n * own.c22
@@ -86,23 +95,27 @@ class NormalSums:
         """From the two sums as if they were independent: where to look first, down to lower weights."""
         if self.law1.name == "normal":
             return self.log_likelihood(m, s)
-        own = ClippedNormal.of(m, s)
+        own = self.moments(m, s)
         n = self.n
         return sum(self._alone(self.first - n * own.mean, self.second - n * own.square, n * own.c11, n * own.c22))  # type: ignore[return-value]
 
     def log_prior(self, prior: str, m: Array, s: Array) -> Array:
-        """Density in (m, log s): that in (m, s) times s."""
+        """Density in (m, log s): that in (m, s) times s.
+
+        Of a column s^2 <= 1 - m^2 is not asked for: a column of values at its bounds lies on that edge, where s could not follow the
+        second sum, which would narrow m by a correlation that such a column does not have.
+        """
         if prior == "flat":
             return np.zeros_like(s)
         if prior == "uniform":
             return np.log(s)
         if prior == "reference":
             return -2 * np.log(s)
-        own = ClippedNormal.of(m, s)
+        own = self.moments(m, s)
         # derivatives of (E z, E z^2) in (m, log s) by small steps: the exact ones of the clipped moments say no more here
         h = 1e-5
-        left, right = ClippedNormal.of(m - h * s, s), ClippedNormal.of(m + h * s, s)
-        less, more = ClippedNormal.of(m, s * (1 - h)), ClippedNormal.of(m, s * (1 + h))
+        left, right = self.moments(m - h * s, s), self.moments(m + h * s, s)
+        less, more = self.moments(m, s * (1 - h)), self.moments(m, s * (1 + h))
         d11, d21 = (right.mean - left.mean) / s, (right.square - left.square) / s
         d12, d22 = more.mean - less.mean, more.square - less.square
         determinant = np.abs(d11 * d22 - d12 * d21) / (4 * h * h)
@@ -145,10 +158,10 @@ class NormalGrid:
         log_s = self.log_s[at_s] + (generator.random(size) - 0.5) * (self.log_s[1] - self.log_s[0])
         return np.clip(m, self.m[0], self.m[-1]), np.exp(np.clip(log_s, self.log_s[0], self.log_s[-1]))
 
-    def of(self, function: Callable[[ClippedNormal, Array, Array], Array], along: str) -> GridMarginal:
+    def of(self, function: Callable[[Array, Array], Array], along: str) -> GridMarginal:
         """Of a function of (m, s) that rises along "m" (given s) or along "s" (given m): its exact distribution, read at many points."""
         m, s = self.m[:, None], np.exp(self.log_s)[None, :]
-        values = np.broadcast_to(function(ClippedNormal.of(m, s), m + 0 * s, s + 0 * m), self.weights.shape)
+        values = np.broadcast_to(function(m + 0 * s, s + 0 * m), self.weights.shape)
         axis, other = (self.m, self.log_s) if along == "m" else (self.log_s, self.m)
         rows = (values.T, self.weights.T) if along == "m" else (values, self.weights)
         shares = _widths(other)
@@ -236,7 +249,7 @@ def confidence_region(sums: NormalSums, alpha: float, side: int = 161) -> tuple[
     ends_m, ends_s = (-1.0, 1.0), (log(sums.low), log(sums.high))
     for _ in range(3):
         m, log_s = np.linspace(*ends_m, side), np.linspace(*ends_s, side)
-        own = ClippedNormal.of(m[:, None], np.exp(log_s)[None, :])
+        own = sums.moments(m[:, None], np.exp(log_s)[None, :])
         inside = _middle(sums.first - sums.n * own.mean, sums.n * own.c11, sums.law1, alpha - beta)
         inside &= _middle(sums.second - sums.n * own.square, sums.n * own.c22, sums.law2, beta)
         if not inside.any():

@@ -49,9 +49,8 @@ class Rate(IntervalMethod):
 
     name: ClassVar[str] = "rate"
     version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = (
-        "1",
-    )  # its releases mean the same; what infer computes from them differs in the last digits
+    # releases of 1 mean the same; what infer computes from them differs in the last digits
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = "rate of Poisson counts, clipping modelled; sampling and privacy noise"
     whole: ClassVar[bool] = True
 

@@ -68,9 +68,8 @@ class Slope(IntervalMethod):
 
     name: ClassVar[str] = "slope"
     version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = (
-        "1",
-    )  # its releases mean the same; what infer computes from them differs in the last digits
+    # releases of 1 mean the same; what infer computes from them differs in the last digits
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = (
         "coefficients of a normal line; sampling and privacy noise; normal errors of equal variance"
     )

@@ -1,0 +1,120 @@
+"""`precise.real`: means and quantiles of the numeric columns of real sets, against the whole table, with bounds up to 20 times too wide.
+
+A sample of n records is drawn from the table with replacement; each of its numeric columns is asked for by itself, relation substitute,
+mu = 1 each. The target is the table's own mean or quantile, whatever the column's shape. "mean": the default of `cf.intervals.mean`;
+"quantile": the .1, .5 and .9 quantiles of `cf.intervals.quantile`; "sample mean": Student's interval, no privacy; "sample quantile": order
+statistics, no privacy. A replication counts as one trial, however many columns it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+import confide as cf
+from confide.noise import SimulatedNoise
+from confide.schema import Categorical
+from confide_lab.datasets import available, table
+from confide_lab.experiment import Block, Experiment, Quantity
+from confide_lab.experiments.measures import shared
+from confide_lab.experiments.precise import failing
+
+__all__ = ["REAL", "SETS", "columns_of", "measure_real"]
+
+Array = NDArray[np.float64]
+
+
+SETS = ("D4", "D8", "bike", "concrete", "yacht", "california", "casp", "adult")
+QUANTILES = (0.1, 0.5, 0.9)
+_MOST = 6  # columns of a set: the first ones
+
+
+@lru_cache(maxsize=2)
+def columns_of(name: str) -> tuple[pd.DataFrame, dict[str, tuple[float, float]]]:
+    """(the numeric columns of a set, their public bounds)."""
+    found = table(name)
+    schema = found.schema
+    numeric = [one for one in schema.names if not isinstance(schema[one], Categorical)][:_MOST]
+    bounds = {one: (float(schema[one].low), float(schema[one].high)) for one in numeric}  # type: ignore[union-attr]
+    return found.frame[numeric].astype(float), bounds
+
+
+def measure_real(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float | str]:
+    """Share of the columns' intervals that hold the table's number, and their width over that without privacy, on average."""
+    frame, bounds = columns_of(str(at["set"]))
+    n, method, wide = int(at["n"]), str(at["method"]), float(at["wide"])
+    settings = {key: value for key, value in at.items() if key != "wide"}  # the same samples for all bounds
+    rows = shared("precise real", settings).integers(0, len(frame), n)
+    inside, ratios = [], []
+    for name in frame:
+        whole, values = frame[name].to_numpy(), frame[name].to_numpy()[rows]
+        ends, bare = _intervals(method, values, bounds[str(name)], wide, generator), _plain(method, values)
+        truths = [whole.mean()] if method.endswith("mean") else np.quantile(whole, QUANTILES, method="inverted_cdf")
+        for truth, (low, high), (least, most) in zip(truths, ends, bare, strict=True):
+            inside.append(low <= truth <= high)
+            ratios.append((high - low) / (most - least) if most > least else np.nan)
+    return {"covered": float(np.mean(inside)), "ratio": float(np.nanmedian(ratios))}
+
+
+def _intervals(
+    method: str, values: Array, bounds: tuple[float, float], wide: float, generator: np.random.Generator
+) -> list[tuple[float, float]]:
+    if method.startswith("sample"):
+        return _plain(method, values)
+    centre, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
+    schema = cf.Schema({"x": cf.Numeric(centre - wide * half, centre + wide * half, on_missing="midpoint")})
+    data = cf.read({"x": values}, schema)
+    asked = {
+        "privacy": cf.GDP(1.0, relation="substitute"),
+        "ledger": None,
+        "noise": SimulatedNoise(int(generator.integers(2**31))),
+    }
+    if method == "mean":
+        found: Any = cf.intervals.mean(data, "x", **asked)
+    else:
+        found = cf.intervals.quantile(data, "x", q=QUANTILES, **asked)
+    return [(float(low), float(high)) for low, high in found.conf_int().to_numpy()]
+
+
+def _plain(method: str, values: Array) -> list[tuple[float, float]]:
+    n = len(values)
+    if method.endswith("mean"):
+        half = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / sqrt(n)
+        return [(values.mean() - half, values.mean() + half)]
+    ordered = np.sort(values)
+    places = [np.clip(stats.binom.ppf([0.025, 0.975], n, q), 1, n).astype(int) for q in QUANTILES]
+    return [(float(ordered[low - 1]), float(ordered[min(high, n - 1)])) for low, high in places]
+
+
+def _missing(method: str) -> str | None:
+    return next((reason for name in SETS if (reason := available(name)) is not None), None)
+
+
+REAL = Experiment(
+    "precise.real",
+    "Means and quantiles of real columns, bounds up to 20 times too wide",
+    (
+        Block(
+            name="columns",
+            grid={"set": SETS, "n": (500, 10_000), "wide": (1.0, 4.0, 20.0)},
+            methods=("mean", "sample mean", "quantile", "sample quantile"),
+            measure=measure_real,
+            quantities=(Quantity("coverage", of="covered"), Quantity("width over no privacy", "median", of="ratio")),
+            replications=20,
+            full=1000,
+            missing=_missing,
+            without=lambda settings, method: method.startswith("sample") and settings["wide"] != 1.0,
+            checks=failing,
+            titles={"mean": "cf.intervals.mean", "quantile": "cf.intervals.quantile"},
+            title="coverage of the whole table's numbers over the columns, mu = 1 each, and width over the interval without privacy",
+        ),
+    ),
+    sources=("public bounds of the sets: the manifest of CONFIDE_DATA (docs/lab.md)",),
+)

@@ -1,0 +1,75 @@
+"""The paper's figures and tables run, and say what they are known to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from confide_lab.experiment import run
+from confide_lab.experiments import load
+from confide_lab.experiments.precise import failing
+
+
+def _values(name: str, out: Path, **settings: object) -> dict[tuple, float]:
+    said: list[str] = []
+    found = run(load(name), out, progress=False, note=said.append, **settings)  # type: ignore[arg-type]
+    assert not said, said
+    return {(*row["setting"].values(), row["method"], row["quantity"]): row["value"] for row in found}
+
+
+def test_the_density_gap_comes_near_its_limit_from_below_the_bound(tmp_path: Path) -> None:
+    g = _values("precise.figure5", tmp_path, only={"n": ["100", "5000"]})
+    assert g["bernoulli", 0.3, 100, "numeric", "G"] == pytest.approx(1.2106, abs=1e-4)
+    for family, truth in (("bernoulli", 0.3), ("poisson", 10.0), ("mean", 1.0), ("variance", 1.0)):
+        near, limit, bound = (g[family, truth, 5000, method, "G"] for method in ("numeric", "asymptotic", "bound"))
+        assert near == pytest.approx(limit, rel=0.03) and limit <= bound * (1 + 1e-9)
+
+
+def test_the_constants_are_those_of_records_that_are_written_down(tmp_path: Path) -> None:
+    found = _values("precise.table2", tmp_path)
+    for parameter in {key[0] for key in found}:
+        assert found[parameter, "records", "C"] == pytest.approx(found[parameter, "formula", "C"], rel=2e-3)
+    assert found["bernoulli p", "formula", "G_0"] == pytest.approx(1.1522, abs=1e-4)
+
+
+def test_seconds_and_shares_stand_beside_the_printed_ones(tmp_path: Path) -> None:
+    only = {"n": ["100"], "method": ["PRECISE", "MS", "PB", "noise-aware, Gaussian"]}
+    seconds = _values("precise.table3", tmp_path, reps=1, only=only)
+    assert all(0 <= value < 5 for value in seconds.values()) and len(seconds) == 4
+    shares = _values("precise.table4", tmp_path, reps=40, only={"budget": ["0.5"]})
+    adult = "adult, income", 0.5
+    assert shares[*adult, "printed column 1", "width"] == 9.82
+    assert shares[*adult, "original", "width"] == pytest.approx(7.21, abs=0.06)
+    assert shares[*adult, "noise-aware", "width"] == pytest.approx(7.52, abs=0.1)
+    assert shares[*adult, "(+, m*)", "width"] > shares[*adult, "noise-aware", "width"]
+
+
+def test_four_versions_and_ours_on_one_cell(tmp_path: Path) -> None:
+    found = _values(
+        "precise.figure4", tmp_path, reps=4, only={"n": ["500"], "budget": ["1.0"], "block": ["poisson", "mean"]}
+    )
+    assert len(found) == 2 * 6 * 2 and all(value >= 0 for value in found.values())
+
+
+def test_coverage_cells_are_judged(tmp_path: Path) -> None:
+    """A cell whose coverage is too low by the rule fails, and one that the bounds dominate is left out."""
+    experiment = load("precise.gdp")
+    only = {"block": ["bernoulli"], "n": ["500"], "budget": ["1.0"], "truth": ["0.3"]}
+    records = run(experiment, tmp_path, reps=30, only=only, progress=False)
+    (check,) = failing(records)
+    assert check.ok and check.text.startswith("2 judged, 0 fail, 0 dominated")
+    low = [
+        {**row, "value": 0.7, "replications": 1000} if row["quantity"] == "share coverage" else row for row in records
+    ]
+    assert not failing(low)[0].ok
+    wide = [{**row, "value": 1.0} if row["quantity"] == "share dominated" else row for row in low]
+    assert failing(wide)[0].ok and "2 dominated" in failing(wide)[0].text
+
+
+@pytest.mark.parametrize("name", ["precise.regression", "precise.coverage"])
+def test_lines_and_surfaces_run(tmp_path: Path, name: str) -> None:
+    line = name == "precise.regression"
+    only = {"block": ["slope" if line else "exact_poisson"], "n": ["500"], "budget": ["5.0"]}
+    found = run(load(name), tmp_path, reps=2, only=only, progress=False)
+    assert found and all(row["failed"] == 0 for row in found)
