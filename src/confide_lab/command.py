@@ -35,7 +35,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the recor
 
 @app.command("list")
 def list_experiments(ctx: typer.Context, json: Json = False) -> None:
-    """The experiments, with the replications of a default run and those of the source.
+    """The experiments, with the replications of a default run and those of the paper, where it states them.
 
     Their data are simulated or public; no ledger is charged.
 
@@ -64,18 +64,18 @@ def list_experiments(ctx: typer.Context, json: Json = False) -> None:
         )
     table(
         session,
-        ("experiment", "cells x methods", "replications", "in the source", "title"),
+        ("experiment", "cells x methods", "replications", "in the paper", "title"),
         [
             [
                 row["name"],
                 str(row["cells"]),
                 ", ".join(map(str, row["replications"])),
-                ", ".join(map(str, row["full"])),
+                ", ".join("-" if count is None else str(count) for count in row["full"]),
                 row["title"],
             ]
             for row in rows
         ],
-        right=("cells x methods", "replications", "in the source"),
+        right=("cells x methods", "replications", "in the paper"),
     )
     session.answer({"experiments": rows})
 
@@ -184,7 +184,7 @@ def report_experiment(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """What was recorded so far: the source's number, ours, its standard error and the verdict; as a page also the figure.
+    """What was recorded so far: the paper's number, ours, its standard error and the verdict; as a page also the figure.
 
     Only recorded numbers of public or simulated data are read.
 

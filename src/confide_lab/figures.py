@@ -62,10 +62,8 @@ def draw(block: Block, records: Sequence[Record]) -> Figure | None:
             axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axis.set_xticks([], minor=True)
     axes[0].set_ylabel(drawing.y_label if drawing.kind == "lines" else "")
-    if any("paper" in r or "reference" in r for r in shown):
-        axes[0].plot(
-            [], [], "x", color="#454b54", markersize=7, markeredgewidth=1.6, label="x: the source, same colour"
-        )
+    if any("paper" in r for r in shown):
+        axes[0].plot([], [], "x", color="#454b54", markersize=7, markeredgewidth=1.6, label="x: the paper, same colour")
     handles: dict[str, Any] = {}
     for axis in axes:
         handles.update({label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)})
@@ -94,7 +92,7 @@ def _lines(
             alpha=0.12,
             linewidth=0,
         )
-        printed = [(a, r.get("paper", r.get("reference"))) for a, r in zip(x, part, strict=True)]
+        printed = [(a, r.get("paper")) for a, r in zip(x, part, strict=True)]
         there = [(a, b) for a, b in printed if b is not None]
         if there:
             axis.plot(*zip(*there, strict=True), "x", color=colour, markersize=8, markeredgewidth=1.6)
