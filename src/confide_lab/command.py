@@ -17,6 +17,7 @@ from confide.cli.options import Force, Json
 from confide.cli.session import Refused, Session, strict
 from confide.cli.tables import table
 from confide.errors import PlanError
+from confide_lab.paper_command import papers
 
 if TYPE_CHECKING:
     from confide_lab.experiment import Experiment, Record
@@ -26,6 +27,7 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Experiments: a paper's tables and figures, run here, beside the numbers that it prints.", no_args_is_help=True
 )
+app.command("papers")(papers)
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="An experiment that `confide lab list` names.", show_default=False)

@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 
 from confide.errors import PlanError
+from confide_lab.layouts import Layout
 from confide_lab.quantities import Printed, Quantity, Record, judged, record
 from confide_lab.runner import Measure, Study, Value
 from confide_lab.runner import run as run_study
@@ -42,6 +43,7 @@ __all__ = [
     "Check",
     "Drawing",
     "Experiment",
+    "Layout",
     "Printed",
     "Quantity",
     "Record",
@@ -88,7 +90,8 @@ class Block:
     printed: {(value of each setting.., method, quantity): Printed}; fewer: replications at most, for methods that take long; missing:
     method -> why it cannot run here, or None; without: (settings, method) -> whether that cell is left out; overall: records over
     several cells; checks: judgements over the records; titles: of methods that `confide_lab.fits` does not know; version: change it when
-    what is measured changes; exact: methods that draw nothing, True for all.
+    what is measured changes; exact: methods that draw nothing, True for all;
+    layouts: rows and columns as the paper prints them.
     """
 
     name: str
@@ -109,6 +112,7 @@ class Block:
     titles: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
     exact: tuple[str, ...] | bool = ()
+    layouts: tuple[Layout, ...] = ()
 
     def is_exact(self, method: str) -> bool:
         """Whether the method draws nothing on this grid: its one number has no error."""

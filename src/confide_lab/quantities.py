@@ -64,7 +64,7 @@ class Printed:
 
     value; digits: decimals printed; replications: how many it is the average of (None when the paper does not say, or it is exact);
     tolerance: how far away is still agreement, for what the paper leaves open; because: where that tolerance comes from; scale: what a
-    band is wide against, where not the value itself (a bias has the size of its standard error).
+    band is wide against, where not the value itself (a bias has the size of its standard error); open: why nothing can be said.
 
     Raises `PlanError` for a tolerance without its source.
     """
@@ -75,6 +75,7 @@ class Printed:
     tolerance: float | None = None
     because: str = ""
     scale: float | None = None
+    open: str = ""
 
     def __post_init__(self) -> None:
         if self.tolerance is not None and not self.because:
@@ -99,8 +100,8 @@ class Printed:
         Verdict(word='agrees', allowed=0.02878, reason='')
         """
         value, error = (nan if row[name] is None else float(row[name]) for name in ("value", "error"))
-        if not isfinite(value):
-            return Verdict("undetermined", None, "no value here")
+        if self.open or not isfinite(value):
+            return Verdict("undetermined", None, self.open or "no value here")
         if exact:
             error = 0.0
         elif row["replications"] < LEAST:

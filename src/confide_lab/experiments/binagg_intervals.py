@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from confide_lab.designs import Truth, uniform
-from confide_lab.experiment import Block, Check, Experiment, Printed, Quantity, Record
+from confide_lab.experiment import Block, Check, Experiment, Layout, Printed, Quantity, Record
 from confide_lab.experiments.binagg_simulated import PAPER
 from confide_lab.experiments.measures import against_truth, shared
 from confide_lab.fits import Case, binagg_literal, fit, missing
@@ -121,9 +121,19 @@ def _printed() -> dict[tuple[Any, ...], Printed]:
             # the printed budget is 1:3:3:3; the table comes from another one, so that both stand beside it
             for budget in _TREE:
                 found[budget, "literal", "literal", "binagg_literal", f"{name}[{j}]"] = Printed(
-                    value, 3, 2000, _TOLERANCES[name][j == _D], _BECAUSE, _PAPER_ROWS["sd"][j - 1] if name == "bias" else None
+                    value,
+                    3,
+                    2000,
+                    _TOLERANCES[name][j == _D],
+                    _BECAUSE,
+                    _PAPER_ROWS["sd"][j - 1] if name == "bias" else None,
                 )
     return found
+
+
+def _layout(budget: str, title: str, reading: str) -> Layout:
+    where = {"budget": (budget,), "noise": ("literal",), "correction": ("literal",), "statistic": tuple(_PAPER_ROWS)}
+    return Layout(("place",), ("statistic",), where, title=title, reading=reading)
 
 
 def _accept(records: Sequence[Record]) -> list[Check]:
@@ -166,6 +176,10 @@ TABLE1 = Experiment(
             title="The paper's estimator, by budget, noise and correction (d = 5, n = 1000, mu = 1 claimed)",
             missing=missing,
             checks=_accept,
+            layouts=(
+                _layout("1:3:3:3", "Table 1 with the budget that the paper states, 1:3:3:3", "letter"),
+                _layout("1:9", "Table 1 with the budget of a notebook of the authors, 1:9", "restored"),
+            ),
         ),
         Block(
             "others",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
+from confide_lab.experiment import Block, Check, Drawing, Experiment, Layout, Printed, Quantity, Record
 from confide_lab.experiments.binagg_simulated import PAPER
 from confide_lab.experiments.measures import against_records, covered
 from confide_lab.experiments.real_tables import PAPER_SETS, PUBLIC_SETS, case_of_table
@@ -71,6 +71,7 @@ _PAPER_BLOCK = Block(
     fewer={"dp_gd_search": 2, "ols": 1, "mean": 1},
     missing=missing,
     exact=("ols", "mean"),
+    layouts=(Layout(("dataset",), ("method",), {"method": _COLUMNS}, "relmse", "Table 2: relative MSE"),),
     drawing=Drawing(
         "dots", "dataset", "relmse", log="x", x_label="relative MSE (cross: the paper)", limits=(0.008, 30)
     ),

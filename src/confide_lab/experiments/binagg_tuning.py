@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
+from confide_lab.experiment import Block, Drawing, Experiment, Layout, Printed, Quantity
 from confide_lab.experiments.binagg_simulated import PAPER
 from confide_lab.experiments.measures import against_records
 from confide_lab.experiments.real_tables import case_of_table
@@ -102,6 +102,9 @@ TABLE6 = Experiment(
             fewer=dict.fromkeys(_BASES, 1),
             exact=_BASES,
             missing=missing,
+            layouts=(
+                Layout(("dataset",), ("theta",), {"method": ("binagg_literal",)}, "relmse", "Table 6: relative MSE"),
+            ),
             drawing=Drawing("dots", "dataset", "relmse", "theta", "x", x_label="relative MSE (cross: the paper)"),
         ),
     ),
@@ -129,6 +132,9 @@ TABLE7 = Experiment(
             fewer=dict.fromkeys(_BASES, 1),
             exact=_BASES,
             missing=missing,
+            layouts=(
+                Layout(("dataset",), ("ratio",), {"method": ("binagg_literal",)}, "relmse", "Table 7: relative MSE"),
+            ),
             drawing=Drawing("dots", "dataset", "relmse", "ratio", "x", x_label="relative MSE (cross: the paper)"),
         ),
     ),
@@ -160,6 +166,14 @@ TABLE8 = Experiment(
                 for name, value in zip(("min", "max", "median"), row, strict=True)
             },
             missing=missing,
+            layouts=(
+                Layout(
+                    ("dataset", "theta"),
+                    ("quantity",),
+                    {"quantity": tuple(f"bins ({name})" for name in ("min", "max", "median"))},
+                    title="Table 8: number of bins",
+                ),
+            ),
             drawing=Drawing(
                 "dots", "dataset", "bins (median)", "theta", "x", x_label="median number of bins (cross: the paper)"
             ),

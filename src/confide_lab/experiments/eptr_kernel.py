@@ -344,6 +344,7 @@ FIGURE3 = Experiment(
                 Quantity("replied", label="share of replies"),
             ),
             replications=5,
+            full=50,
             missing=_missing,
             title="Figure 3: California housing, a fifth of the records for training, error at 20 records",
             drawing=Drawing(

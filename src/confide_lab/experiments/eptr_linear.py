@@ -245,6 +245,7 @@ def _panel(name: str, grid: Mapping[str, Any], measure: Any, title: str, x_label
         _DRAWN,
         measure,
         (
+            Quantity("mse", label="squared error of predictions"),
             Quantity("error", of="distance", label="squared error of the coefficients"),
             Quantity("replied", label="share of replies"),
         ),
@@ -252,9 +253,7 @@ def _panel(name: str, grid: Mapping[str, Any], measure: Any, title: str, x_label
         full=500,
         titles=_TITLES,
         title=title,
-        drawing=Drawing(
-            "lines", setting, "error", log="y", y_label="squared error of the coefficients", x_label=x_label
-        ),
+        drawing=Drawing("lines", setting, "mse", log="y", y_label="test MSE", x_label=x_label),
     )
 
 
