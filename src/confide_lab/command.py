@@ -17,7 +17,7 @@ from confide.cli.options import Force, Json
 from confide.cli.session import Refused, Session, strict
 from confide.cli.tables import table
 from confide.errors import PlanError
-from confide_lab.paper_command import papers
+from confide_lab.paper_command import errata, papers
 
 if TYPE_CHECKING:
     from confide_lab.experiment import Experiment, Record
@@ -28,6 +28,7 @@ app = typer.Typer(
     help="Experiments: a paper's tables and figures, run here, beside the numbers that it prints.", no_args_is_help=True
 )
 app.command("papers")(papers)
+app.command("errata")(errata)
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="An experiment that `confide lab list` names.", show_default=False)

@@ -50,6 +50,7 @@ __all__ = [
     "code_version",
     "recorded",
     "run",
+    "study_of",
 ]
 
 
@@ -256,6 +257,11 @@ def records(experiment: Experiment, block: Block, frame: pd.DataFrame) -> list[R
             place = (row["setting"]["cells"], row["method"], row["quantity"])
             found.append(judged({"experiment": experiment.name, "block": block.name, **row}, block.printed.get(place)))
     return found
+
+
+def study_of(experiment: Experiment, block: Block, replications: int) -> Study:
+    """The block's study, all settings and methods."""
+    return _study(experiment, block, block.grid, block.methods, replications)
 
 
 def _study(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,9 @@ import typer
 
 from confide.cli.options import Json
 from confide.cli.session import Refused, Session
+from confide.cli.tables import table
 
-__all__ = ["papers"]
+__all__ = ["errata", "papers"]
 
 
 def papers(
@@ -72,6 +74,41 @@ def papers(
     session.answer({"mode": mode, "shares": shares, "wrote": str(output / "index.html")})
 
 
+def errata(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="An erratum, or all; left out: list them.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The numbers of one erratum of a paper: what is claimed, what is found. Exit code 1 where a number of docs/errata.md is not found.
+
+    Example:
+
+    confide lab errata gptr-e7
+    """
+    session: Session = ctx.obj
+    with session.doing("loading the errata"):
+        from confide_lab.errata import names, rows
+    if name is None:
+        session.say("\n".join(names()))
+        session.answer({"errata": list(names())})
+        return
+    found = [(one, row) for one in (names() if name == "all" else [name]) for row in rows(one)]
+    table(
+        session,
+        ("erratum", "number", "claimed", "found", ""),
+        [
+            [one, row.what, row.claimed, f"{row.found:.4g}", "as stated" if row.holds else "NOT AS STATED"]
+            for one, row in found
+        ],
+        right=("found",),
+    )
+    session.answer({"numbers": [{"erratum": one, **asdict(row), "holds": row.holds} for one, row in found]})
+    if not all(row.holds for _, row in found):
+        raise typer.Exit(1)
+
+
 def _run(session: Session, todo: list, out: Path, jobs: int, resume: bool) -> None:  # type: ignore[type-arg]
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -94,7 +131,9 @@ def _run(session: Session, todo: list, out: Path, jobs: int, resume: bool) -> No
             jobs=jobs,
             resume=resume,
             note=session.note,
-            done=lambda unit: progress.update(bar, advance=unit.seconds, description=unit.place),
+            done=lambda own: progress.update(
+                bar, advance=sum(unit.seconds for unit in own), description=own[0].block.name
+            ),
         )
 
 

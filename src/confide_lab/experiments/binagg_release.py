@@ -175,8 +175,8 @@ COMPARISON = Experiment(
     ),
     sources=(f"{PAPER}, section 6: proposed, no number is printed",),
     notes=(
-        "Five uniform features, slopes 1.5, 1, 2 and twice `effect`, errors of sd 1, y clipped to (0, 7), mu = 1. At effect 0 the smaller model "
-        "is right, and a test at 5 % should reject in 5 % of the runs.",
+        "Five uniform features, slopes 1.5, 1, 2 and twice `effect`, errors of sd 1, y clipped to (0, 7), mu = 1. At effect 0 the "
+        "smaller model is right, and a test at 5 % should reject in 5 % of the runs.",
         "The residual sums of squares are those of the released bins, as the paper proposes; noise in the features is in them.",
     ),
 )
