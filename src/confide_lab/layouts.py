@@ -69,16 +69,11 @@ class Layout:
 
     def _ordered(self, keys: list[tuple[Any, ...]], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
         found = list(dict.fromkeys(keys))
-        places = [list(self.where.get(name, ())) for name in names]
-        first = {key: k for k, key in enumerate(found)}
-
-        def at(key: tuple[Any, ...]) -> tuple[Any, ...]:
-            return (
-                *(known.index(value) if value in known else 0 for known, value in zip(places, key, strict=True)),
-                first[key],
-            )
-
-        return sorted(found, key=at)
+        # in the order that `where` names, else as they come
+        places = [list(self.where.get(name) or dict.fromkeys(key[k] for key in found)) for k, name in enumerate(names)]
+        return sorted(
+            found, key=lambda key: tuple(known.index(value) for known, value in zip(places, key, strict=True))
+        )
 
 
 def _coordinate(r: Record, name: str) -> Any:

@@ -89,7 +89,9 @@ def test_dear_cells_meet_the_prototypes(name: str, only: dict[str, list[str]], r
 
 def _meets(name: str, only: dict[str, list[str]], reps: int, out: Path) -> None:
     experiment = load(name)
-    found = run(experiment, out, reps=reps, jobs=1, only=only, progress=False)
+    notes: list[str] = []
+    found = run(experiment, out, reps=reps, jobs=1, only=only, progress=False, note=notes.append)
+    assert not any("failed" in note for note in notes), notes
     off: list[str] = []
     for block in experiment.blocks:
         rows = ROWS.get(f"{name}/{block.name}", [])

@@ -32,8 +32,8 @@ def equal_error(at: Mapping[str, Any], generator: np.random.Generator) -> dict[s
     """The epsilon at which a rule errs, or says nothing, as often as Laplace noise of scale b at a gap of 100."""
     error = float(laplace_minority(_GAP / at["b"]))
     if at["method"] == "laplace":
-        return {"epsilon": 1 / at["b"], "error": error}
-    return {"epsilon": _least(lambda e: _errs(at["method"], e) <= error), "error": error}
+        return {"epsilon": 1 / at["b"], "wrong": error}
+    return {"epsilon": _least(lambda e: _errs(at["method"], e) <= error), "wrong": error}
 
 
 def _errs(rule: str, epsilon: float) -> float:
@@ -77,7 +77,7 @@ FIGURE3 = Experiment(
             {"b": _SCALES},
             ("laplace", "optimal", "distance", "generalized"),
             equal_error,
-            (Quantity("epsilon"), Quantity("error")),
+            (Quantity("epsilon"), Quantity("error", of="wrong")),
             1,
             exact=True,
             title="Panel (b): the epsilon that errs as Laplace noise of scale b does at a gap of 100, delta = 1e-10",

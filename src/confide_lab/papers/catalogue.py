@@ -79,7 +79,7 @@ _BINAGG = Paper(
             "",
             errata="E11",
             holds="holds",
-            show="confide lab bench binagg_errata",
+            show=f"{_ERRATA} binagg-e11",
         ),
         Item("Figure 1", "BinAgg and DP-GD lead, SSP and JLT trail", "binagg.figure1"),
         Item("Figure 2", "BinAgg minds wide bounds less than AdaSSP", "binagg.figure2"),
@@ -178,7 +178,7 @@ _GPTR = Paper(
             "Theorem 3.4",
             "classic propose-test-release is (2 epsilon, delta)-DP",
             holds="holds",
-            show="pytest tests/lab/test_errata_checks.py -k gptr",
+            show=f"{_ERRATA} gptr-3.4",
         ),
         Item(
             "Theorem 4.6",
@@ -269,11 +269,9 @@ _ZIL = Paper(
             "rows without noise cost zeta alone",
             holds="fails",
             errata="E1, E2",
-            show="confide lab bench zil_errata",
+            show=f"{_ERRATA} zil-e1",
         ),
-        Item(
-            "Proposition 5.1 (ii)", "V_2 tends to V_1", holds="fails", errata="E8", show="confide lab bench zil_errata"
-        ),
+        Item("Proposition 5.1 (ii)", "V_2 tends to V_1", holds="fails", errata="E8", show=f"{_ERRATA} zil-e8"),
         Item(
             "Table 1",
             "functionals of one column",

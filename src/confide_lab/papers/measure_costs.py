@@ -1,4 +1,4 @@
-"""Measure what one replication of each method costs, for the plan: writes `seconds.json`. python -m confide_lab.papers.measure_costs
+"""Measure what one replication of a method costs, into `seconds.json`: python -m confide_lab.papers.measure_costs [PAPER ..]
 
 Seconds are of the processor, of up to three cells of each block after a first one that loads what is needed.
 """
@@ -6,7 +6,9 @@ Seconds are of the processor, of up to three cells of each block after a first o
 from __future__ import annotations
 
 import json
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +24,10 @@ PLACE = Path(__file__).parent / "seconds.json"
 _LONGEST = 8.0
 
 
-def main() -> None:
-    """Measure every method that can run here; the others keep what stands in the file."""
+def main(keys: Sequence[str] = tuple(PAPERS)) -> None:
+    """Measure every method of these papers that can run here; the others keep what stands in the file."""
     kept: dict[str, float] = json.loads(PLACE.read_text()) if PLACE.is_file() else {}
-    for paper in PAPERS.values():
+    for paper in (PAPERS[key] for key in keys):
         for name in experiments_of(paper):
             experiment = load(name)
             for block in experiment.blocks:
@@ -57,4 +59,4 @@ def _seconds(experiment: Experiment, block: Block, method: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or tuple(PAPERS))

@@ -170,8 +170,14 @@ def _table(block: Block, layout: Layout, records: Sequence[Record]) -> str:
 
 def _words(block: Block, names: Sequence[str], key: Sequence[Any]) -> str:
     return ", ".join(
-        title_of(str(value), block) if name == "method" else str(value) for name, value in zip(names, key, strict=True)
+        _method(str(value), block) if name == "method" else str(value) for name, value in zip(names, key, strict=True)
     )
+
+
+def _method(name: str, block: Block) -> str:
+    """A title that fits into the head of a column, else the short name."""
+    title = title_of(name, block)
+    return title if len(title) <= 30 else name
 
 
 def _cell(r: Record | None) -> str:
