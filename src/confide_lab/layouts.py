@@ -36,7 +36,8 @@ class Grid:
 @dataclass(frozen=True)
 class Layout:
     """Which records stand where. rows, columns: names of settings, "method", "quantity", or "statistic" and "place" for quantities that
-    are called statistic[place]; where: name -> the values that are kept; quantity: one, or "" for all; reading: "letter" or "restored".
+    are called statistic[place]; where: name -> the values that are kept; quantity: one, or "" for all; reading: "letter" or
+    "restored"; another one is shown and not counted.
     """
 
     rows: tuple[str, ...]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from confide.errors import PlanError
 from confide_lab.runner import Value
@@ -129,11 +130,13 @@ class Printed:
         return found if found.word == "agrees" else Verdict("undetermined", found.allowed, reason)
 
     def _within(self, value: float, error: float, replications: int, reason: str) -> Verdict:
+        # two standard errors, more where few replications leave the standard error itself in doubt: 2.26 at ten of them
+        times = max(2.0, float(stats.t.ppf(0.975, max(replications - 1, 1)))) if error else 2.0
         if self.tolerance is not None:
-            allowed = sqrt(self.tolerance**2 + 4 * error**2)
+            allowed = sqrt(self.tolerance**2 + (times * error) ** 2)
         else:
             theirs = 0.0 if self.replications is None else error * sqrt(replications / self.replications)
-            allowed = 2 * sqrt(error**2 + theirs**2) + 0.5 * 10.0**-self.digits
+            allowed = times * sqrt(error**2 + theirs**2) + 0.5 * 10.0**-self.digits
         size, shown = abs(self.value) if self.scale is None else self.scale, float(f"{allowed:.4g}")
         if abs(value - self.value) > allowed:
             return Verdict("differs", shown, reason)

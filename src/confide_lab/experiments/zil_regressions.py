@@ -269,7 +269,7 @@ TABLE3 = Experiment(
                     (1.0,),
                     ("naive", "sCL", "DR"),
                     "Table 3, noise 1: what its label means (E5)",
-                    "restored",
+                    "label",
                 ),
             ),
             title="lam = 2 and 2.5 are what the paper says and ran; its first label means lam = 1 (E5)",
