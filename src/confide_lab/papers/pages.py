@@ -44,7 +44,8 @@ thead th { border-bottom: 2px solid #1a1a1a; } tbody tr { border-bottom: 1px sol
 _RULE = (
     f"A printed number agrees (=) when ours lies within two standard errors of the difference, or within a stated tolerance; it "
     f"differs (≠) when it lies outside. It is undetermined (?) where that band is wider than {WIDE:.0%} of the number, with fewer than "
-    f"{LEAST} replications, or where single runs make the mean and the medians do not decide. A dot: not run."
+    f"{LEAST} replications, or where single runs make the mean and the medians do not decide. A dot: not run. Of "
+    "numbers that are right about five in a hundred differ by chance."
 ).replace("%", " %")
 
 
