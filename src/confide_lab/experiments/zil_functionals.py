@@ -91,16 +91,11 @@ def _readings(records: Sequence[Record]) -> list[Check]:
 
 
 def verdicts(records: Sequence[Record]) -> list[Check]:
-    """How many printed numbers ours agree with, differ from, or cannot judge: two standard errors above a tenth of the number."""
-    judged = [one for one in records if "paper" in one]
-    vague = [one for one in judged if one["error"] is None or 2 * one["error"] > 0.1 * one["paper"]]
-    firm = [one["verdict"] for one in judged if one not in vague]
-    agree = firm.count("agrees")
-    return [
-        Check(
-            "verdicts", None, f"{agree} agree, {len(firm) - agree} differ, {len(vague)} undetermined: more replications"
-        )
-    ]
+    """How many printed numbers ours agree with, differ from, or cannot judge."""
+    words = [one["verdict"] for one in records if "verdict" in one]
+    agree, differ = words.count("agrees"), words.count("differs")
+    vague = len(words) - agree - differ
+    return [Check("verdicts", None, f"{agree} agree, {differ} differ, {vague} undetermined: more replications")]
 
 
 _FORMS = (
