@@ -12,14 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confide_lab.quantities import Record
 
-if TYPE_CHECKING:
-    from confide_lab.experiment import Block
-
-__all__ = ["Grid", "Layout", "layouts_of"]
+__all__ = ["LETTER", "RESTORED", "Grid", "Layout"]
 
 #: The letter: what the paper's text says was run. Restored: the setting that its numbers turn out to have, with the erratum that says so.
 LETTER, RESTORED = "letter", "restored"
@@ -86,13 +83,3 @@ def _coordinate(r: Record, name: str) -> Any:
             return found[2] if found else ""
         return found[1] if found else r["quantity"]
     return r["setting"].get(name)
-
-
-def layouts_of(block: Block, records: Sequence[Record]) -> tuple[Layout, ...]:
-    """The block's own layouts, else one for each quantity that a paper prints, or for the first one: settings by methods."""
-    if block.layouts:
-        return block.layouts
-    printed = list(dict.fromkeys(r["quantity"] for r in records if "paper" in r))
-    shown = printed or [r["quantity"] for r in records[:1]]
-    labels = {q.name: q.label or q.name for q in block.quantities}
-    return tuple(Layout(tuple(block.grid), ("method",), quantity=name, title=labels.get(name, name)) for name in shown)

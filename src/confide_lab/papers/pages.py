@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from confide_lab.experiment import Block, Experiment
-from confide_lab.layouts import LETTER, Layout, layouts_of
+from confide_lab.layouts import LETTER, Layout
 from confide_lab.papers.catalogue import Item, Paper
-from confide_lab.papers.tally import Number, Share, share_of, with_printed
+from confide_lab.papers.tally import Number, Share, layouts_of, share_of, with_printed
 from confide_lab.quantities import LEAST, WIDE, Record
 from confide_lab.report import checks, number, title_of
 

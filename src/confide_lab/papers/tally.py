@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide_lab.experiment import Block, Experiment
-from confide_lab.layouts import LETTER, layouts_of
+from confide_lab.layouts import LETTER, Layout
 from confide_lab.papers.catalogue import Item
 from confide_lab.quantities import Record
 
-__all__ = ["Number", "Share", "numbers_of", "reason_of", "share_of", "status_of", "with_printed"]
+__all__ = ["Number", "Share", "layouts_of", "numbers_of", "reason_of", "share_of", "status_of", "with_printed"]
 
 WORDS = ("agrees", "differs", "undetermined", "not run")
 
@@ -122,3 +122,13 @@ def status_of(item: Item, found: Sequence[Number], ran: bool) -> str:
     if share.counts["agrees"] >= 0.5 * share.printed:
         return "reproduces"
     return "undetermined"
+
+
+def layouts_of(block: Block, records: Sequence[Record]) -> tuple[Layout, ...]:
+    """The block's own layouts, else one for each quantity that a paper prints, or for the first one: settings by methods."""
+    if block.layouts:
+        return block.layouts
+    printed = list(dict.fromkeys(r["quantity"] for r in records if "paper" in r))
+    shown = printed or [r["quantity"] for r in records[:1]]
+    labels = {q.name: q.label or q.name for q in block.quantities}
+    return tuple(Layout(tuple(block.grid), ("method",), quantity=name, title=labels.get(name, name)) for name in shown)
