@@ -220,13 +220,6 @@ LINES = Experiment(
                 Quantity("answered", of="answered"),
             ),
             60,
-            500,
-            printed={
-                (160, 20, 1.0, "uncentred", "intercept"): Printed(0.982, replications=500),
-                (160, 20, 1.0, "uncentred", "slope"): Printed(0.982, replications=500),
-                (400, 20, 1.0, "uncentred", "intercept"): Printed(0.974, replications=500),
-                (400, 20, 1.0, "uncentred", "slope"): Printed(0.958, replications=500),
-            },
             title="y on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
         ),
     ),
