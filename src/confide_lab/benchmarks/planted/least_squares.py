@@ -148,7 +148,9 @@ class _Run(_Draw):
             maxima = replace(maxima, score=sqrt(self._square(LimitedScores(self.of.design).at(frame, 1e3))))
         if self._is("unpaid histogram"):
             whole = replace(self.of, limit="none")
-            limits = _Draw(whole, self.source, self.plan, self.meter, self.weighing)._limits(standing, frame, maxima, branch)
+            limits = _Draw(whole, self.source, self.plan, self.meter, self.weighing)._limits(
+                standing, frame, maxima, branch
+            )
             edges = tuple(sqrt(standing.metric.size) * k / 4 for k in range(1, 9))
             (cells,) = self.source.aggregate(Histogram(SizeIndices(self.of.design, scores=False).at(frame, edges)))
             return replace(limits, kappa=float(cells[4:].sum()) / 1e6)
