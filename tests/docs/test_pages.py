@@ -1,4 +1,4 @@
-"""The README and the guides run: the quick ones in every run of the tests, all in `make bench`; links lead somewhere, pages have a place."""
+"""The README and the guides run: the quick ones always, all in `make bench`; links lead somewhere, and pages have a place."""
 
 from __future__ import annotations
 
