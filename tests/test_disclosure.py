@@ -183,5 +183,10 @@ def test_the_command_line_writes_it(tmp_path: Path, releases: dict[str, cf.Relea
     assert done.exit_code == 0, done.output
     assert "Guarantee" in done.output and "nobody is protected" in done.output
     assert json.loads(out.read_text()) == cf.disclosure(releases["means"]).to_dict()
+    cf.Ledger.create(
+        tmp_path / "other.db", dataset=releases["means"].plan.schema["dataset"], budget=cf.GDP(1.0)
+    ).close()
+    other = CliRunner().invoke(app, ["disclosure", str(path), "--ledger", str(tmp_path / "other.db")])
+    assert other.exit_code == 1 and "DOES NOT AGREE" in other.output
     told = CliRunner().invoke(app, ["disclosure", str(path), "--json"])
     assert json.loads(told.output)["record"]["release_sha256"] == releases["means"].sha256

@@ -65,3 +65,13 @@ no_records <- function(what) {
   stop(what, " are one number for each record, and the records are private: a release holds noisy statistics of all of ",
        "them together, and nothing of any one", call. = FALSE)
 }
+
+# A publication is several releases: R's defaults would answer NULL, or speak of degrees of freedom.
+coef.confide_publication <- function(object, ...) one_question(object)
+vcov.confide_publication <- function(object, ...) one_question(object)
+confint.confide_publication <- function(object, parm, level = 0.95, ...) one_question(object)
+nobs.confide_publication <- function(object, ...) one_question(object)
+
+one_question <- function(x) {
+  stop("this is a publication of several questions; take one: x[[\"", names(x)[[1L]], "\"]]", call. = FALSE)
+}

@@ -514,15 +514,27 @@ def _planned(
             raise PlanError(
                 "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
             )
-        bare = {name: text for name, text in method.public_inputs.items() if name != _KEY}
-        made, planned = registry.remake(replace(method, public_inputs=bare), source.schema)
+        made, planned = registry.remake(as_asked(method), source.schema)
         check_plan(planned, method.requested)
     else:
         made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
-    key = _key(source.schema, ledger)
+    return made, _keyed(planned, _key(source.schema, ledger))
+
+
+def as_asked(planned: Plan) -> Plan:
+    """The plan before its release: without the digest of the ledger's key, which the release of an enforced unit adds."""
+    return replace(planned, public_inputs={name: text for name, text in planned.public_inputs.items() if name != _KEY})
+
+
+def as_charged(planned: Plan, ledger: Ledger) -> Plan:
+    """The plan as this ledger is charged for it, and its release states it."""
+    return _keyed(as_asked(planned), _key(Schema.from_dict(planned.schema), ledger))
+
+
+def _keyed(planned: Plan, key: bytes | None) -> Plan:
     if key is None:
-        return made, planned
-    return made, replace(planned, public_inputs={**planned.public_inputs, _KEY: hashlib.sha256(key).hexdigest()})
+        return planned
+    return replace(planned, public_inputs={**planned.public_inputs, _KEY: hashlib.sha256(key).hexdigest()})
 
 
 # In a plan's public inputs: SHA-256 of the key by which rows of a unit are chosen.

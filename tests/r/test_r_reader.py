@@ -195,6 +195,8 @@ def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert "A publication of 2 questions" in done.stdout
     _close(done.stdout.splitlines()[-1].split(), cf.infer(release)["model"].params.to_numpy())
+    whole = _r(library, "-e", f'library(confide); coef(read_release("{path}"))')
+    assert whole.returncode and 'take one: x[["incomes"]]' in whole.stderr
 
 
 def test_the_package_s_own_checks_pass(library: Path) -> None:

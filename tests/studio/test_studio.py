@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pandas as pd
 import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
 
@@ -85,6 +86,23 @@ def test_a_server_that_died_is_told_by_the_ledger(visitor, tmp_path, monkeypatch
         assert again.post(f"{page}/again").status == 303
         assert "Nobody has decided" in again.get(page).text
     assert _charges(tmp_path) == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_release_of_an_enforced_unit_is_known_again(visitor, tmp_path, monkeypatch, kept):
+    """Its plan states the ledger's key beside what was asked for: the page must not say that nothing was spent."""
+    records = pd.read_csv(tmp_path / "survey.csv")
+    records.assign(person=[f"p{i // 2}" for i in range(len(records))]).to_csv(tmp_path / "survey.csv", index=False)
+    assert visitor.post("/schema", SCHEMA | {"unit": "person"}).status == 303
+    assert visitor.post("/ledger", LEDGER | {"unit": "person"}).status == 303
+    page = visitor.post("/ask", MEANS | {"name": "means"}).headers["location"]
+    if not kept:
+        monkeypatch.setattr(Folder, "keep", lambda *_: sys.exit())
+        monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    visitor.post(approval(visitor, page))
+    text = settled(visitor, page).text
+    assert _charges(tmp_path) == 1 and "nothing was spent" not in text
+    assert ("Released." if kept else "charged as entry 2") in text
 
 
 def test_an_approval_is_good_for_one_release(visitor, tmp_path, monkeypatch):

@@ -83,6 +83,8 @@ def _method(result: Any, name: str, option: str, kinds: str) -> Callable[..., An
 
 def _title(name: str, result: Any) -> str:
     levels = getattr(result, "levels", None)
+    if name == "average_marginal_effects":
+        return "Average marginal effects: mean slopes over the records, of 0/1 columns and levels too"
     if name != "predictions":
         return name.replace("_", " ").capitalize()
     return "Predictions" if levels is None else f"Predictions: the probability of {levels[1]}"

@@ -35,7 +35,7 @@ def disclosure(
     """Say what was released, for whom it is protected, under which guarantee, by what: a record for output checkers.
 
     Reads the release, which is public, and with --ledger where it was charged and
-    whether both agree. No estimate is in the record, and its form is fixed by a
+    whether both agree (exit code 1 where not). No estimate is in the record, and its form is fixed by a
     JSON Schema.
 
     Example:
@@ -56,4 +56,7 @@ def disclosure(
         if place is not None:
             put(place, found.to_json())
             session.say(f"wrote {output}")
-    session.answer({"record": found.to_dict(), "wrote": output})
+    facts = found.to_dict()
+    session.answer({"record": facts, "wrote": output})
+    if facts["ledger"] is not None and not facts["ledger"]["agrees"]:
+        raise typer.Exit(1)

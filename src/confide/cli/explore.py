@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from confide.cli.files import load_schema
 from confide.cli.options import Json
 from confide.cli.session import Session
 from confide.cli.tables import table
+
+if TYPE_CHECKING:
+    from confide.schema import Schema
 
 __all__ = ["explore"]
 
@@ -43,6 +47,7 @@ def explore(
         f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger book.db (the records, a budget, the ledger);\n"
         "table and describe also take --covers population, or dataset"
     )
+    session.say(f"a ledger for these records: {_opening(found)}")
     many = _publication(asked[:3], schema)
     session.say(
         "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger book.db,"
@@ -56,6 +61,14 @@ def explore(
         for (one, formula), command in zip(asked, rows, strict=True)
     ]
     session.answer({"questions": questions, "publication": many, "no_column_fits": left})
+
+
+def _opening(found: Schema) -> str:
+    """The command that opens a ledger of the schema's own data set and unit."""
+    from confide.schema import Unit
+
+    unit = found.unit.column if isinstance(found.unit, Unit) else "record"
+    return f"confide ledger init book.db --dataset {quote(found.dataset or 'NAME')} --unit {quote(unit)} --mu 2"
 
 
 def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:

@@ -225,7 +225,10 @@ def _say_cost(session: Session, plan: Plan, book: Ledger | None, account: Accoun
         return []
     state = book.show()
     _say_price(session, book, plan, account)
-    same = [row for row in state.rows if row.plan_sha256 == plan.sha256]
+    from confide.gate import as_charged
+
+    charged = as_charged(plan, book).sha256
+    same = [row for row in state.rows if row.plan_sha256 == charged]
     earlier = [(found[0], row.seq) for row in same if row.kind == "receipt" and (found := _DIGEST.search(row.note))]
     if earlier:
         session.note(

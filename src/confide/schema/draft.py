@@ -117,7 +117,10 @@ def _file_fields(path: Path, delimiter: str) -> list[tuple[str, str, str]]:
         path = min(path.glob("*.parquet"), default=path)
     name = path.name.lower()
     if not path.is_file():
-        raise SchemaError(f"there is no file {str(path)!r}; give the path of a .parquet, .csv or .csv.gz file")
+        raise SchemaError(
+            f"there is no file {str(path)!r}; give the path of a .parquet, .csv or .csv.gz file, or a table of a "
+            "database, as in 'survey.sqlite/answers'"
+        )
     if name.endswith((".parquet", ".pq")):
         return fields_of(_parquet_schema(path), delimiter)
     if name.endswith((".csv", ".csv.gz")):

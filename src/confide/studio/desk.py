@@ -149,27 +149,29 @@ class Desk:
             return State("asked") if failed is None else State("failed", failed)
         # a file of that name may be anyone's: it is this request's where the steward approved and the plan is the same
         done = self._folder.release(asked.name)
-        if done is not None and said.get("decision") == "approved" and done.plan.sha256 == asked.plan.sha256:
+        if done is not None and said.get("decision") == "approved" and _same(done, asked):
             return State("released")
         if said.get("decision") == "refused":
             return State("refused", str(said.get("reason", "")))
-        return State("stopped", failed or self._found(said))
+        return State("stopped", failed or self._found(asked, said))
 
     def held(self, name: str) -> Release | None:
         """A release that was paid for and could not be written: it is in this server's memory alone."""
         return self._held.get(name)
 
-    def _found(self, said: Mapping[str, Any]) -> str:
+    def _found(self, asked: Request, said: Mapping[str, Any]) -> str:
         """What the ledger knows of an approval whose release is not in the folder."""
         try:
             book = Ledger.open(self._folder.path(str(said.get("ledger"))), dataset=str(said.get("dataset")))
         except ConfideError as error:
             return f"the release is not here, and its ledger cannot be read: {error}"
         try:
-            state = book.show()
+            state, charged = book.show(), gate.as_charged(asked.plan, book).sha256
         finally:
             book.close()
-        own = [row for row in state.rows if row.kind == "charge" and row.plan_sha256 == said.get("plan_sha256")]
+        own = [
+            row for row in state.rows if row.kind == "charge" and row.plan_sha256 in (charged, said.get("plan_sha256"))
+        ]
         since = [row for row in own if row.time >= str(said.get("decided", ""))[:19]]
         if not since:
             return "the release did not begin: the ledger has no charge for this plan since it was approved; nothing was spent"
@@ -209,3 +211,8 @@ class Desk:
             if failed and not charged:
                 self._folder.reopen(asked.name)
             self._folder.let_go(asked.name, held)
+
+
+def _same(done: Release, asked: Request) -> bool:
+    """Whether a release is of the plan that was asked for; that of an enforced unit states its ledger's key beside."""
+    return gate.as_asked(done.plan).sha256 == gate.as_asked(asked.plan).sha256
