@@ -17,6 +17,7 @@ from confide.cli.options import Force, Json
 from confide.cli.session import Refused, Session, strict
 from confide.cli.tables import table
 from confide.errors import PlanError
+from confide_lab.paper_command import errata, papers
 
 if TYPE_CHECKING:
     from confide_lab.experiment import Experiment, Record
@@ -26,6 +27,8 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Experiments: a paper's tables and figures, run here, beside the numbers that it prints.", no_args_is_help=True
 )
+app.command("papers")(papers)
+app.command("errata")(errata)
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="An experiment that `confide lab list` names.", show_default=False)
@@ -35,7 +38,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the recor
 
 @app.command("list")
 def list_experiments(ctx: typer.Context, json: Json = False) -> None:
-    """The experiments, with the replications of a default run and those of the source.
+    """The experiments, with the replications of a default run and those of the paper, where it states them.
 
     Their data are simulated or public; no ledger is charged.
 
@@ -64,18 +67,18 @@ def list_experiments(ctx: typer.Context, json: Json = False) -> None:
         )
     table(
         session,
-        ("experiment", "cells x methods", "replications", "in the source", "title"),
+        ("experiment", "cells x methods", "replications", "in the paper", "title"),
         [
             [
                 row["name"],
                 str(row["cells"]),
                 ", ".join(map(str, row["replications"])),
-                ", ".join(map(str, row["full"])),
+                ", ".join("-" if count is None else str(count) for count in row["full"]),
                 row["title"],
             ]
             for row in rows
         ],
-        right=("cells x methods", "replications", "in the source"),
+        right=("cells x methods", "replications", "in the paper"),
     )
     session.answer({"experiments": rows})
 
@@ -184,7 +187,7 @@ def report_experiment(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """What was recorded so far: the source's number, ours, its standard error and the verdict; as a page also the figure.
+    """What was recorded so far: the paper's number, ours, its standard error and the verdict; as a page also the figure.
 
     Only recorded numbers of public or simulated data are read.
 

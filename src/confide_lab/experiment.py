@@ -19,8 +19,6 @@ cell, method and quantity, with what the source prints beside it.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,24 +30,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import confide
 from confide.errors import PlanError
+from confide_lab.layouts import Layout
 from confide_lab.quantities import Printed, Quantity, Record, judged, record
 from confide_lab.runner import Measure, Study, Value
 from confide_lab.runner import run as run_study
 from confide_lab.runner.parts import Parts
+from confide_lab.runner.versions import code_version, measure_version
 
 __all__ = [
     "Block",
     "Check",
     "Drawing",
     "Experiment",
+    "Layout",
     "Printed",
     "Quantity",
     "Record",
     "code_version",
     "recorded",
     "run",
+    "study_of",
 ]
 
 
@@ -85,11 +86,13 @@ class Block:
     """A grid of settings, the methods compared on it, and one measure.
 
     name: lower-case; grid: values of each setting, without the method; methods: names handed to the measure as "method"; measure: a
-    function of a module; quantities: what is reported; replications: of a run that asks for no other number; full: the source's number;
+    function of a module; quantities: what is reported; replications: of a run that asks for no other number; full: the paper's number,
+    None where it states none;
     printed: {(value of each setting.., method, quantity): Printed}; fewer: replications at most, for methods that take long; missing:
     method -> why it cannot run here, or None; without: (settings, method) -> whether that cell is left out; overall: records over
     several cells; checks: judgements over the records; titles: of methods that `confide_lab.fits` does not know; version: change it when
-    what is measured changes.
+    what is measured changes; exact: methods that draw nothing, True for all;
+    layouts: rows and columns as the paper prints them.
     """
 
     name: str
@@ -98,7 +101,7 @@ class Block:
     measure: Measure
     quantities: tuple[Quantity, ...]
     replications: int
-    full: int
+    full: int | None = None
     printed: Mapping[tuple[Any, ...], Printed] = field(default_factory=dict)
     title: str = ""
     fewer: Mapping[str, int] = field(default_factory=dict)
@@ -109,6 +112,12 @@ class Block:
     drawing: Drawing | None = None
     titles: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
+    exact: tuple[str, ...] | bool = ()
+    layouts: tuple[Layout, ...] = ()
+
+    def is_exact(self, method: str) -> bool:
+        """Whether the method draws nothing on this grid: its one number has no error."""
+        return self.exact if isinstance(self.exact, bool) else method in self.exact
 
 
 @dataclass(frozen=True)
@@ -242,7 +251,7 @@ def records(experiment: Experiment, block: Block, frame: pd.DataFrame) -> list[R
                 experiment.name, block.name, dict(zip(settings, values, strict=True)), method, quantity, column
             )
             row["failed"] = int(part["error"].notna().sum())
-            found.append(judged(row, block.printed.get(place)))
+            found.append(judged(row, block.printed.get(place), exact=block.is_exact(method)))
     if block.overall is not None:
         for row in block.overall(frame[frame["error"].isna()]):
             place = (row["setting"]["cells"], row["method"], row["quantity"])
@@ -250,20 +259,9 @@ def records(experiment: Experiment, block: Block, frame: pd.DataFrame) -> list[R
     return found
 
 
-def code_version() -> str:
-    """16 hexadecimal digits that change with the code that makes numbers: every room but the faces (cli, results) and the audit.
-
-    >>> len(code_version())
-    16
-    """
-    package = Path(inspect.getfile(confide)).parent
-    faces = {"cli", "results", "audit", "ledger", "testing"}
-    digest = hashlib.sha256(np.__version__.encode())
-    for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package)
-        if place.parts[0] not in faces:
-            digest.update(f"{place.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()[:16]
+def study_of(experiment: Experiment, block: Block, replications: int) -> Study:
+    """The block's study, all settings and methods."""
+    return _study(experiment, block, block.grid, block.methods, replications)
 
 
 def _study(
@@ -306,7 +304,7 @@ def _study_name(experiment: Experiment, block: Block) -> str:
 
 
 def _version(block: Block) -> str:
-    return f"{block.version}-{code_version()}"
+    return f"{block.version}-{measure_version(block.measure)}"
 
 
 def _by_count(block: Block, methods: Sequence[str], reps: int | None) -> list[tuple[int, list[str]]]:

@@ -22,6 +22,8 @@ _COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f", "#882255", "#117733", "#332288", "#999933"
 )  # fmt: skip
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "p", "d")
+#: Panels beside each other.
+_ACROSS = 3
 _DASHES = {"not private": ":", "literal": "--", "private": "-"}
 
 
@@ -50,8 +52,13 @@ def draw(block: Block, records: Sequence[Record]) -> Figure | None:
     panels = list(dict.fromkeys(r["setting"].get(drawing.panels) for r in shown)) if drawing.panels else [None]
     rows = len({r["setting"].get(drawing.x) for r in shown})
     tall = 4.2 if drawing.kind == "lines" else 1.2 + 0.42 * rows
-    figure = Figure(figsize=(max(4.0 * len(panels), 8.5) + 2.6, tall), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False, sharey=drawing.kind == "lines")[0]
+    across = min(len(panels), _ACROSS)
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(max(4.0 * across, 8.5) + 2.6, tall * down), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False, sharey=drawing.kind == "lines")
+    axes = list(grid.flat)[: len(panels)]
+    for spare in list(grid.flat)[len(panels) :]:
+        spare.set_visible(False)
     styles = {method: k for k, method in enumerate(m for m in block.methods if any(r["method"] == m for r in shown))}
     for axis, panel in zip(axes, panels, strict=True):
         part = [r for r in shown if panel is None or r["setting"].get(drawing.panels) == panel]
@@ -61,11 +68,10 @@ def draw(block: Block, records: Sequence[Record]) -> Figure | None:
             ticks = sorted({float(r["setting"][drawing.x]) for r in part})
             axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axis.set_xticks([], minor=True)
-    axes[0].set_ylabel(drawing.y_label if drawing.kind == "lines" else "")
-    if any("paper" in r or "reference" in r for r in shown):
-        axes[0].plot(
-            [], [], "x", color="#454b54", markersize=7, markeredgewidth=1.6, label="x: the source, same colour"
-        )
+    for axis in grid[:, 0]:
+        axis.set_ylabel(drawing.y_label if drawing.kind == "lines" else "")
+    if any("paper" in r for r in shown):
+        axes[0].plot([], [], "x", color="#454b54", markersize=7, markeredgewidth=1.6, label="x: the paper, same colour")
     handles: dict[str, Any] = {}
     for axis in axes:
         handles.update({label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)})
@@ -94,7 +100,7 @@ def _lines(
             alpha=0.12,
             linewidth=0,
         )
-        printed = [(a, r.get("paper", r.get("reference"))) for a, r in zip(x, part, strict=True)]
+        printed = [(a, r.get("paper")) for a, r in zip(x, part, strict=True)]
         there = [(a, b) for a, b in printed if b is not None]
         if there:
             axis.plot(*zip(*there, strict=True), "x", color=colour, markersize=8, markeredgewidth=1.6)

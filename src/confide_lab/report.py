@@ -11,13 +11,13 @@ from confide_lab.fits import METHODS
 
 __all__ = ["HEADS", "checks", "lines", "page", "title_of"]
 
-HEADS = ("setting", "method", "quantity", "source", "ours", "std err", "replications", "verdict")
+HEADS = ("setting", "method", "quantity", "paper", "ours", "std err", "replications", "verdict")
 
 
 def lines(block: Block, records: Sequence[Record]) -> list[list[str]]:
-    """The rows of the table: the source's number, ours, its standard error, and the verdict. A reference is marked with an r.
+    """The rows of the table: the paper's number, ours, its standard error, and the verdict.
 
-    The verdict is "agrees", "higher" or "lower" than the source beyond two standard errors (or beyond a declared tolerance).
+    Only papers' numbers are compared: what a verdict means is said at `confide_lab.quantities.Printed.verdict`.
     """
     return [
         [
@@ -59,9 +59,7 @@ def number(value: float | None) -> str:
 
 
 def _source(record: Record) -> str:
-    if "paper" in record:
-        return number(record["paper"])
-    return f"{number(record['reference'])} r" if "reference" in record else ""
+    return number(record["paper"]) if "paper" in record else ""
 
 
 _STYLE = """
@@ -71,7 +69,7 @@ h1 { font-size: 1.6rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2re
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th, td { padding: .25rem .7rem .25rem 0; text-align: left; white-space: nowrap; } .n { text-align: right; }
 thead th { border-bottom: 2px solid #1a1a1a; } tbody tr { border-bottom: 1px solid #dde1e6; }
-.agrees { color: #1b6b3a; } .higher, .lower { color: #a34a00; } .fails { color: #8c1515; font-weight: 700; }
+.agrees { color: #1b6b3a; } .differs { color: #a34a00; } .undetermined { color: #454b54; } .fails { color: #8c1515; font-weight: 700; }
 .wide { overflow-x: auto; } figure { margin: .8rem 0; } figure svg { max-width: 100%; height: auto; } .grey { color: #454b54; }
 """
 
@@ -84,8 +82,8 @@ def page(experiment: Experiment, records: Sequence[Record]) -> str:
         f"<h1>{escape(experiment.title)}</h1>",
         f'<p class="grey">{escape(experiment.name)}. Source: {escape("; ".join(experiment.sources))}</p>',
         f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in experiment.notes)}</ul>",
-        "<p>Verdicts: a number agrees with the source's within two standard errors of the difference, or within a declared tolerance; "
-        "else it is higher or lower. A number marked r is a reference of an independent prototype, not the paper's. "
+        "<p>Verdicts: a number agrees with the paper's within two standard errors of the difference, or within a stated tolerance, and "
+        "differs beyond; a band above a fifth of the number, fewer than ten replications and a heavy tail leave it undetermined. "
         "Methods marked NOT private spend more than they claim or look at the private records.</p>",
     ]
     for block in experiment.blocks:

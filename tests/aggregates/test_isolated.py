@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.pace import slow
+from tests.pace import patient, slow
 
 from confide.aggregates.isolated import Answers, Isolated, Room
 from confide.errors import PlanError
@@ -130,6 +130,7 @@ def _run(work, tables=_BLOCKS, room=None, **others):
 
 
 @pytest.mark.parametrize("fault", _FAULTS, ids=lambda fault: fault.__name__.strip("_"))
+@patient
 def test_a_fault_is_a_public_answer_and_touches_no_other_block(fault):
     def work(table, generator):
         return (fault if table[0, 0] == _ODD else _honest)(table, generator)
@@ -139,6 +140,7 @@ def test_a_fault_is_a_public_answer_and_touches_no_other_block(fault):
     assert found[[0, 1, 3, 4]].tolist() == [[value, 1.0] for value in (0.1, 0.2, 0.3, 0.4)]
 
 
+@patient
 def test_nothing_that_was_started_outlives_its_wave():
     mark = f"confide-{os.getpid()}"
 
@@ -157,6 +159,7 @@ def test_nothing_that_was_started_outlives_its_wave():
 @pytest.mark.parametrize(
     "fault", [_honest, _raises, _exits, _spins, _forks], ids=lambda fault: fault.__name__.strip("_")
 )
+@patient
 def test_the_time_is_the_rooms(fault):
     """To a busy machine's pace: work that was waited for would take a minute, or for ever."""
     pace = slow()
@@ -166,6 +169,7 @@ def test_the_time_is_the_rooms(fault):
         assert 0.6 * pace <= time.monotonic() - start < 3 * pace
 
 
+@patient
 def test_a_block_sees_itself_alone_and_its_own_generator():
     seen = _run(lambda table, generator: [table.sum() / 100, generator.random()])
     again = _run(lambda table, generator: [table.sum() / 100, generator.random()])
@@ -174,6 +178,7 @@ def test_a_block_sees_itself_alone_and_its_own_generator():
     assert len(set(legacy[:, 1])) == 5
 
 
+@patient
 def test_what_a_block_writes_goes_nowhere(capfd):
     def work(table, generator):
         sys.stdout.write(f"a record: {table[0, 0]}")
@@ -192,6 +197,7 @@ def test_what_a_block_writes_goes_nowhere(capfd):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+@patient
 def test_a_block_that_crashes_leaves_no_image_of_its_memory():
     def work(table, generator):
         kept = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE
@@ -200,6 +206,7 @@ def test_a_block_that_crashes_leaves_no_image_of_its_memory():
     assert (_run(work) == 0.0).all()
 
 
+@patient
 def test_large_answers_and_empty_blocks_come_back():
     answers = Answers((50_000,), 0, 9, 0)
     with Isolated(lambda table, generator: np.full(50_000, len(table)), answers, Room(0.5 * slow())) as workers:
@@ -207,6 +214,7 @@ def test_large_answers_and_empty_blocks_come_back():
     assert found.shape == (2, 50_000) and (found[0] == 0).all() and (found[1] == 7).all()
 
 
+@patient
 def test_progress_is_told_by_waves():
     told = []
     _run(_honest, room=Room(0.3, jobs=2), progress=lambda done, of: told.append((done, of)))
@@ -226,6 +234,7 @@ def test_an_interrupt_ends_all():
         os.waitpid(workers._server, os.WNOHANG)
 
 
+@patient
 def test_blocks_without_a_process_give_the_public_answer(monkeypatch):
     """A block that starts processes without end may leave none for others: no error may tell of it."""
     fork, caller = os.fork, os.getpid()

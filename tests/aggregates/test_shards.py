@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.pace import slow
+from tests.pace import patient, slow
 
 import confide as cf
 from confide.aggregates.collected import Collected
@@ -64,6 +64,7 @@ def test_by_position_all_divisions_of_a_multiset_are_equally_likely():
     assert sum((count - 1_000) ** 2 / 1_000 for count in found.values()) < 20.5
 
 
+@patient
 def test_blocks_of_a_source_are_read_in_the_columns_units():
     source = cf.read(_SCHEMA.sample(200, seed=1), _SCHEMA)
     found = blocks(

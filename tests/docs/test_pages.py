@@ -1,4 +1,4 @@
-"""The README and the guides run: three in every run of the tests, all in `make bench`. Links lead somewhere, and each page has a place."""
+"""The README and the guides run: the quick ones always, all in `make bench`; links lead somewhere, and pages have a place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from confide_lab.pages import PageFailed, pages, run, with_output
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS)]
-ALWAYS = ("README.md", "docs/start.md", "docs/questions/mean.md")
+ALWAYS = (
+    "README.md",
+    "docs/start.md",
+    "docs/questions/mean.md",
+    *(f"docs/{name}.md" for name in ("ledger", "selection", "sources", "survey", "units")),
+)
+# Of the pages of methods, those of more than a few seconds.
+SLOW = tuple(f"docs/methods/{name}.md" for name in ("intervals", "quantile", "tables", "voting"))
 
 
 def _named(page: Path) -> str:
@@ -22,7 +29,9 @@ def _named(page: Path) -> str:
 
 
 def _marked(page: Path) -> Any:
-    return pytest.param(page, marks=() if _named(page) in ALWAYS else pytest.mark.long, id=_named(page))
+    name = _named(page)
+    quick = name in ALWAYS or (name.startswith("docs/methods/") and name not in SLOW)
+    return pytest.param(page, marks=() if quick else pytest.mark.long, id=name)
 
 
 @pytest.mark.parametrize("page", [_marked(page) for page in PAGES])

@@ -10,8 +10,9 @@ import pytest
 from scipy import special, stats
 
 from confide_lab.experiment import run
-from confide_lab.experiments.eptr_linear import FIGURE2, WINE, coefficients
+from confide_lab.experiments.eptr_linear import FIGURE2, coefficients
 from confide_lab.experiments.eptr_lines import Bounds, joint_ssp
+from confide_lab.experiments.eptr_wine import WINE
 from confide_lab.published.eptr_ols import eptr_ols, eptr_ols_code
 from confide_lab.published.projected_descent import projected_descent
 
@@ -163,4 +164,4 @@ def test_the_settings_are_the_same_in_both_units() -> None:
         method = Bounds(4.0, 4.0, 1.0, box, c0=0.4, lam0=0.4).eptr("y ~ 0 + x1", 1_000, 20.0)
         assert method.leverage_cap == pytest.approx((4 / box) ** 2) and method.radius == pytest.approx(box / 4)
         assert method.lam0 == pytest.approx(400 / box**2)
-    assert len(FIGURE2.block("simulated").printed) == 99 and len(WINE) == 7
+    assert not FIGURE2.block("simulated").printed and len(WINE) == 7

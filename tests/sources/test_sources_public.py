@@ -209,10 +209,11 @@ def _behind(source: Any) -> str:
 
 
 def test_public_attributes():
-    """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for."""
+    """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for. `lacks` is about columns."""
     source = read(frame(), SCHEMA)
     public = {name for name in dir(source) if not name.startswith("_")}
-    assert public == {"aggregate", "bounded", "check", "count", "dataset", "kept", "opened", "rereadable", "schema"}
+    known = {"aggregate", "bounded", "check", "count", "dataset", "kept", "lacks", "opened", "rereadable", "schema"}
+    assert public == known
     assert "gate" in type(source).count.__doc__
 
 

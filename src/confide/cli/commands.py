@@ -13,7 +13,10 @@ __all__ = ["OURS", "Commands", "built"]
 #: Our commands in the order of a user's steps: where each is found, and its purpose, so that neither a list nor another command loads it.
 OURS: Mapping[str, tuple[str, str]] = {
     "schema": ("schema:app", "What is public about the data: columns, bounds, levels."),
-    "explore": ("explore:explore", "List the questions that may be asked of a schema, with a command for each."),
+    "explore": (
+        "explore:explore",
+        "List the questions that may be asked of a schema, with a command for each, and a file of several.",
+    ),
     "advise": (
         "advise:advise",
         "Say which method to expect most of, with predicted standard errors, from public facts alone.",

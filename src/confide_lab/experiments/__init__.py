@@ -12,11 +12,13 @@ __all__ = ["load", "names", "register"]
 
 # name -> module and attribute; modules are imported when an experiment is asked for
 _PLACES: dict[str, str | Callable[[], Experiment]] = {
+    "binagg.comparison": "confide_lab.experiments.binagg_release:COMPARISON",
     "binagg.figure1": "confide_lab.experiments.binagg_simulated:FIGURE1",
     "binagg.figure2": "confide_lab.experiments.binagg_simulated:FIGURE2",
     "binagg.table1": "confide_lab.experiments.binagg_intervals:TABLE1",
     "binagg.table2": "confide_lab.experiments.binagg_tables:TABLE2",
     "binagg.table3": "confide_lab.experiments.binagg_synthetic:TABLE3",
+    "binagg.table5": "confide_lab.experiments.binagg_release:TABLE5",
     "binagg.table6": "confide_lab.experiments.binagg_tuning:TABLE6",
     "binagg.table7": "confide_lab.experiments.binagg_tuning:TABLE7",
     "binagg.table8": "confide_lab.experiments.binagg_tuning:TABLE8",

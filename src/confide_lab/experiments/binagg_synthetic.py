@@ -12,25 +12,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
+from confide_lab.experiment import Block, Drawing, Experiment, Layout, Printed, Quantity
 from confide_lab.experiments.binagg_simulated import PAPER
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.real_tables import case_of_table
 from confide_lab.fits import Case, missing, mu_of, synthetic_literal
 
-__all__ = ["TABLE3"]
+__all__ = ["SYNTHESISERS", "TABLE3", "synthetic_missing", "synthetic_table"]
 
 Array = NDArray[np.float64]
 
 _SETS = ("D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8")
-_GAN = {"aim": "AIM", "dpctgan": "DP-CTGAN", "patectgan": "PATE-CTGAN", "dpgan": "DPGAN", "pategan": "PATEGAN"}
+SYNTHESISERS = {"aim": "AIM", "dpctgan": "DP-CTGAN", "patectgan": "PATE-CTGAN", "dpgan": "DPGAN", "pategan": "PATEGAN"}
 _TITLES = {
     "original": "records (not private)",
     "mean": "mean only (not private)",
     "binagg_literal": "Algorithm 3 literal (NOT private)",
     "binagg_corrected": "Algorithm 3, corrected noise",
     "calibrated": "synthetic table, calibrated",
-    **_GAN,
+    **SYNTHESISERS,
 }
 #: dataset -> original, AIM, BinAgg, DP-CTGAN, PATE-CTGAN, DPGAN, PATEGAN as printed.
 _PRINTED: dict[str, tuple[float | None, ...]] = {
@@ -64,7 +64,7 @@ def measure_table3(at: Mapping[str, Any], generator: np.random.Generator) -> dic
     if at["method"] == "mean":
         loss = float(((y_test - train.y.mean()) ** 2).sum()) / scale
         return {"relmse": loss, "r2": 1 - loss, "rows": float(cut)}
-    frame = _table(at["method"], train, generator)
+    frame = synthetic_table(at["method"], train, generator)
     row: dict[str, float | str] = {"rows": float(len(frame))}
     if len(frame) < 10:
         return {**row, "relmse": np.nan, "r2": np.nan}
@@ -81,13 +81,14 @@ def measure_table3(at: Mapping[str, Any], generator: np.random.Generator) -> dic
     return {**row, "relmse": mean, "r2": 1 - mean}
 
 
-def _table(method: str, case: Case, generator: np.random.Generator) -> pd.DataFrame:
+def synthetic_table(method: str, case: Case, generator: np.random.Generator) -> pd.DataFrame:
+    """A synthetic table of the case by that method; "original" are the records."""
     if method == "original":
         return case.frame
     if method == "binagg_literal":
         return synthetic_literal(case, generator)
     seed = int(generator.integers(2**63))
-    if method in _GAN:
+    if method in SYNTHESISERS:
         made = import_module("confide.methods.synthesis.smartnoise").smartnoise_table(
             case.frame, case.schema, case.formula, method, cf.ApproxDP(1.0, case.delta)
         )
@@ -138,10 +139,11 @@ def _fitted(model: Any) -> Any:
     return predict
 
 
-def _missing(method: str) -> str | None:
+def synthetic_missing(method: str) -> str | None:
+    """Why a method cannot run here, or None."""
     if util.find_spec("sklearn") is None:
         return "scikit-learn is not installed: pip install confide[sklearn]"
-    if method in _GAN:
+    if method in SYNTHESISERS:
         return (
             None if util.find_spec("snsynth") else "smartnoise-synth is not installed: pip install confide[smartnoise]"
         )
@@ -157,7 +159,7 @@ TABLE3 = Experiment(
         Block(
             "learners",
             {"dataset": _SETS},
-            ("original", "mean", "binagg_literal", "binagg_corrected", "calibrated", *_GAN),
+            ("original", "mean", "binagg_literal", "binagg_corrected", "calibrated", *SYNTHESISERS),
             measure_table3,
             (
                 Quantity("relmse", "mean", label="squared error over that of the mean, average of the learners"),
@@ -177,7 +179,10 @@ TABLE3 = Experiment(
                 if value is not None
             },
             titles=_TITLES,
-            missing=_missing,
+            missing=synthetic_missing,
+            layouts=(
+                Layout(("dataset",), ("method",), {"method": _COLUMNS}, "relmse", "Table 3: average relative MSE"),
+            ),
             drawing=Drawing(
                 "dots", "dataset", "relmse", log="x", x_label="relative MSE, average of learners (cross: the paper)"
             ),

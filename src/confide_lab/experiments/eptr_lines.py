@@ -132,7 +132,7 @@ def _printed(
         case "eptr_code":
             found = eptr_ols_code(x, y, generator, **common, **reach, c0=bounds.c0, response_bound=bounds.response)
         case "descent_gdp" | "descent_literal":
-            # the source of the figure leaves rate and steps open; these reproduce the reference
+            # TUNED: the paper leaves rate and steps open; these reproduce an earlier reconstruction's errors
             steps: dict[str, Any] = {"iterations": 30}
             if name == "descent_gdp":
                 steps = {"iterations": 15, "mu": calibrate_gaussian(cf.ApproxDP(epsilon, DELTA))}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.guarantees import gaussian_mu
-from confide_lab.experiment import Block, Check, Drawing, Experiment, Printed, Quantity, Record
+from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record
 from confide_lab.experiments.gptr_fits import FITS, Split, ssp_gdp
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.real_tables import case_of_table
@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 
 PAPER = "Redberg, Zhu, Wang 2023 (AISTATS), Generalized PTR"
 _DELTA = 1e-6
-#: Rows, features, and the seed of the slopes, at which least squares has about the reference's error (another draw has .02 to .035).
+#: Rows, features, and the seed of the slopes. TUNED: a seed at which least squares has .0242 and .0340, an earlier reconstruction's
+#: errors; other draws have .02 to .035.
 _SIMULATED = {"sim17000x12": (17_000, 12, 12), "sim200000x9": (200_000, 9, 15)}
 _REAL = ("airfoil", "concrete", "energy", "bike", "elevators", "casp")
 _SETS = (*_REAL, *_SIMULATED)
@@ -59,29 +60,6 @@ def measure_figure1(at: Mapping[str, Any], generator: np.random.Generator) -> di
     return {"mse": float(((y[test] - predicted) ** 2).mean()), "replied": float(line is not None)}
 
 
-#: data, epsilon -> medians of an independent prototype over 5 to 7 splits, in the order of _REFERENCE_METHODS.
-_REFERENCE_METHODS = (
-    "ols", "zero", "outpert_literal", "ops_balanced_literal", "ops_balanced_exact", "adaops_literal", "adassp_literal",
-    "ssp_gdp", "ops_ptr_literal", "ops_ptr_selected", "posterior_sampling",
-)  # fmt: skip
-_REFERENCE: dict[tuple[str, float], tuple[float, ...]] = {
-    ("airfoil", 0.2): (0.057, 0.109, 0.138, 0.091, 0.098, 0.100, 0.095, 0.073, 0.080, 0.091, 0.089),
-    ("sim17000x12", 0.2): (0.0237, 0.1109, 0.0582, 0.0403, 0.0352, 0.0400, 0.0322, 0.0259, 0.0541, 0.0440, 0.0419),
-    ("sim17000x12", 1.0): (0.0242, 0.1108, 0.0365, 0.0275, 0.0285, 0.0256, 0.0249, 0.0243, 0.0366, 0.0262, 0.0251),
-    ("sim200000x9", 0.2): (0.0340, 0.1105, 0.0398, 0.0354, 0.0355, 0.0341, 0.0340, 0.0340, 0.0390, 0.0341, 0.0341),
-    ("sim200000x9", 1.0): (0.0340, 0.1109, 0.0360, 0.0343, 0.0348, 0.0340, 0.0340, 0.0340, 0.0340, 0.0340, 0.0340),
-}
-
-
-def _printed() -> dict[tuple[Any, ...], Printed]:
-    # single splits differ by some 10 %, medians of 5 to 7 by as much; the simulated slopes are another draw
-    return {
-        (data, epsilon, method, "mse"): Printed(value, 4, 5, 0.25 * value, "reference")
-        for (data, epsilon), row in _REFERENCE.items()
-        for method, value in zip(_REFERENCE_METHODS, row, strict=True)
-    }
-
-
 def _orderings(records: Sequence[Record]) -> list[Check]:
     """Noisy second moments against AdaSSP as published at epsilon >= 1, and what beats the public part alone."""
     found = []
@@ -114,8 +92,6 @@ FIGURE1 = Experiment(
             measure_figure1,
             (Quantity("mse", "median", label="median test MSE"), Quantity("replied", "mean", label="share of replies")),
             replications=7,
-            full=7,
-            printed=_printed(),
             checks=_orderings,
             drawing=Drawing("lines", "epsilon", "mse", "data", "x", y_label="test MSE", x_label="epsilon"),
             titles={
@@ -136,10 +112,11 @@ FIGURE1 = Experiment(
     sources=(f"{PAPER}, Figure 1",),
     notes=(
         "Preprocessing is not private: features are z-scored and rows scaled to length 1, y centred and divided by 3 sd, from all records.",
-        "The paper prints curves without numbers. References: an independent prototype, 5 to 7 splits; other slopes.",
+        "The paper prints curves without numbers, and says neither how many splits they are of nor what the sets are.",
         "OPS-PTR with selection scores its candidates on a 10 % part that it takes to be public, which no other method sees; the row "
         "'ridge on the public part alone' is what that part is worth by itself, and a benefit must beat it.",
         "Rows 'as published' and 'printed gamma' lack the guarantee that they claim (docs/errata.md).",
+        "TUNED: the slopes of the simulated sets are a draw at which least squares has an earlier reconstruction's error.",
         "The data sets of the paper are not named in its text; these are UCI sets of the authors' earlier comparisons that are at hand.",
     ),
 )
@@ -148,14 +125,6 @@ FIGURE1 = Experiment(
 # Intervals -----------------------------------------------------------------------------------------------------------
 
 _CELLS = ("2000 5 1", "10000 5 0.2", "10000 5 1", "10000 5 5", "50000 8 1")
-#: cell -> coverage with noise, coverage that ignores it, width over that of least squares.
-_COVERAGE = {
-    "2000 5 1": (0.955, 0.423, 3.4),
-    "10000 5 0.2": (0.949, 0.236, 6.5),
-    "10000 5 1": (0.953, 0.732, 1.74),
-    "10000 5 5": (0.957, 0.948, 1.05),
-    "50000 8 1": (0.949, 0.865, 1.30),
-}
 
 
 def measure_intervals(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float | str]:
@@ -274,16 +243,6 @@ INTERVALS = Experiment(
                 Quantity("ok", "mean", label="share of runs with an interval"),
             ),
             replications=300,
-            full=300,
-            printed={
-                (cell, method, name): Printed(value, 3, 150, 0.02 if name == "covered" else 0.15 * value, "reference")
-                for cell, (covered, naive, width) in _COVERAGE.items()
-                for method, name, value in (
-                    ("ssp_gdp", "covered", covered),
-                    ("naive", "covered", naive),
-                    ("ssp_gdp", "width", width),
-                )
-            },
             checks=_covers,
             titles={"ssp_gdp": "SSP-GDP", "naive": "privacy noise ignored", "ssp": "SSP, cov='classical'"},
         ),
@@ -298,12 +257,11 @@ INTERVALS = Experiment(
                 Quantity("ok", "mean", label="share of runs with an interval"),
             ),
             replications=300,
-            full=300,
             checks=_covers_ridge,
             titles={"posterior_sampling": "PosteriorSampling, target='ridge'"},
         ),
     ),
-    sources=("an independent prototype, 150 replications",),
+    sources=("no paper has these intervals",),
     notes=(
         "Cells are n, d, epsilon at delta = 1e-6: rows of length 1, a slope vector of length .5, errors uniform on (-.2, .2).",
         "Cells of the block 'ridge' are n, penalty (0: chosen) and mu; its second row is what the intervals are not for.",

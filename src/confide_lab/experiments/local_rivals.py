@@ -131,7 +131,6 @@ RIVALS = Experiment(
             line,
             (Quantity("slopes", "rms"), Quantity("answered")),
             20,
-            200,
             # an exact correction of these two needs derivatives of every order
             without=lambda at, method: at["loss"] == "logistic" and method in ("Laplace", "Gaussian"),
             titles={"Laplace": "Laplace noise, column by column", "keeper": "a keeper who sees the records"},

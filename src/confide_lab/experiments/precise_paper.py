@@ -178,7 +178,7 @@ TABLE3 = Experiment(
             full=1,
             fewer={"repro": 1, "deconv": 1, "BLBquant": 1},
             printed={
-                (n, method, "seconds"): Printed(value, 2)
+                (n, method, "seconds"): Printed(value, 2, open="a run time of another machine")
                 for method, values in _SECONDS.items()
                 for n, value in zip(_SIZES, values, strict=True)
             },
@@ -271,7 +271,9 @@ TABLE4 = Experiment(
             full=100,
             fewer={"original": 1, **dict.fromkeys(_COLUMNS, 1)},
             printed={
-                (name, budget, "original", "width"): Printed(width, 1, tolerance=0.06)
+                (name, budget, "original", "width"): Printed(
+                    width, 1, tolerance=0.06, because="one decimal, an interval of draws"
+                )
                 for name, width in _ORIGINAL.items()
                 for budget in (0.1, 0.5)
             },

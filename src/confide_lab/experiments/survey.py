@@ -18,7 +18,7 @@ from scipy import stats
 
 import confide as cf
 from confide.noise import SimulatedNoise
-from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
+from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
 __all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES"]
 
@@ -112,24 +112,6 @@ def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[st
     return {"covered": float(low <= truth <= high), "width": (high - low) / r}
 
 
-_TABLE7 = {
-    (80, 10): (0.939, 0.872, 0.957, 1.15, 0.970, 1.26, 0.987, 1.37),
-    (160, 20): (0.952, 0.808, 0.973, 1.13, 0.948, 1.00, 0.964, 1.09),
-    (400, 20): (0.963, 0.807, 0.982, 1.12, 0.953, 0.98, 0.976, 1.08),
-    (400, 10): (0.948, 0.864, 0.966, 1.09, 0.945, 0.99, 0.995, 1.32),
-}
-
-
-def _printed7() -> dict[tuple[Any, ...], Printed]:
-    found: dict[tuple[Any, ...], Printed] = {}
-    for (psus, take), (r, alone, cover_u, wide_u, cover_c, wide_c, cover_d, wide_d) in _TABLE7.items():
-        covers = {"R": r, "persons": alone, "uncentred": cover_u, "centred": cover_c, "deff 3": cover_d}
-        widths = {"uncentred": wide_u, "centred": wide_c, "deff 3": wide_d}
-        found |= {(psus, take, 1.0, m, "coverage"): Printed(v, replications=1000) for m, v in covers.items()}
-        found |= {(psus, take, 1.0, m, "width"): Printed(v, replications=1000) for m, v in widths.items()}
-    return found
-
-
 _COVERED = Quantity("coverage", of="covered")
 _WIDTH = Quantity("width", of="width")
 _METHODS = ("R", "persons", "uncentred", "centred", "deff 3")
@@ -145,8 +127,6 @@ DESIGNS = Experiment(
             stratified,
             (_COVERED, _WIDTH),
             200,
-            1000,
-            printed=_printed7(),
             title="20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
             drawing=Drawing("lines", "psus", "coverage", panels="mu"),
         ),
@@ -240,13 +220,6 @@ LINES = Experiment(
                 Quantity("answered", of="answered"),
             ),
             60,
-            500,
-            printed={
-                (160, 20, 1.0, "uncentred", "intercept"): Printed(0.982, replications=500),
-                (160, 20, 1.0, "uncentred", "slope"): Printed(0.982, replications=500),
-                (400, 20, 1.0, "uncentred", "intercept"): Printed(0.974, replications=500),
-                (400, 20, 1.0, "uncentred", "slope"): Printed(0.958, replications=500),
-            },
             title="y on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
         ),
     ),
@@ -283,12 +256,6 @@ CAPS = Experiment(
             weighted,
             (_COVERED, Quantity("half-width", of="half"), Quantity("lost", of="lost")),
             100,
-            300,
-            printed={
-                (2_000, 1.0, "capped", "coverage"): Printed(0.973, replications=300),
-                (2_000, 1.0, "capped", "half-width"): Printed(0.102, replications=300),
-                (2_000, 1.0, "full range", "half-width"): Printed(0.413, replications=300),
-            },
         ),
     ),
     sources=("docs/survey.md",),
@@ -320,23 +287,12 @@ def schools(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
     }
 
 
-_TABLE6 = {
-    (20, 30, 0.05): ((0.797, 0.921), (1.0, 1.0)),
-    (50, 30, 0.2): ((0.544, 0.825), (0.949, 0.990)),
-    (200, 30, 0.05): ((0.758, 0.925), (0.956, 0.962)),
-    (50, 200, 0.2): ((0.231, 0.501), (0.940, 0.929)),
-    (1000, 20, 0.2): ((0.598, 0.860), (0.944, 0.950)),
-}
+_SCHOOLS = ((20, 30, 0.05), (50, 30, 0.2), (200, 30, 0.05), (50, 200, 0.2), (1000, 20, 0.2))
 
 
 def _blocks() -> tuple[Block, ...]:
     made = []
-    for (count, size, icc), own in _TABLE6.items():
-        printed = {
-            (count, size, icc, 1.0, method, quantity): Printed(value, replications=500)
-            for method, pair in zip(("no clusters", "clusters"), own, strict=True)
-            for quantity, value in zip(("mean", "slope"), pair, strict=True)
-        }
+    for count, size, icc in _SCHOOLS:
         made.append(
             Block(
                 f"{count}x{size}.icc{icc:g}",
@@ -345,8 +301,6 @@ def _blocks() -> tuple[Block, ...]:
                 schools,
                 (Quantity("mean", of="mean"), Quantity("slope", of="slope"), Quantity("answered", of="answered")),
                 60,
-                500,
-                printed=printed,
             )
         )
     return tuple(made)

@@ -23,7 +23,7 @@ from confide.methods.intervals.quantile import Quantile
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tests.rank import Kruskal, MannWhitney
 from confide.noise import SimulatedNoise
-from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
+from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
 __all__ = ["DISTRIBUTION", "RANKS"]
 
@@ -114,16 +114,6 @@ def _sample(
     return parts[0], parts[1], parts[2], float("nan")
 
 
-def _printed_quartiles() -> dict[tuple[Any, ...], Printed]:
-    ours = (0.093, 0.050, 0.030, 0.031)
-    theirs = (0.612, 0.203, 0.130, 0.334)
-    found: dict[tuple[Any, ...], Printed] = {}
-    for setting, one, other in zip(("500, 1", "2000, 1", "10000, 0.3", "10000, 0.1"), ours, theirs, strict=True):
-        found[setting, "distribution", "length"] = Printed(one, tolerance=0.1 * one, source="reference")
-        found[setting, "quantile", "length"] = Printed(other, tolerance=0.25 * other, source="reference")
-    return found
-
-
 DISTRIBUTION = Experiment(
     "tables.distribution",
     "Quartiles of incomes by a distribution, by the exponential mechanism, and without privacy",
@@ -141,8 +131,6 @@ DISTRIBUTION = Experiment(
                 Quantity("band", "mean"),
             ),
             replications=100,
-            full=600,
-            printed=_printed_quartiles(),
             drawing=Drawing("dots", "setting", "length", log="x", x_label="mean length of intervals, in probability"),
             titles={
                 "sample": "without privacy",
@@ -151,7 +139,7 @@ DISTRIBUTION = Experiment(
             },
         ),
     ),
-    sources=("development figures of the distribution, an independent prototype",),
+    sources=("no paper",),
     notes=(
         "setting: number of records, mu. q1, q2, q3: coverage of each quartile.",
         "The exponential mechanism has the epsilon that a GDP ledger charges the same mu^2 for.",
@@ -284,17 +272,6 @@ RANKS = Experiment(
             measure_ranks,
             tuple(Quantity(name, "mean") for name in ("size", "power", "covered, equal", "covered, shifted")),
             replications=200,
-            full=1000,
-            printed={
-                **{
-                    (row, "mann_whitney", "power"): Printed(value, 2, 1000, source="reference")
-                    for row, value in zip(_EQUAL, (0.74, 0.32, 0.69, 0.71), strict=True)
-                },
-                **{
-                    (row, "h_abs", "power"): Printed(value, 2, 1000, source="reference")
-                    for row, value in zip(_EQUAL, (0.60, 0.20, 0.43, 0.45), strict=True)
-                },
-            },
             titles={
                 "scipy": "Mann-Whitney without privacy",
                 "mann_whitney": "ranks in two rounds",
@@ -309,11 +286,10 @@ RANKS = Experiment(
             measure_several,
             (Quantity("size", "mean"),),
             replications=200,
-            full=1000,
             titles={"scipy": "Kruskal and Wallis without privacy", "kruskal": "ranks in two rounds"},
         ),
     ),
-    sources=("development figures, an independent prototype; Couch, Kazan, Shi, Bray, Groce 2019 for H_abs",),
+    sources=("Couch, Kazan, Shi, Bray, Groce 2019 for H_abs",),
     notes=(
         "setting: records in each group, mu; bounds 4 of the larger sd unless said.",
         "The sizes of groups are known to H_abs, and not to the others.",

@@ -100,7 +100,9 @@ def dpnb(
 def dpnbss(
     x: Array, y: Labels, rng: np.random.Generator, *, classes: int, epsilon: float, bound: float, factor: float = 1.5
 ) -> dict[str, Any]:
-    """The Cauchy baseline: scale factor * 2R/(n_k + 1) over epsilon/(K p), exact counts. `factor` is set to meet the comparison's errors.
+    """The Cauchy baseline: scale factor * 2R/(n_k + 1) over epsilon/(K p), exact counts.
+
+    TUNED: `factor`, to meet the errors of the comparison.
 
     >>> g = np.random.default_rng(1)
     >>> dpnbss(np.ones((900, 1)), np.zeros(900, dtype=int), g, classes=1, epsilon=80.0, bound=2.0)["means"].round(1).tolist()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from confide_lab.published.marks import published
+from confide_lab.published.selection import run_budget
 
 __all__ = [
     "adaops",
@@ -100,7 +101,7 @@ def algorithm_7(
     y_bound: float = 1.0,
 ) -> dict[str, Any]:
     """With the signs as printed. epsilon, delta: of the whole run, split as in Algorithm 8."""
-    return _algorithm_8(x, y, rng, epsilon, delta, lam, x_bound, y_bound, sign=-1.0)
+    return _algorithm_8(_moments(x, y, x_bound, y_bound), rng, epsilon, delta, lam, x_bound, y_bound, sign=-1.0)
 
 
 @published(
@@ -125,12 +126,17 @@ def algorithm_8(
     y_bound: float = 1.0,
 ) -> dict[str, Any]:
     """OPS-PTR at one penalty. Returns beta (d,), gamma, eigenvalue and log_lipschitz (noisy bounds)."""
-    return _algorithm_8(x, y, rng, epsilon, delta, lam, x_bound, y_bound, sign=1.0)
+    return _algorithm_8(_moments(x, y, x_bound, y_bound), rng, epsilon, delta, lam, x_bound, y_bound, sign=1.0)
+
+
+def _moments(x: Array, y: Array, x_bound: float, y_bound: float) -> tuple[Array, Array]:
+    """X'X and X'y of the clipped records: all that Algorithm 8 reads."""
+    x, y = _clipped(x, y, x_bound, y_bound)
+    return x.T @ x, x.T @ y
 
 
 def _algorithm_8(
-    x: Array,
-    y: Array,
+    moments: tuple[Array, Array],
     rng: np.random.Generator,
     epsilon: float,
     delta: float,
@@ -139,23 +145,26 @@ def _algorithm_8(
     y_bound: float,
     *,
     sign: float,
+    sample: float = 1 / 3,
 ) -> dict[str, Any]:
-    x, y = _clipped(x, y, x_bound, y_bound)
-    gram, cross = x.T @ x, x.T @ y
+    """sample: the part of delta that the sample gets, 1/3 in Algorithm 8."""
+    gram, cross = moments
     s, q = sqrt(log(6 / delta)) / (epsilon / 4), sqrt(2 * log(2 / delta))
     least = float(np.linalg.eigvalsh(gram)[0])
     eigenvalue = max(least + x_bound**2 * s * (rng.standard_normal() - sign * q), 0.0)
     span = log(1 + x_bound**2 / (lam + eigenvalue))
     size = log(y_bound + x_bound * float(np.linalg.norm(_ridge(gram, cross, lam))))
     bound = size + span * s * (rng.standard_normal() + sign * q)
-    gamma = precision_51(epsilon / 2, delta / 3, lam + eigenvalue, x_bound * exp(min(bound, 300.0)), bound=x_bound)
+    lipschitz = x_bound * exp(min(bound, 300.0))
+    gamma = precision_51(epsilon / 2, delta * sample, lam + eigenvalue, lipschitz, bound=x_bound)
     beta = _sample(gram, cross, lam, gamma, rng) if gamma > 1e-300 else None
     return {"beta": beta, "gamma": gamma, "eigenvalue": eigenvalue, "log_lipschitz": bound}
 
 
 @published(
-    "(epsilon*, delta*)-DP (Theorem 4.6, after Liu, Talwar 2019); each run here has epsilon*/2 and delta*/6",
+    "(epsilon, delta)-DP (Theorem 4.6, after Liu, Talwar 2019)",
     "rests on the privacy of each run, which Algorithm 8 does not have as printed",
+    "section 5.1 gives the sample d*/6 of a run's delta and Algorithm 8 d*/3: deltas='algorithm 8' or 'section 5.1'",
     "the score is taken on a public part of the records, which the methods it is compared with do not get; ridge regression on that part "
     "alone is the line to beat",
     "in the full accounting a budget for 600 expected runs is smaller for each than running all 30 candidates",
@@ -170,20 +179,28 @@ def algorithm_3(
     epsilon: float,
     delta: float,
     penalties: Sequence[float] = tuple(2.5**power for power in np.linspace(1, 10, 30)),
+    deltas: str = "algorithm 8",
 ) -> dict[str, Any]:
-    """Best of T = min(geometric, (1/tau) log(1/delta_2)) runs of Algorithm 8, tau = .05/k, on a public validation part."""
+    """Best of min(geometric(tau), T) runs of Algorithm 8 by a public part: tau = .05/k, T = log(1/delta_2)/tau, delta_2 = delta/2.
+
+    epsilon, delta: of the whole; each run gets (e*, d*) of Theorem 4.6, of which Algorithm 8 gives e*/2 to its two certificates and e*/2 to
+    the sample. Returns what Algorithm 8 does for the best run, with lam, runs and budget = (e*, d*).
+    """
     k = len(penalties)
     tau = 0.05 / k
-    runs = min(int(rng.geometric(tau)), int(np.ceil(log(2 / delta) / tau)))
-    best: dict[str, Any] = {"beta": None, "runs": runs}
+    cutoff = int(np.ceil(log(2 / delta) / tau))
+    each = run_budget(epsilon, delta, tau)
+    sample = {"algorithm 8": 1 / 3, "section 5.1": 1 / 6}[deltas]
+    runs = min(int(rng.geometric(tau)), cutoff)
+    best: dict[str, Any] = {"beta": None, "runs": runs, "budget": each}
     least = float("inf")
-    x, y = _clipped(x, y, 1.0, 1.0)
+    moments = _moments(x, y, 1.0, 1.0)
     for lam in rng.choice(np.asarray(penalties), size=runs):
-        found = _algorithm_8(x, y, rng, epsilon / 2, delta / 6, float(lam), 1.0, 1.0, sign=1.0)
+        found = _algorithm_8(moments, rng, *each, float(lam), 1.0, 1.0, sign=1.0, sample=sample)
         if found["beta"] is not None:
             loss = float(((public_y - public_x @ found["beta"]) ** 2).mean())
             if loss < least:
-                best, least = {**found, "lam": float(lam), "runs": runs}, loss
+                best, least = {**found, "lam": float(lam), "runs": runs, "budget": each}, loss
     return best
 
 

@@ -159,7 +159,7 @@ def test_tests_of_means_take_weights_and_others_refuse_them() -> None:
     frame = records(2_000)
     source = cf.read(frame.assign(income=frame.income.clip(0, 80) + 15 * (frame.smoker == "yes")), SCHEMA)
     call: dict[str, Any] = {"privacy": cf.GDP(1.0), "ledger": None}
-    found = cf.tests.ttest_ind("income ~ smoker", source, weights="w", **call)
+    found = cf.tests.ttest_ind("income ~ smoker", source, weights="w", noise=SimulatedNoise(1), **call)
     assert found.pvalue < 0.01
     low, high = found.conf_int().iloc[0]
     assert not low <= 0 <= high

@@ -334,7 +334,7 @@ class Counts(_CountMethod):
     ((3, 3), 'ok')
     >>> wished = Counts("region * smoker", covers="dataset", precision={"total": 4, "1-way": 4, "2-way": 3})
     >>> round(cf.plan(wished, schema).guarantee.mu, 2)
-    0.42
+    0.36
     """
 
     formula: str

@@ -33,7 +33,7 @@ from confide.audit.verdict import Audit
 from confide.errors import PlanError
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
-from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, _Draw
+from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, Weighing, _Draw
 from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
@@ -130,7 +130,7 @@ class _Sums(ScoreSums):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         peeking: Any = Peeking(meter, _PEEKED.get(self.fault, ()))
-        return _Run(self, source, plan, peeking).run()
+        return _Run(self, source, plan, peeking, Weighing()).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,9 @@ class _Run(_Draw):
             maxima = replace(maxima, score=sqrt(self._square(LimitedScores(self.of.design).at(frame, 1e3))))
         if self._is("unpaid histogram"):
             whole = replace(self.of, limit="none")
-            limits = _Draw(whole, self.source, self.plan, self.meter)._limits(standing, frame, maxima, branch)
+            limits = _Draw(whole, self.source, self.plan, self.meter, self.weighing)._limits(
+                standing, frame, maxima, branch
+            )
             edges = tuple(sqrt(standing.metric.size) * k / 4 for k in range(1, 9))
             (cells,) = self.source.aggregate(Histogram(SizeIndices(self.of.design, scores=False).at(frame, edges)))
             return replace(limits, kappa=float(cells[4:].sum()) / 1e6)

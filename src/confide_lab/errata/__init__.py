@@ -1,0 +1,5 @@
+"""Errata that print their numbers: `confide lab errata NAME`, a row of docs/errata.md each, most in less than a second."""
+
+from confide_lab.errata.register import Finding, names, rows
+
+__all__ = ["Finding", "names", "rows"]

@@ -1,0 +1,134 @@
+"""What came out: every printed number with its record and verdict, item by item, and the shares of a paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confide_lab.experiment import Block, Experiment
+from confide_lab.layouts import LETTER, Layout
+from confide_lab.papers.catalogue import Item
+from confide_lab.quantities import Record
+
+__all__ = ["Number", "Share", "layouts_of", "numbers_of", "reason_of", "share_of", "status_of", "with_printed"]
+
+WORDS = ("agrees", "differs", "undetermined", "not run")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A printed number: where it stands, and what is known of it here. word: a verdict, or "not run" with the reason."""
+
+    item: Item
+    block: str
+    layout: str
+    reading: str
+    record: Record
+    word: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """Counts of printed numbers by verdict."""
+
+    counts: Mapping[str, int]
+
+    @property
+    def printed(self) -> int:
+        """How many there are."""
+        return sum(self.counts.values())
+
+    def text(self) -> str:
+        """One line.
+
+        >>> Share({"agrees": 3, "differs": 1, "undetermined": 0, "not run": 0}).text()
+        '3 agree (75 %), 1 differ (25 %)'
+        """
+        words = {"agrees": "agree", "differs": "differ"}
+        parts = [
+            f"{n} {words.get(w, w)} ({n / self.printed:.0%})".replace("%", " %") for w in WORDS if (n := self.counts[w])
+        ]
+        return ", ".join(parts) or "no number is printed"
+
+
+def numbers_of(item: Item, experiment: Experiment, records: Sequence[Record]) -> list[Number]:
+    """Every printed number of an item once for each reading that shows it."""
+    found = []
+    for block in experiment.blocks:
+        if item.blocks and block.name not in item.blocks:
+            continue
+        there = with_printed(block, [r for r in records if r["block"] == block.name])
+        for layout in layouts_of(block, there):
+            for record in layout.kept(there):
+                if "paper" in record:
+                    word, reason = record.get("verdict", "not run"), record.get("reason", "")
+                    if word == "differs":
+                        reason = reason_of(item, record) or reason
+                    if word == "not run":
+                        reason = block.missing(record["method"]) or "no replication yet"
+                    found.append(Number(item, block.name, layout.title, layout.reading, record, word, reason))
+    return found
+
+
+def with_printed(block: Block, records: Sequence[Record]) -> list[Record]:
+    """The records, and one without a value for each printed number that has none, in the order of the grid and the printed table."""
+    by = {(*r["setting"].values(), r["method"], r["quantity"]): r for r in records}
+    for key, printed in block.printed.items():
+        if key not in by and len(key) == len(block.grid) + 2:
+            setting = dict(zip(block.grid, key, strict=False))
+            by[key] = {"setting": setting, "method": key[-2], "quantity": key[-1], "value": None, "error": None, "paper": printed.value,
+                       "replications": 0, "block": block.name}  # fmt: skip
+    names = [q.name for q in block.quantities]
+
+    def at(key: tuple[Any, ...]) -> tuple[int, ...]:
+        *settings, method, quantity = key
+        places = [_place(values, value) for values, value in zip(block.grid.values(), settings, strict=False)]
+        return (*places, _place(block.methods, method), _place(names, quantity))
+
+    return [by[key] for key in sorted(by, key=at)]
+
+
+def _place(values: Sequence[Any], value: Any) -> int:
+    return list(values).index(value) if value in values else len(values)
+
+
+def reason_of(item: Item, record: Mapping[str, Any]) -> str:
+    """Why a number differs, "" where the catalogue does not say."""
+    return next((reason.text for reason in item.reasons if reason.fits(record)), "")
+
+
+def share_of(found: Sequence[Number], reading: str = LETTER) -> Share:
+    """Counts over one reading."""
+    counts = Counter(number.word for number in found if number.reading == reading)
+    return Share({word: counts[word] for word in WORDS})
+
+
+def status_of(item: Item, found: Sequence[Number], ran: bool) -> str:
+    """The item in a few words: what a reader of the index sees."""
+    if item.cannot:
+        return f"cannot be run: {item.cannot}"
+    if not item.experiment:
+        return {"holds": "holds", "fails": "fails", "": "open"}.get(item.holds, item.holds)
+    share = share_of(found)
+    if not share.printed:
+        return "drawn: the paper prints no number" if ran else "not run"
+    if share.counts["not run"] == share.printed:
+        return "not run"
+    if share.counts["differs"]:
+        return f"does not reproduce: {share.counts['differs']} of {share.printed} differ"
+    if share.counts["agrees"] >= 0.5 * share.printed:
+        return "reproduces"
+    return "undetermined"
+
+
+def layouts_of(block: Block, records: Sequence[Record]) -> tuple[Layout, ...]:
+    """The block's own layouts, else one for each quantity that a paper prints, or for the first one: settings by methods."""
+    if block.layouts:
+        return block.layouts
+    printed = list(dict.fromkeys(r["quantity"] for r in records if "paper" in r))
+    shown = printed or [r["quantity"] for r in records[:1]]
+    labels = {q.name: q.label or q.name for q in block.quantities}
+    return tuple(Layout(tuple(block.grid), ("method",), quantity=name, title=labels.get(name, name)) for name in shown)

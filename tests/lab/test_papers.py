@@ -1,0 +1,153 @@
+"""The reproduction site: catalogue, plan, verdicts by item, and two smoke runs that give the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from confide.cli import app
+from confide_lab.errata import names as errata
+from confide_lab.experiment import Block, Experiment, Layout, Printed, Quantity, run
+from confide_lab.experiments import load, names
+from confide_lab.papers.catalogue import PAPERS, Item, Reason
+from confide_lab.papers.plan import MODES, experiments_of, perform, units
+from confide_lab.papers.site import write
+from confide_lab.papers.tally import numbers_of, share_of, status_of
+
+ITEMS = [(paper.key, item) for paper in PAPERS.values() for item in paper.items]
+
+
+@pytest.mark.parametrize(("key", "item"), ITEMS, ids=[f"{key} {item.number}" for key, item in ITEMS])
+def test_an_item_leads_somewhere(key: str, item: Item) -> None:
+    assert item.experiment or item.show or item.cannot or item.holds, "neither run, nor shown, nor said why not"
+    if item.experiment:
+        experiment = load(item.experiment)
+        assert set(item.blocks) <= {block.name for block in experiment.blocks}
+    for name in re.findall(r"confide lab errata ([\w.-]+)", item.show):
+        assert name in errata()
+    for path in re.findall(r"tests/[\w/]+\.py", item.show):
+        assert (Path(__file__).resolve().parents[2] / path).is_file()
+
+
+def test_every_experiment_with_printed_numbers_is_an_item() -> None:
+    mine = {item.experiment for _, item in ITEMS}
+    printed = {name for name in names() if any(block.printed for block in load(name).blocks)}
+    # survey.real holds this project's page to its own numbers
+    assert printed - {"survey.real"} <= mine, printed - mine
+
+
+@pytest.mark.parametrize("name", sorted({item.experiment for _, item in ITEMS if item.experiment}))
+def test_every_printed_number_stands_in_a_layout(name: str) -> None:
+    """With the letter or restored: no printed number is out of sight."""
+    experiment = load(name)
+    item = Item("x", "y", name)
+    shown = {
+        (n.block, *n.record["setting"].values(), n.record["method"], n.record["quantity"])
+        for n in numbers_of(item, experiment, [])
+    }
+    for block in experiment.blocks:
+        if block.layouts and name not in ("zil.table1", "zil.table2", "zil.table3", "binagg.table1"):
+            assert all((block.name, *key) in shown for key in block.printed), block.name
+        elif block.printed:
+            values = {printed.value for printed in block.printed.values()}
+            kept = {n.record["paper"] for n in numbers_of(item, experiment, []) if n.block == block.name}
+            # slopes' root mean squares are ours, beside each slope's printed number
+            assert len(values & kept) >= 0.75 * len(values)
+
+
+def test_the_plan_keeps_its_promise_and_is_the_same_each_time() -> None:
+    for mode, most in (("smoke", 12.0), ("quick", 1_200.0)):
+        chosen = units(mode)
+        assert sum(unit.seconds for unit in chosen) <= most, mode
+        assert [(u.place, u.replications) for u in chosen] == [(u.place, u.replications) for u in units(mode)]
+    full = {unit.place: unit for unit in units("full")}
+    assert full["binagg.table1/versions/binagg_literal"].replications == 2000
+    assert MODES["full"] is None and experiments_of(PAPERS["zil"])[0].startswith("zil.")
+
+
+def measure(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float | str]:
+    return {"x": float(generator.normal(at["n"], 0.1))}
+
+
+TOY = Experiment(
+    "toy.papers",
+    "A table",
+    (
+        Block(
+            "only",
+            {"n": (1, 2, 3)},
+            ("a", "b"),
+            measure,
+            (Quantity("x"),),
+            20,
+            printed={(n, "a", "x"): Printed(value, 2, 100) for n, value in ((1, 1.0), (2, 9.0), (3, 3.0))},
+            layouts=(Layout(("n",), ("method",), {"method": ("a",)}, "x", "Table 9"),),
+        ),
+    ),
+    ("nobody",),
+)
+
+
+def test_an_item_counts_each_printed_number_once_and_says_why_it_differs(tmp_path: Path) -> None:
+    item = Item("Table 9", "numbers", "toy.papers", reasons=(Reason("a digit is missing", {"n": (2,)}),))
+    found = run(TOY, tmp_path, progress=False, only={"n": ["1", "2"]})
+    numbers = numbers_of(item, TOY, found)
+    assert [(n.word, n.reason) for n in numbers] == [
+        ("agrees", ""),
+        ("differs", "a digit is missing"),
+        ("not run", "no replication yet"),
+    ]
+    assert share_of(numbers).counts == {"agrees": 1, "differs": 1, "undetermined": 0, "not run": 1}
+    assert status_of(item, numbers, True) == "does not reproduce: 1 of 3 differ"
+    assert status_of(Item("T", "s", cannot="withheld"), [], False) == "cannot be run: withheld"
+    assert status_of(Item("T", "s", holds="fails"), [], False) == "fails"
+
+
+def test_the_site_is_the_same_twice_and_runs_in_processes(tmp_path: Path) -> None:
+    chosen = [unit for unit in units("smoke", ("zil",)) if unit.seconds < 0.01]
+    sites = []
+    for jobs in (1, 2):
+        out = tmp_path / f"out{jobs}"
+        perform(chosen, out, jobs=jobs, resume=True, note=lambda text: None, done=lambda own: None)
+        shares = write(tmp_path / f"site{jobs}", out, "smoke", ("zil",))
+        sites.append(
+            {
+                path.relative_to(tmp_path / f"site{jobs}"): path.read_bytes()
+                for path in (tmp_path / f"site{jobs}").rglob("*")
+                if path.is_file()
+            }
+        )
+    assert sites[0] == sites[1]
+    assert shares["zil"]["printed"] > 300
+    pages = [text.decode() for place, text in sites[0].items() if place.suffix == ".html"]
+    assert len(pages) > 5 and all('name="viewport"' in page and "<script" not in page for page in pages)
+    rows = list(csv.DictReader(sites[0][Path("data/numbers.csv")].decode().splitlines()))
+    assert {row["verdict"] for row in rows} <= {"agrees", "differs", "undetermined", "not run"}
+    for page in pages:
+        for target in re.findall(r'(?:href|src)="([^"#]+)"', page):
+            assert Path(target) in sites[0], target
+
+
+def test_the_command_runs_and_prints_the_shares(tmp_path: Path) -> None:
+    called = [
+        "lab",
+        "papers",
+        "--smoke",
+        "--paper",
+        "zil",
+        "-o",
+        str(tmp_path / "site"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(app, called)
+    assert done.exit_code == 0, done.output
+    assert "printed numbers" in done.stdout and (tmp_path / "site" / "index.html").is_file()
+    assert CliRunner().invoke(app, ["lab", "papers", "--smoke", "--quick"]).exit_code != 0
