@@ -73,12 +73,38 @@ def test_predictions_are_those_of_the_result(results: dict[str, Any], name: str)
 def test_slopes_of_a_line_are_its_coefficients(results: dict[str, Any]) -> None:
     result = results["line"]
     model = adapt(result, PUBLIC)
-    # the package's own step in the coefficients, 1.5e-8 of each, is too short for small ones: up to 1 % of the standard error
-    found = me.slopes(model, variables="age", newdata=me.datagrid(model, treated=[0, 1]), eps_vcov=1e-4)
+    # a line is linear in its coefficients, so that one long step for all of them is exact
+    found = me.slopes(
+        model, variables="age", newdata=me.datagrid(model, treated=[0, 1]), eps=model.step("age"), eps_vcov=1e-4
+    )
     weights = np.array([[name == "age", name == "age:treated"] for name in result.names], dtype=float)
     for row, chosen in enumerate((weights[:, 0], weights.sum(axis=1))):
         np.testing.assert_allclose(found["estimate"][row], chosen @ result.estimates, rtol=1e-6)
         np.testing.assert_allclose(found["std_error"][row], np.sqrt(chosen @ result.covariance @ chosen), rtol=1e-6)
+
+
+@pytest.mark.parametrize("high", [1.0, 1e3, 1e6])
+def test_slopes_along_columns_of_any_size(high: float) -> None:
+    """Standard errors are the delta method's by hand, in dollars as in millions of dollars."""
+    schema = cf.Schema({"income": cf.Numeric(0, high), "ill": cf.Categorical(["no", "yes"])})
+    rng = np.random.default_rng(1)
+    share = rng.random(6_000)
+    ill = np.where(rng.random(6_000) < 1 / (1 + np.exp(1 - 1.5 * share)), "yes", "no")
+    source = cf.read(pd.DataFrame({"income": share * high, "ill": ill}), schema)
+    result = cf.infer(
+        cf.release(cf.regression.Logistic("ill ~ income"), source, cf.GDP(4.0), ledger=None, noise=SimulatedNoise(2))
+    )
+    public = pd.DataFrame({"income": np.linspace(0, high, 41)})
+    model = adapt(result, public)
+    found = me.avg_slopes(model, variables="income", eps=model.step("income"))
+    x, (intercept, slope) = public["income"].to_numpy(), result.estimates
+    p = 1 / (1 + np.exp(-(intercept + slope * x)))
+    first, second = p * (1 - p), p * (1 - p) * (1 - 2 * p)
+    gradient = np.array([(second * slope).mean(), (second * slope * x + first).mean()])
+    np.testing.assert_allclose(found["estimate"][0], (first * slope).mean(), rtol=1e-6)
+    np.testing.assert_allclose(found["std_error"][0], np.sqrt(gradient @ result.covariance @ gradient), rtol=2e-4)
+    with pytest.raises(cf.PlanError, match="numeric column of the terms"):
+        model.step("ill")
 
 
 @pytest.mark.parametrize("name", ["logit", "poisson"])

@@ -5,6 +5,7 @@
 
     model = adapt(result, public)              # of linear, logistic and Poisson regressions
     avg_comparisons(model, variables="age")
+    slopes(model, variables="age", eps=model.step("age"))
 
 What is averaged over, and what "the data" are wherever the package asks for them, are rows that are public (a census, a reference grid) or
 synthetic (`schema.sample`). The records themselves are never at hand, and `adapt` refuses them. Standard errors are by the delta method
@@ -37,6 +38,8 @@ __all__ = ["ReleasedRegression", "adapt"]
 
 Array = NDArray[np.float64]
 
+# Of a column's range: half its square is what the step costs, and rounding a thousandth of that.
+_STEP = 1e-3
 _EXAMPLE = "adapt(result, schema.sample(1000, seed=1)), or a public frame"
 
 
@@ -110,6 +113,20 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
         mean = getattr(self._result, "_mean", None)
         values = line if mean is None else mean(line)
         return pl.DataFrame({"rowid": np.arange(len(rows), dtype=np.int32), "estimate": values})
+
+    def step(self, name: str) -> float:
+        """What `slopes` should step a numeric column by, `eps=model.step("income")`: a thousandth of its public range, in its own units.
+
+        The package steps every column by 1e-4, which rounding drowns where a column runs to 10,000 or more: standard errors are then wrong
+        by a per cent, and of a column up to a million by factors. Raises `PlanError` for a column that is not numeric or not in the terms.
+        """
+        used = _used(self._design)
+        column = self._design.schema[name] if name in used else None
+        if column is None or isinstance(column, Categorical):
+            raise PlanError(
+                f"a slope is along a numeric column of the terms, {', '.join(used)}, got {name!r}; compare levels by comparisons()"
+            )
+        return _STEP * float(column.high - column.low)
 
     def get_df(self) -> float:
         """Degrees of freedom of joint tests: the fewest of any coefficient."""
