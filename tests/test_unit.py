@@ -39,6 +39,7 @@ def drawn(method: Any, privacy: Any, data: pd.DataFrame, schema: cf.Schema = UNI
 
 
 # deviations of one row from itself are none, and those of equal rows 0: with a second row a person begins to count
+@pytest.mark.usefixtures("blocks_in_place")
 @pytest.mark.parametrize("name", sorted(set(CASES) - {"within"}))
 def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) -> None:
     method, privacy = CASES[name]

@@ -14,7 +14,7 @@ cell, method and quantity, with what the source prints beside it.
 >>> coin = Experiment("toy.mean", "Errors of two averages", (block,), sources=("none",))
 >>> found = run(coin, tempfile.mkdtemp(), jobs=1, progress=False)
 >>> len(found), found[0]["setting"], found[0]["method"], found[0]["paper"], found[0]["verdict"]
-(4, {'n': 100}, 'mean', 0.08, 'agrees')
+(4, {'n': 100}, 'mean', 0.08, 'undetermined')
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def papers(
 ) -> None:
     """Every table and figure of the five papers, theirs beside ours, as a static site. Interrupted, the same command goes on.
 
-    Without --smoke or --quick each block has the paper's own number of replications: hours; the estimate is printed before it starts.
+    Their data are simulated or public; no ledger is charged. Without --smoke or --quick each block has the paper's own number of replications:
+    hours; the estimate is printed before it starts.
 
     Example:
 
@@ -82,6 +83,8 @@ def errata(
     json: Json = False,
 ) -> None:
     """The numbers of one erratum of a paper: what is claimed, what is found. Exit code 1 where a number of docs/errata.md is not found.
+
+    Their data are simulated or public; no ledger is charged.
 
     Example:
 

@@ -80,6 +80,8 @@ def test_all_commands_are_here():
         "lab list",
         "lab run",
         "lab report",
+        "lab papers",
+        "lab errata",
         "ledger init",
         "ledger show",
         "ledger verify",
@@ -175,6 +177,8 @@ def test_every_example_works(survey):
         "lab list",
         "lab run",
         "lab report",
+        "lab papers",
+        "lab errata",
     }
     for name in order:
         good(*by_path[name])

@@ -353,6 +353,7 @@ def test_an_error_of_a_method_is_release_error_with_its_cause(monkeypatch: pytes
     assert isinstance(error.value.__cause__, ValueError), "an error of the method is not hidden"
 
 
+@pytest.mark.usefixtures("blocks_in_place")
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_method_writes_what_is_read_to_the_bit(name: str) -> None:
     method, privacy = CASES[name]

@@ -89,6 +89,7 @@ def test_a_sampler_of_any_kind_gives_intervals(sampler, parameters, truth, secon
     assert (ends[1] - ends[0] < 0.4).all() and (found.params.to_numpy() == pytest.approx(truth, abs=0.15))
 
 
+@pytest.mark.usefixtures("blocks_in_place")
 def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
     """Practice records spread over the bounds, and these do not: it raises on all blocks, which says the middle of the bounds.
 
