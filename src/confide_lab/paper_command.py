@@ -38,8 +38,8 @@ def papers(
 ) -> None:
     """Every table and figure of the five papers, theirs beside ours, as a static site. Interrupted, the same command goes on.
 
-    Their data are simulated or public; no ledger is charged. Without --smoke or --quick each block has the paper's own number of replications:
-    hours; the estimate is printed before it starts.
+    Their data are simulated or public; no ledger is charged. Without --smoke or --quick each block has the paper's own number of
+    replications: hours; the estimate is printed before it starts.
 
     Example:
 
