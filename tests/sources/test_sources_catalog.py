@@ -118,7 +118,9 @@ def test_columns_that_are_computed_in_each_pass(duck: Path, lite: Path, monkeypa
 def test_the_tables_of_a_ledger_are_no_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "book.db"
     monkeypatch.setenv("BOOK", f"sqlite:///{place}")
-    with closing(cf.Ledger.create(place, dataset="survey", budget=cf.GDP(1.0))):  # its header may still be in the journal
+    with closing(
+        cf.Ledger.create(place, dataset="survey", budget=cf.GDP(1.0))
+    ):  # its header may still be in the journal
         assert Database.at(place).tables() == Database.at("env:BOOK").tables() == {}
     for name in (f"{place}/entry", "env:BOOK/entry"):
         with pytest.raises(SourceError, match="a ledger holds no records"):

@@ -103,8 +103,8 @@ class Database:
         if table not in found:
             held = ", ".join(map(clean, found)) or "none"
             raise SourceError(
-                f"{clean(self.name)} has no table {clean(table)!r}{near_match(table, tuple(found))}; it has: {held} (views, virtual tables and "
-                "tables with generated columns compute what they give, and are asked by cf.sql; a ledger holds no records)"
+                f"{clean(self.name)} has no table {clean(table)!r}{near_match(table, tuple(found))}; it has: {held} (views, virtual tables "
+                "and tables with generated columns compute what they give, and are asked by cf.sql; a ledger holds no records)"
             )
         (schema, name), fields = found[table]
         asked = f"select * from {quoted(schema)}.{quoted(name)}"
