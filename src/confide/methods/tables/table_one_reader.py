@@ -62,11 +62,12 @@ class Reader:
             v0 += variance / STEPS**2
         first = _sums(table, rows, column)
         cells = np.append(float(self.about.cells), np.ones(self.about.cells))
-        sums = MeanSums(*first, cells * v0, cells * v1)
+        n, s, q, c, d = first
+        sums = MeanSums(n, s, q, c, d, cells * v0, cells * v1)
         if self.about.weight is not None:
             # sums of omega^2 f are those of omega f less those of omega (1 - omega) f, which stand behind them
-            squares = first - _sums(table[rows.block :], rows, column)
-            sums = WeightedSums(*first, cells * v0, cells * v1, *squares)
+            n2, s2, q2, c2, d2 = first - _sums(table[rows.block :], rows, column)
+            sums = WeightedSums(n, s, q, c, d, cells * v0, cells * v1, n2, s2, q2, c2, d2)
         quartiles = self._quartiles(measure) if any(own.name == measure.name for own in self.about.medians) else ()
         return Numeric(measure.name, sums, measure.middle, measure.half, self.part, quartiles)
 
@@ -91,7 +92,7 @@ class Reader:
         table, bases = halves[0], halves[0].sum(axis=1)
         cells = np.append(float(self.about.cells), np.ones(self.about.cells))
         variance = cells * noisy.variance / self.about.step**2
-        found = []
+        found: list[Row] = []
         for k, label in enumerate(own.labels):
             weights: tuple[Array | float, Array | float] = (1.0, 1.0)
             if self.about.weight is not None:
