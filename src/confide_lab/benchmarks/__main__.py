@@ -52,6 +52,7 @@ NAMES = (
     "pate_errata",
     "tables_page",
     "tests_power",
+    "pooled_lines",
     "advice",
     "units",
     "within",
