@@ -43,7 +43,7 @@ docs: $(READY)
 	@echo "open out/docs/index.html"
 
 bench: $(READY)
-	$(BIN)/confide lab bench all
+	.ci/with-postgres $(BIN)/confide lab bench all
 
 clean:
 	rm -rf $(VENV) .venv-diffprivlib .venv-smartnoise .venv-tumult .venv-marginaleffects out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

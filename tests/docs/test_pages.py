@@ -84,11 +84,12 @@ def test_each_page_that_the_plan_of_the_site_names_is_there_once() -> None:
     assert {one for one in known if one.startswith(("questions/", "rivals/"))} <= set(placed)
 
 
-def test_question_pages_are_short_and_show_python_and_a_command() -> None:
+def test_question_pages_are_short_and_show_python_a_command_and_a_picture() -> None:
     for page in pages(DOCS / "questions"):
         text = page.read_text()
         assert len(text.splitlines()) < 110, page.name
         assert "```python\n" in text and "\nconfide " in text, page.name
+        assert ".svg" in text, f"{page.name} shows no picture"
 
 
 def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
