@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,14 +26,14 @@ from confide._text import clean
 from confide.errors import ConfideError, PlanError
 from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, by_family, number, question, reading_of
 from confide.guarantees import GDP
-from confide.ledger import Ledger
+from confide.ledger import Ledger, same_name
 from confide.noise import SimulatedNoise
 from confide.protocol import Plan
 from confide.schema import Schema, Unit
 from confide.sources import read
 from confide.studio.desk import Desk
 from confide.studio.folder import Folder, Request
-from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, schema_of, stem_of
+from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of, stem_of
 from confide.studio.guard import Guard, Keys, policy
 from confide.studio.steps import STEPS
 from confide.studio.upload import ENDINGS, LARGEST, Stray, received
@@ -41,6 +42,8 @@ __all__ = ["Studio", "serve"]
 
 _RECORDS = "/records"
 _PRACTICE = (2_000, 1)
+# how often who guesses whether one person is in the data is right, of 100 cases, by mu
+_CHANCES = [(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)]
 _REPORT = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
 )
@@ -133,7 +136,7 @@ class Studio:
 
     def _page(self, template: str, /, status: int = 200, script: str | None = None, **facts: Any) -> Response:
         made = _templates().get_template(f"{template}.html.j2")
-        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, **facts)
+        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, chances=_CHANCES, **facts)
         headers = {"Content-Security-Policy": policy(script)}
         return HTMLResponse(text, status, headers=headers)
 
@@ -156,7 +159,7 @@ class Studio:
             schemas=self.folder.schemas(),
             ledgers=[(name, self._accounts(name)) for name in self.folder.ledgers()],
             asked=asked,
-            chances=[(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)],
+            budget=self._budget(self._without_budget()),
             loose=[name for name in self.folder.releases() if name not in own],
         )
 
@@ -213,7 +216,8 @@ class Studio:
         """The columns of a schema, and what may be asked of them."""
         name = web.path_params["name"]
         found = self._schema(name)
-        return self._page("schema", name=name, schema=found, columns=list(columns_of(found)), questions=QUESTIONS)
+        facts = {"schema": found, "columns": list(columns_of(found)), "rules": rules_of(found), "questions": QUESTIONS}
+        return self._page("schema", name=name, budget=self._budget(found), has_budget=self._budgeted(found), **facts)
 
     def _schema(self, name: str) -> Schema:
         return Schema.from_toml(self.folder.path(name))
@@ -231,6 +235,27 @@ class Studio:
             self.folder.path(name), dataset=dataset, budget=budget, unit=unit if unit not in ("", "record") else None
         ).close()
         return _to(f"/ledger/{quote(name)}")
+
+    def _budget(self, about: Schema | None) -> Form:
+        """What the form of a budget begins with: data set and unit as the schema has them, and a file's name that is free."""
+        if about is None:
+            return {"dataset": "", "unit": "record", "name": ""}
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", about.dataset or "").strip("-") or "project"
+        taken = self.folder.path(f"{stem}.db").exists()
+        return {"dataset": about.dataset or "", "unit": about.protects, "name": "" if taken else f"{stem}.db"}
+
+    def _budgeted(self, about: Schema) -> bool:
+        """Whether some ledger of the folder has a budget for the schema's data set."""
+        named = [dataset for name in self.folder.ledgers() for dataset, _ in self._accounts(name)]
+        return about.dataset is not None and any(same_name(about.dataset, one) for one in named)
+
+    def _without_budget(self) -> Schema | None:
+        """The first schema of the folder whose data set has no budget yet."""
+        for name in self.folder.schemas():
+            with suppress(ConfideError):
+                if not self._budgeted(found := self._schema(name)):
+                    return found
+        return None
 
     def ledger(self, web: Web) -> Response:
         """What was spent, what is left and what it buys, of each data set of a ledger."""
@@ -338,7 +363,8 @@ class Studio:
             raise PlanError(f"steps are written as {', '.join(STEPS)}, not as {ending!r}")
         said = self.folder.decision(asked.name) or {}
         media, write = STEPS[ending]
-        text = write(asked, str(said.get("data", "DATA.csv")), str(said.get("ledger", "LEDGER.db")))
+        data, ledger = str(said.get("data", "DATA.csv")), str(said.get("ledger", "LEDGER.db"))
+        text = write(asked, data, ledger, said.get("keep_others") is True)
         return _download(text, f"{asked.name}.{ending}", media)
 
     def simulate(self, web: Web, form: Form) -> Response:
@@ -373,7 +399,7 @@ class Studio:
         if form.get("sha256") != asked.plan.sha256:
             raise PlanError("the request's file changed since this page was shown; nothing was done; read it again")
         ledger, _, dataset = form.get("ledger", "").partition("/")
-        made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None)
+        made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None, form.get("keep_others") == "yes")
         return _to(f"/approve/{made.nonce}")
 
     def approval(self, web: Web) -> Response:
