@@ -83,9 +83,12 @@ def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
 def schema_of(fields: Sequence[tuple[str, str, str]], form: Form) -> Schema:
     """The schema that a filled form describes. fields: of the records, in the form's order."""
     columns: dict[str, Any] = {}
-    for at, (name, _, _) in enumerate(fields):
+    for at, (name, found, _) in enumerate(fields):
         own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "missing", "from")}
         if not own["kind"]:
+            # bounds of a boolean stand in the form from the beginning
+            if any(own[key] for key in ("levels", "from", *(() if found == "boolean" else ("low", "high")))):
+                raise PlanError(f"column {name!r}: choose its kind, or clear its fields to leave it out")
             continue
         table: dict[str, Any] = {"kind": own["kind"], "on_missing": _rule(own["missing"], name, own["kind"])}
         if own["kind"] == "categorical":
