@@ -266,6 +266,13 @@ def test_a_chosen_file_is_described_budgeted_asked_and_released(page, tmp_path, 
     with page.expect_download() as taken:
         page.get_by_role("link", name="Markdown").click()
     assert "| variable | region |" in Path(taken.value.path()).read_text()
+    page.get_by_role("link", name="Read the report").click()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})  # of A4 within margins: a table, as on a wide screen
+    cells = [page.get_by_role(role).first.bounding_box() for role in ("rowheader", "cell")]
+    assert cells[0]["y"] == cells[1]["y"] and page.evaluate("document.documentElement.scrollWidth") <= 718
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": width, "height": 800})
     _home(page)
     page.get_by_text("Bring a file into this folder").click()
     page.set_input_files("#file", tmp_path / f"{tmp_path.name} panel.csv")
