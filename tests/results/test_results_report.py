@@ -227,7 +227,7 @@ def test_a_phone_and_a_printer_are_thought_of(make: Maker, path: Path):
     text = written(make(), path)
     assert '<html lang="en">' in text
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
-    assert "@media print" in text and "@media (max-width" in text
+    assert "@media print" in text and "@media screen and (max-width: 58rem)" in text
     cells = [value for tag, key, value in Page(text).attributes if tag == "td" and key == "data-label"]
     assert cells[:2] == ["coef", "std err"]
 
