@@ -459,7 +459,7 @@ class CellTable(BaseResult):
     @property
     def title(self) -> str:
         what = f" of {', '.join(self.measured)}" if any(self.measured) else ""
-        right = self.layout.words.rpartition("~")[2].strip()
+        right = self.layout.words.rpartition("~")[2].strip().replace("`", "")
         what = what or whose_words(self.layout.crossing.schema)
         return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
 
