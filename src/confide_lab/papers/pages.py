@@ -10,7 +10,7 @@ from typing import Any
 from confide_lab.experiment import Block, Experiment
 from confide_lab.layouts import LETTER, Layout
 from confide_lab.papers.catalogue import Item, Paper
-from confide_lab.papers.tally import Number, Share, layouts_of, share_of, with_printed
+from confide_lab.papers.tally import Number, Share, layouts_of, share_of, unexplained, with_printed
 from confide_lab.quantities import LEAST, WIDE, Record
 from confide_lab.report import checks, number, title_of
 
@@ -49,17 +49,17 @@ _RULE = (
 ).replace("%", " %")
 
 
-def index_page(papers: Sequence[tuple[Paper, Share, Share]], mode: str) -> str:
-    """The first page: the five papers and the share of each verdict."""
+def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str) -> str:
+    """The first page: the five papers, the share of each verdict, and how many numbers differ for no known reason."""
     parts = [
         f"<h1>Five papers, theirs beside ours</h1><p>{escape(_RULE)}</p>",
         f'<p class="grey">This site is of a {escape(mode)} run.</p>',
     ]
-    for paper, letter, restored in papers:
+    for paper, letter, restored, open_ in papers:
         parts.append(
             f'<h2><a href="{paper.key}.html">{escape(paper.title)}</a></h2><p class="grey">{escape(paper.source)}</p>'
         )
-        parts.append(_bar(letter) + f"<p>{letter.printed} printed numbers: {escape(letter.text())}</p>")
+        parts.append(_bar(letter) + _counted(letter, open_))
         if restored.printed:
             parts.append(
                 f'<p class="grey">With the settings that the numbers turn out to have: {escape(restored.text())}</p>'
@@ -68,12 +68,20 @@ def index_page(papers: Sequence[tuple[Paper, Share, Share]], mode: str) -> str:
     return _page("Five papers, theirs beside ours", parts, "")
 
 
+def _counted(share: Share, open_: int) -> str:
+    if not share.printed:
+        return "<p>The paper prints no measured number as text: its figures are drawn, its theorems checked.</p>"
+    verb = "is" if open_ < 2 else "are"
+    why = f" Of those that differ {open_ or 'none'} {verb} without a known reason." if share.counts["differs"] else ""
+    return f"<p>{share.printed} printed numbers: {escape(share.text())}.{why}</p>"
+
+
 def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], float]]) -> str:
     """One paper: its tables, figures and claims with status, erratum and page; then what differs, with reasons. Seconds are of one run."""
     everything = [one for _, _, found, _ in items for one in found]
     share = share_of(everything)
     parts = [f"<h1>{escape(paper.title)}</h1>", f'<p class="grey">{escape(paper.source)}</p>', _bar(share)]
-    parts.append(f"<p>{share.printed} printed numbers: {escape(share.text())}</p><ul class=items>")
+    parts.append(_counted(share, unexplained(everything)) + "<ul class=items>")
     for item, status, _, seconds in items:
         kind = (
             "ok"
