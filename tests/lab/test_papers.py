@@ -103,7 +103,7 @@ def test_an_item_counts_each_printed_number_once_and_says_why_it_differs(tmp_pat
     assert [(n.word, n.reason) for n in numbers] == [
         ("agrees", ""),
         ("differs", "a digit is missing"),
-        ("not run", "no replication yet"),
+        ("not run", "not within the time of this run: one replication of every setting takes 1.5 s"),
     ]
     assert share_of(numbers).counts == {"agrees": 1, "differs": 1, "undetermined": 0, "not run": 1}
     assert status_of(item, numbers, True) == "does not reproduce: 1 of 3 differ"

@@ -34,7 +34,8 @@ thead th { border-bottom: 2px solid #1a1a1a; } tbody tr { border-bottom: 1px sol
 .p { color: #454b54; } .o { font-weight: 600; margin-left: .35rem; }
 .agrees { color: #1b6b3a; } .differs { color: #a32a00; } .undetermined, .not { color: #5a6270; }
 .fails { color: #8c1515; font-weight: 700; }
-.grey { color: #454b54; font-size: .9rem; } figure { margin: .8rem 0; } figure img { max-width: 100%; height: auto; display: block; }
+.grey { color: #454b54; font-size: .9rem; } figure { margin: .8rem 0; overflow-x: auto; -webkit-overflow-scrolling: touch; }
+figure img { max-width: 100%; min-width: 40rem; height: auto; display: block; }
 .items { display: grid; gap: .7rem; padding: 0; list-style: none; }
 .items li { max-width: none; border-left: 4px solid #c8cdd4; padding: .1rem 0 .1rem .7rem; }
 .items li.ok { border-color: #1b6b3a; } .items li.bad { border-color: #a32a00; }
@@ -127,7 +128,8 @@ def experiment_page(
     ]
     parts.append(f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in experiment.notes)}</ul>")
     parts.append(
-        '<p class="grey">In each cell: the paper’s number in grey where it prints one, then ours, and the mark of the verdict.</p>'
+        '<p class="grey">In each cell: the paper’s number in grey where it prints one, then ours, and the mark of the verdict. '
+        "Figures have two standard errors on either side, and medians where single runs make the mean.</p>"
     )
     for block in experiment.blocks:
         there = [r for r in records if r["block"] == block.name]
