@@ -87,15 +87,15 @@ def _lines(
         if not part:
             continue
         x = [float(r["setting"][drawing.x]) for r in part]
-        y = [_kept(r["value"], drawing) for r in part]
+        y = [_kept(_drawn(r)[0], drawing) for r in part]
         colour, mark = _COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)]
         axis.plot(
             x, y, _dash(method), color=colour, marker=mark, markersize=4.5, linewidth=1.3, label=_title(method, titles)
         )
         axis.fill_between(
             x,
-            [_kept(r["value"] - 2 * (r["error"] or 0), drawing) for r in part],
-            [_kept(r["value"] + 2 * (r["error"] or 0), drawing) for r in part],
+            [_kept(value - 2 * error, drawing) for value, error in map(_drawn, part)],
+            [_kept(value + 2 * error, drawing) for value, error in map(_drawn, part)],
             color=colour,
             alpha=0.12,
             linewidth=0,
@@ -117,9 +117,9 @@ def _dots(
         colour, mark = _COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)]
         y = [heights[str(r["setting"][drawing.x])] + 0.35 - span * (place + 0.5) for r in part]
         axis.errorbar(
-            [_kept(r["value"], drawing) for r in part],
+            [_kept(_drawn(r)[0], drawing) for r in part],
             y,
-            xerr=[2 * (r["error"] or 0) for r in part],
+            xerr=[2 * _drawn(r)[1] for r in part],
             fmt=mark,
             color=colour,
             markersize=4.5,
@@ -146,6 +146,12 @@ def _dress(axis: Axes, drawing: Drawing, title: str) -> None:
         (axis.set_ylim if drawing.kind == "lines" else axis.set_xlim)(*drawing.limits)
     axis.grid(True, which="major", color="#eceff2", linewidth=0.8)
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _drawn(r: Record) -> tuple[float, float]:
+    """The value and its standard error; the median and its own where single runs make the mean."""
+    value, error = (r["median"], r["median_error"]) if r.get("heavy") else (r["value"], r["error"])
+    return float(value), float(error or 0.0)
 
 
 def _kept(value: float, drawing: Drawing) -> float:

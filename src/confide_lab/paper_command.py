@@ -70,7 +70,9 @@ def papers(
 
         shares = write(output, out, mode, chosen)
     for name, share in shares.items():
-        session.say(f"{name}: {share['printed']} printed numbers: {share['text']}")
+        session.say(
+            f"{name}: {share['printed']} printed numbers: {share['text']}; {share['unexplained']} differ without a known reason"
+        )
     session.say(f"wrote {output / 'index.html'}")
     session.answer({"mode": mode, "shares": shares, "wrote": str(output / "index.html")})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from confide_lab.experiments import load, names
 from confide_lab.papers.catalogue import PAPERS, Item, Reason
 from confide_lab.papers.plan import MODES, experiments_of, perform, units
 from confide_lab.papers.site import write
-from confide_lab.papers.tally import numbers_of, share_of, status_of
+from confide_lab.papers.tally import Number, by_chance, numbers_of, share_of, status_of, unexplained
 
 ITEMS = [(paper.key, item) for paper in PAPERS.values() for item in paper.items]
 
@@ -102,12 +103,39 @@ def test_an_item_counts_each_printed_number_once_and_says_why_it_differs(tmp_pat
     assert [(n.word, n.reason) for n in numbers] == [
         ("agrees", ""),
         ("differs", "a digit is missing"),
-        ("not run", "no replication yet"),
+        ("not run", "not within the time of this run: one replication of every setting takes 1.5 s"),
     ]
     assert share_of(numbers).counts == {"agrees": 1, "differs": 1, "undetermined": 0, "not run": 1}
     assert status_of(item, numbers, True) == "does not reproduce: 1 of 3 differ"
     assert status_of(Item("T", "s", cannot="withheld"), [], False) == "cannot be run: withheld"
     assert status_of(Item("T", "s", holds="fails"), [], False) == "fails"
+
+
+def test_what_no_reason_fits_is_chance_where_it_is_rare_and_near(tmp_path: Path) -> None:
+    """Of 40 right numbers two outside their bands are no news; six are, and so is one that is far away."""
+
+    def found(outside: int, far: float) -> list[Number]:
+        item = Item("Table 9", "numbers", "toy.papers")
+        made = []
+        for k in range(40):
+            away = far if k < outside else 0.0
+            record = {
+                "setting": {"n": k},
+                "method": "a",
+                "quantity": "x",
+                "value": 1.0 + away,
+                "paper": 1.0,
+                "allowed": 0.1,
+                "error": 0.05,
+            }
+            made.append(Number(item, "only", "Table 9", "letter", record, "differs" if away else "agrees", ""))
+        return by_chance(made)
+
+    said = "chance: 2 of 40 numbers without another reason are outside, where 5 % are expected"
+    assert [one.reason for one in found(2, 0.12)][:3] == [said, said, ""]
+    assert unexplained(found(2, 0.12)) == 0 and unexplained(found(7, 0.12)) == 7 and unexplained(found(1, 0.3)) == 1
+    exact = [replace(one, record={**one.record, "error": 0.0}) for one in found(2, 0.12)]
+    assert unexplained(by_chance([replace(one, reason="") for one in exact])) == 2
 
 
 def test_the_site_is_the_same_twice_and_runs_in_processes(tmp_path: Path) -> None:

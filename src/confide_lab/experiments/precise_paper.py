@@ -64,9 +64,11 @@ def measure_versions(at: Mapping[str, Any], generator: np.random.Generator) -> d
     return {"covered": float(low <= truth <= high), "width": float(high - low)}
 
 
-def _ours(target: str, family: str, values: Array, epsilon: float, g: np.random.Generator) -> Array:
-    """Of the noise-aware posterior, from noise as the library's."""
-    n, laws = len(values), noise_of(family, epsilon, False)
+def _ours(
+    target: str, family: str, values: Array, epsilon: float, g: np.random.Generator, *, gaussian: bool = False
+) -> Array:
+    """Of the noise-aware posterior, from noise as the library's. gaussian: epsilon is mu, and noise is Gaussian."""
+    n, laws = len(values), noise_of(family, epsilon, gaussian)
     noisy = sums_of(family, values) + np.array([law.draws(g, 1)[0] for law in laws])
     if target == "bernoulli":
         return share_posterior(float(noisy[0]), n, laws[0]).quantile(_P)
@@ -130,19 +132,6 @@ def measure_seconds(at: Mapping[str, Any], generator: np.random.Generator) -> di
     return {"cpu": process_time() - start}
 
 
-def _laplace(values: Array, g: np.random.Generator) -> Array:
-    return _ours("mean", "normal", values, 1.0, g)
-
-
-def _gaussian(values: Array, g: np.random.Generator) -> Array:
-    laws = noise_of("normal", 1.0, True)
-    noisy = sums_of("normal", values) + np.array([law.draws(g, 1)[0] for law in laws])
-    grid = normal_posterior(
-        NormalSums(len(values), float(noisy[0]), float(noisy[1]), laws[0], laws[1], 0.05 / HALF, 1.0)
-    )
-    return HALF * grid.of(lambda m, s: m, "m").quantile(_P)
-
-
 _BOUNDS = (-HALF, HALF)
 _TIMED: dict[str, Callable[[Array, np.random.Generator], Any]] = {
     "PRECISE": lambda v, g: _version(*_published("mean", v, 1.0), "(+, m*)", 1.0, g),
@@ -151,8 +140,8 @@ _TIMED: dict[str, Callable[[Array, np.random.Generator], Any]] = {
     "deconv": lambda v, g: deconvolved_bootstrap(v, g, mu=1.0, bounds=_BOUNDS),
     "repro": lambda v, g: repro_normal(v, g, mu=1.0, bounds=_BOUNDS, sds=(0.05, HALF)),
     "BLBquant": lambda v, g: bag_of_little_bootstraps(v, g, epsilon=5.0, bounds=_BOUNDS),
-    "noise-aware, Gaussian": _gaussian,
-    "noise-aware, Laplace": _laplace,
+    "noise-aware, Gaussian": lambda v, g: _ours("mean", "normal", v, 1.0, g, gaussian=True),
+    "noise-aware, Laplace": lambda v, g: _ours("mean", "normal", v, 1.0, g),
 }
 _SECONDS = {
     "PRECISE": (0.03, 0.05, 0.05),

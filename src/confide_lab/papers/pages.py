@@ -10,7 +10,7 @@ from typing import Any
 from confide_lab.experiment import Block, Experiment
 from confide_lab.layouts import LETTER, Layout
 from confide_lab.papers.catalogue import Item, Paper
-from confide_lab.papers.tally import Number, Share, layouts_of, share_of, with_printed
+from confide_lab.papers.tally import Number, Share, layouts_of, share_of, unexplained, with_printed
 from confide_lab.quantities import LEAST, WIDE, Record
 from confide_lab.report import checks, number, title_of
 
@@ -34,7 +34,8 @@ thead th { border-bottom: 2px solid #1a1a1a; } tbody tr { border-bottom: 1px sol
 .p { color: #454b54; } .o { font-weight: 600; margin-left: .35rem; }
 .agrees { color: #1b6b3a; } .differs { color: #a32a00; } .undetermined, .not { color: #5a6270; }
 .fails { color: #8c1515; font-weight: 700; }
-.grey { color: #454b54; font-size: .9rem; } figure { margin: .8rem 0; } figure img { max-width: 100%; height: auto; display: block; }
+.grey { color: #454b54; font-size: .9rem; } figure { margin: .8rem 0; overflow-x: auto; -webkit-overflow-scrolling: touch; }
+figure img { max-width: 100%; min-width: 40rem; height: auto; display: block; }
 .items { display: grid; gap: .7rem; padding: 0; list-style: none; }
 .items li { max-width: none; border-left: 4px solid #c8cdd4; padding: .1rem 0 .1rem .7rem; }
 .items li.ok { border-color: #1b6b3a; } .items li.bad { border-color: #a32a00; }
@@ -49,17 +50,17 @@ _RULE = (
 ).replace("%", " %")
 
 
-def index_page(papers: Sequence[tuple[Paper, Share, Share]], mode: str) -> str:
-    """The first page: the five papers and the share of each verdict."""
+def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str) -> str:
+    """The first page: the five papers, the share of each verdict, and how many numbers differ for no known reason."""
     parts = [
         f"<h1>Five papers, theirs beside ours</h1><p>{escape(_RULE)}</p>",
         f'<p class="grey">This site is of a {escape(mode)} run.</p>',
     ]
-    for paper, letter, restored in papers:
+    for paper, letter, restored, open_ in papers:
         parts.append(
             f'<h2><a href="{paper.key}.html">{escape(paper.title)}</a></h2><p class="grey">{escape(paper.source)}</p>'
         )
-        parts.append(_bar(letter) + f"<p>{letter.printed} printed numbers: {escape(letter.text())}</p>")
+        parts.append(_bar(letter) + _counted(letter, open_))
         if restored.printed:
             parts.append(
                 f'<p class="grey">With the settings that the numbers turn out to have: {escape(restored.text())}</p>'
@@ -68,12 +69,20 @@ def index_page(papers: Sequence[tuple[Paper, Share, Share]], mode: str) -> str:
     return _page("Five papers, theirs beside ours", parts, "")
 
 
+def _counted(share: Share, open_: int) -> str:
+    if not share.printed:
+        return "<p>The paper prints no measured number as text: its figures are drawn, its theorems checked.</p>"
+    verb = "is" if open_ < 2 else "are"
+    why = f" Of those that differ {open_ or 'none'} {verb} without a known reason." if share.counts["differs"] else ""
+    return f"<p>{share.printed} printed numbers: {escape(share.text())}.{why}</p>"
+
+
 def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], float]]) -> str:
     """One paper: its tables, figures and claims with status, erratum and page; then what differs, with reasons. Seconds are of one run."""
     everything = [one for _, _, found, _ in items for one in found]
     share = share_of(everything)
     parts = [f"<h1>{escape(paper.title)}</h1>", f'<p class="grey">{escape(paper.source)}</p>', _bar(share)]
-    parts.append(f"<p>{share.printed} printed numbers: {escape(share.text())}</p><ul class=items>")
+    parts.append(_counted(share, unexplained(everything)) + "<ul class=items>")
     for item, status, _, seconds in items:
         kind = (
             "ok"
@@ -119,7 +128,8 @@ def experiment_page(
     ]
     parts.append(f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in experiment.notes)}</ul>")
     parts.append(
-        '<p class="grey">In each cell: the paper’s number in grey where it prints one, then ours, and the mark of the verdict.</p>'
+        '<p class="grey">In each cell: the paper’s number in grey where it prints one, then ours, and the mark of the verdict. '
+        "Figures have two standard errors on either side, and medians where single runs make the mean.</p>"
     )
     for block in experiment.blocks:
         there = [r for r in records if r["block"] == block.name]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import floor
+from math import floor, prod
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from confide_lab.experiments import load, names
 from confide_lab.papers.catalogue import PAPERS, Paper
 from confide_lab.runner import Value
 
-__all__ = ["MODES", "Unit", "cost_of", "estimate", "experiments_of", "perform", "run_block", "units"]
+__all__ = ["MODES", "Unit", "cost_of", "estimate", "experiments_of", "once", "perform", "run_block", "units"]
 
 #: Seconds of work in all; None: the papers' own numbers of replications.
 MODES: dict[str, float | None] = {"smoke": 9.0, "quick": 1100.0, "full": None}
@@ -81,6 +81,11 @@ def cost_of(experiment: str, block: str, method: str) -> float:
     return _costs().get(f"{experiment}/{block}/{method}", _UNKNOWN) + _RECORDED
 
 
+def once(experiment: Experiment, block: Block, method: str) -> float:
+    """Seconds of one replication of all cells."""
+    return prod(len(values) for values in block.grid.values()) * cost_of(experiment.name, block.name, method)
+
+
 def units(mode: str, papers: Sequence[str] = tuple(PAPERS)) -> list[Unit]:
     """What a mode runs of these papers; a unit whose single replication is too dear has none.
 
@@ -112,10 +117,7 @@ def units(mode: str, papers: Sequence[str] = tuple(PAPERS)) -> list[Unit]:
 
 
 def _unit(experiment: Experiment, block: Block, method: str) -> Unit:
-    cells = 1
-    for values in block.grid.values():
-        cells *= len(values)
-    one = cells * cost_of(experiment.name, block.name, method)
+    one = once(experiment, block, method)
     return Unit(experiment, block, method, 1, one, one)
 
 

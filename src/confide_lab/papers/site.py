@@ -14,8 +14,8 @@ from confide_lab.experiments import load
 from confide_lab.papers.catalogue import PAPERS, Paper
 from confide_lab.papers.pages import experiment_page, index_page, paper_page, slug
 from confide_lab.papers.pictures import png
-from confide_lab.papers.plan import cost_of, experiments_of
-from confide_lab.papers.tally import Number, numbers_of, share_of, status_of
+from confide_lab.papers.plan import experiments_of, once
+from confide_lab.papers.tally import Number, numbers_of, share_of, status_of, unexplained
 from confide_lab.quantities import Record
 
 __all__ = ["write"]
@@ -37,11 +37,12 @@ def write(folder: Path, out: Path, mode: str, papers: Sequence[str] = tuple(PAPE
         found = _paper(folder, PAPERS[key], records)
         numbers += found
         letter, restored = share_of(found), share_of(found, "restored")
-        first.append((PAPERS[key], letter, restored))
+        first.append((PAPERS[key], letter, restored, unexplained(found)))
         shares[key] = {
             "printed": letter.printed,
             "letter": dict(letter.counts),
             "restored": dict(restored.counts),
+            "unexplained": unexplained(found),
             "text": letter.text(),
         }
     for name in names:
@@ -60,11 +61,7 @@ def _paper(folder: Path, paper: Paper, records: dict[str, list[Record]]) -> list
         if item.experiment in records:
             experiment = load(item.experiment)
             found, ran = numbers_of(item, experiment, records[item.experiment]), bool(records[item.experiment])
-            for block in experiment.blocks:
-                cells = 1
-                for values in block.grid.values():
-                    cells *= len(values)
-                seconds += sum(cells * cost_of(experiment.name, block.name, method) for method in block.methods)
+            seconds = sum(once(experiment, block, method) for block in experiment.blocks for method in block.methods)
         items.append((item, status_of(item, found, ran), found, seconds))
         everything += found
     (folder / f"{paper.key}.html").write_text(paper_page(paper, items), encoding="utf-8")

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from scipy import stats
 
 from confide_lab.experiment import Block, Experiment
 from confide_lab.layouts import LETTER, Layout
 from confide_lab.papers.catalogue import Item
+from confide_lab.papers.plan import once
 from confide_lab.quantities import Record
 
-__all__ = ["Number", "Share", "layouts_of", "numbers_of", "reason_of", "share_of", "status_of", "with_printed"]
+__all__ = [
+    "Number",
+    "Share",
+    "layouts_of",
+    "numbers_of",
+    "reason_of",
+    "share_of",
+    "status_of",
+    "unexplained",
+    "with_printed",
+]
 
 WORDS = ("agrees", "differs", "undetermined", "not run")
 
@@ -66,11 +79,49 @@ def numbers_of(item: Item, experiment: Experiment, records: Sequence[Record]) ->
                 if "paper" in record:
                     word, reason = record.get("verdict", "not run"), record.get("reason", "")
                     if word == "differs":
-                        reason = reason_of(item, record) or reason
+                        # what the verdict rests on (a heavy tail) is a reason to doubt it, none for the difference
+                        reason = reason_of(item, record)
                     if word == "not run":
-                        reason = block.missing(record["method"]) or "no replication yet"
+                        reason = block.missing(record["method"]) or _too_dear(experiment, block, record["method"])
                     found.append(Number(item, block.name, layout.title, layout.reading, record, word, reason))
-    return found
+    return by_chance(found)
+
+
+def _too_dear(experiment: Experiment, block: Block, method: str) -> str:
+    return f"not within the time of this run: one replication of every setting takes {once(experiment, block, method):.2g} s"
+
+
+#: A number that is right is this rarely outside two standard errors; more than that are not put down to it where they are this unlikely.
+_OUTSIDE, _RARE = 0.05, 0.01
+#: What lies that many bands away is not put down to chance.
+_BANDS = 1.75
+
+
+def by_chance(found: Sequence[Number]) -> list[Number]:
+    """The numbers of an item, where those of a table that differ for no known reason are told to be no more than chance gives.
+
+    So it is where as many, or more, of the table's numbers without a known reason lie outside with a probability above 1 %, and none is
+    further away than 1.75 bands, which are three and a half standard errors.
+    """
+    tables: dict[tuple[str, str], list[Number]] = {}
+    for one in found:
+        # of an exact number nothing is chance
+        if not reason_of(one.item, one.record) and one.record.get("allowed") and one.record.get("error"):
+            tables.setdefault((one.block, one.layout), []).append(one)
+    reasons = {}
+    for key, numbers in tables.items():
+        differ = [one for one in numbers if one.word == "differs"]
+        near = all(abs(one.record["value"] - one.record["paper"]) <= _BANDS * one.record["allowed"] for one in differ)
+        if differ and near and stats.binom.sf(len(differ) - 1, len(numbers), _OUTSIDE) > _RARE:
+            reasons[key] = (
+                f"chance: {len(differ)} of {len(numbers)} numbers without another reason are outside, where 5 % are expected"
+            )
+    return [
+        replace(one, reason=reasons[one.block, one.layout])
+        if one.word == "differs" and not one.reason and (one.block, one.layout) in reasons
+        else one
+        for one in found
+    ]
 
 
 def with_printed(block: Block, records: Sequence[Record]) -> list[Record]:
@@ -104,6 +155,11 @@ def share_of(found: Sequence[Number], reading: str = LETTER) -> Share:
     """Counts over one reading."""
     counts = Counter(number.word for number in found if number.reading == reading)
     return Share({word: counts[word] for word in WORDS})
+
+
+def unexplained(found: Sequence[Number], reading: str = LETTER) -> int:
+    """How many differ for no known reason."""
+    return sum(one.word == "differs" and not one.reason for one in found if one.reading == reading)
 
 
 def status_of(item: Item, found: Sequence[Number], ran: bool) -> str:

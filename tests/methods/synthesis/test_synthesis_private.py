@@ -189,8 +189,8 @@ def test_smartnoise_gets_public_cells_alone(frame, schema, monkeypatch) -> None:
 
     class Synthesizer:
         @classmethod
-        def create(cls, name, epsilon, delta):
-            seen["created"] = (name, epsilon, delta)
+        def create(cls, name, epsilon, delta, batch_size):
+            seen["created"] = (name, epsilon, delta, batch_size)
             return cls()
 
         def fit(self, codes, transformer):
@@ -213,7 +213,7 @@ def test_smartnoise_gets_public_cells_alone(frame, schema, monkeypatch) -> None:
         rows=100,
         generator="dpctgan",
     )
-    assert seen["created"] == ("dpctgan", 1.0, 1e-6) and seen["style"] == "gan"
+    assert seen["created"] == ("dpctgan", 1.0, 1e-6, 500) and seen["style"] == "gan"
     assert seen["fitted"].max().to_dict() == {"a": 31, "k": 9, "r": 3, "y": 31}
     assert isinstance(made.frame, pd.DataFrame) and len(made.frame) == 100
     assert (made.frame["r"].astype(str).to_numpy() == frame["r"].to_numpy()[:100]).all()

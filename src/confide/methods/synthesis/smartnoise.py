@@ -122,7 +122,9 @@ def smartnoise_table(
     style = "cube" if generator == "aim" else "gan"
     transformer = package.TableTransformer.from_pandas(public, style=style, ordinal_columns=list(columns))
     transformer.fit(public)
-    made = package.Synthesizer.create(generator, epsilon=privacy.epsilon, delta=privacy.delta)
+    # its batches of 500 fail below 500 records; it takes their number as public
+    settings = {"batch_size": min(500, len(codes))} if generator == "dpctgan" else {}
+    made = package.Synthesizer.create(generator, epsilon=privacy.epsilon, delta=privacy.delta, **settings)
     made.fit(codes, transformer=transformer)
     found = pd.DataFrame(made.sample(len(codes) if rows is None else rows))
     found.columns = pd.Index(columns)
