@@ -53,8 +53,8 @@ def digits_missing(_: str = "") -> str | None:
 
 @cache
 def digits() -> dict[str, NDArray[np.float64]]:
-    """Private records x, y (the training images); public ones, queries in the order of a permutation. Fifty components, fitted on the
-    public images without labels."""
+    """Private records x, y (the training images); public ones, queries in the order of a permutation; held, held_truth: public ones by
+    which students are judged. Fifty components, fitted on the public images without labels."""
     from sklearn.decomposition import PCA
 
     with np.load(Path(os.environ[ENVIRONMENT]) / "mnist.npz") as file:
@@ -68,6 +68,8 @@ def digits() -> dict[str, NDArray[np.float64]]:
         "y": labels.astype(np.float64),
         "public": scores[order],
         "truth": truth[order].astype(np.float64),
+        "held": scores[9_000:],
+        "held_truth": truth[9_000:].astype(np.float64),
     }
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -204,6 +205,26 @@ def test_a_block_that_crashes_leaves_no_image_of_its_memory():
         return [kept, resource.getrlimit(resource.RLIMIT_CORE)[0]]
 
     assert (_run(work) == 0.0).all()
+
+
+@patient
+def test_temporary_files_are_a_blocks_own_and_do_not_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def work(table, generator):
+        empty = not any(Path(tempfile.gettempdir()).iterdir())
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            file.write(table.tobytes())
+        plain = Path(tempfile.gettempdir(), "records")
+        plain.write_bytes(table.tobytes())
+        modes = [one.stat().st_mode & 0o077 for one in (plain, plain.parent, Path(file.name))]
+        return [empty and os.environ["TMPDIR"] == str(plain.parent), modes == [0, 0, 0]]
+
+    assert (_run(work) == 1.0).all()
+    latest = time.monotonic() + 10 * slow()
+    while any(tmp_path.iterdir()) and time.monotonic() < latest:
+        time.sleep(0.01)
+    assert not any(tmp_path.iterdir())
 
 
 @patient

@@ -80,3 +80,15 @@ def test_blocks_of_a_source_are_read_in_the_columns_units():
     (rows,) = source.aggregate(Collected(_RECORD))
     assert found[:, 0].tolist() == [50] * 4
     assert found[:, 1].mean() == pytest.approx(_RECORD.table(rows)[:, 0].mean())
+
+
+@pytest.mark.usefixtures("blocks_in_place")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_block_that_fails_gives_the_fallback_whatever_the_records_are(seed):
+    def work(table, generator):
+        raise ValueError(table[0])
+
+    source = cf.read(_SCHEMA.sample(50, seed=seed), _SCHEMA)
+    answers = Answers((2,), 0, 100, np.array([7.0, 8.0]))
+    found = blocks(source, _RECORD, 4, bytes(32), "identity", work, answers=answers, room=Room(1.0))
+    assert found.tolist() == [[7.0, 8.0]] * 4

@@ -152,6 +152,42 @@ def test_the_weights_of_a_unit_add_up_to_k() -> None:
         assert abs(total - min(m, 2)) <= Fraction(1, 1 << 20)
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_weighted_sum_is_the_nearest_multiple_of_its_grain(k: int) -> None:
+    """Of units of many sizes at once, against Fractions: rounded once, to the nearest, not by size and not downwards."""
+    rng, far = np.random.default_rng(11), []
+    design = Design.of("y ~ x", PLAIN)
+    for name, one, _ in statistics(k):
+        if not isinstance(one, Weighted):
+            continue
+        inner = one.statistic
+        for _ in range(25):
+            own = [codes(design, int(m), rng) for m in rng.choice([1, 2, 3, 5, 6, 7, 11, 13], 9)]
+            exact = np.array(inner.value(inner.zero()), dtype=object) * Fraction(1)
+            for unit in own:
+                m = unit.shape[1]
+                rows = np.array(inner.value(inner.update(inner.zero(), unit[:-1])), dtype=object)
+                exact = exact + rows * Fraction(min(k, m), m)
+            off = [Fraction(v) / one.grain for v in (value(one, np.concatenate(own, axis=1)) - exact).ravel()]
+            assert max(map(abs, off)) <= Fraction(1, 2) + Fraction(16, 1 << 40), name
+            far += [float(v) for v in off if v]
+    # as often upwards as downwards: five standard errors of the mean of an even distribution
+    assert abs(np.mean(far)) <= 5 * (1 / 12 / len(far)) ** 0.5 and np.max(far) > 0.4
+
+
+def test_rounding_is_charged() -> None:
+    """Half a grain on either side, in each number, twice over: of counts a grain is 2^-20, of sums of fine rows one step."""
+    for name, one, _ in statistics(1):
+        if isinstance(one, Weighted):
+            size = int(np.prod(one.shape))
+            for relation in ("add-remove", "substitute"):
+                inner = float(one.statistic.sensitivity_squared(relation))
+                moved = one.sensitivity_squared(relation) - one.statistic.sensitivity_squared(relation)
+                assert float(moved) >= 4 * (inner * size) ** 0.5 * float(one.grain), name
+                l1 = one.sensitivity_l1(relation) - one.statistic.sensitivity_l1(relation)
+                assert l1 == 2 * size * one.grain, name
+
+
 def test_unusable_rows_take_no_weight() -> None:
     """m counts the rows that the analysis can use: those with a value, inside the subgroup."""
     own = cf.Schema({**COLUMNS, "y": cf.Numeric(-1, 1, on_missing="drop")}, unit=cf.Unit("pid"))

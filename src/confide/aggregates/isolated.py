@@ -8,12 +8,15 @@ other's, whatever the code does, and neither an exception nor the time taken may
 - blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
   with all that it started, and the next wave does not begin before its time: a block that hangs takes no time from another one, and
   the run takes `seconds` in every case, to the processor's pace;
+- a block has a temporary folder of its own (TMPDIR, and where `tempfile` writes), and what it makes is readable by its owner alone. The
+  folders are removed when the run is over, by a process that nobody waits for: how much is in them must take no time;
 - a block may map `memory` MB beyond what the server had;
 - a block that raises, is killed, or leaves anything but finite numbers of the shape asked for counts as the public `fallback`; numbers
   are cut to [low, high].
 
-It holds code with faults, not code that attacks: what writes files or opens connections can still carry records away, and who runs it as
-the administrator can do anything. Code that nobody has read belongs into a container without a network.
+It holds code with faults, not code that attacks: all blocks run as the same user, so that one that looks for another's files, writes some
+elsewhere or opens connections can still carry records away, and who runs it as the administrator can do anything. Code that nobody has
+read belongs into a container without a network.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import gc
 import hashlib
 import os
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -216,8 +220,12 @@ def _nameless() -> int:
 def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoReturn:
     """Start and end blocks at the caller's word, until it goes away. Never returns."""
     started: list[int] = []
+    folder = ""
     try:
         os.setsid()  # an interrupt from the keyboard is the caller's alone
+        os.umask(0o077)
+        with suppress(OSError):
+            folder = tempfile.mkdtemp(prefix="confide-")
         with suppress(Exception):
             system = ctypes.CDLL(None)
             system.prctl(_SUBREAPER, 1, 0, 0, 0)
@@ -238,6 +246,7 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
                         child = os.fork()
                         if not child:
                             line.close()
+                            _own_folder(folder)
                             _block(work, files[0], files[1], answers, room)
                         started.append(child)
                     for file in files:
@@ -249,7 +258,17 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
                 line.send(what)
     finally:
         _end_all(started)
+        with suppress(OSError):
+            if folder and not os.fork():
+                shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
+
+
+def _own_folder(folder: str) -> None:
+    """A block's temporary folder; without one it goes on in the common one."""
+    if folder:
+        with suppress(OSError):
+            os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=folder)
 
 
 def _end_all(started: list[int]) -> None:

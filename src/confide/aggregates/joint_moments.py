@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from confide.aggregates.pair_sums import PairSums
 from confide.aggregates.rows import BITS, BOUND, round_within, steps
 from confide.protocol.exact import digest
 
-__all__ = ["InfluenceRows", "JointMomentRows", "JointMoments"]
+__all__ = ["InfluenceRows", "JointMomentRows", "JointMoments", "clear_from", "variance_sd"]
 
 Array = NDArray[np.float64]
 
@@ -137,7 +138,8 @@ class JointMoments:
     @cached_property
     def _variance_sd(self) -> Array:
         """The noise sd of each variance, (p,)."""
-        return np.asarray(np.sqrt(self.variance / 2 * (1 + 4 * self.means**2)) / self.size)
+        variances = 1 - self.gram[0, 2::4] / self.size - self.means**2
+        return np.asarray(variance_sd(self.variance, self.size, self.means, variances))
 
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
@@ -165,6 +167,27 @@ class JointMoments:
         of_size = -float((off * products).sum()) + float(diagonal @ (1 - squares)) + 2 * float(m @ weights @ m)
         half = float((of_pairs**2).sum() + (of_means**2).sum() + (diagonal**2).sum()) / 2
         return self.variance * (half + of_size**2) / n**2
+
+
+def variance_sd(noise: float, size: Any, means: Any, variances: Any) -> Any:
+    """The noise sd of a variance of u, 1 - s/n - m^2: by the noise of s, of the sum behind m, and of the count n.
+
+    noise: variance of the Gram matrix's noise on its diagonal, in units of one record; means, variances: of u. Broadcast.
+
+    >>> round(float(variance_sd(16.0, 1_000, 0.0, 0.1)), 5)
+    0.00458
+    """
+    m2 = np.square(means)
+    return np.sqrt(noise * ((1 + 4 * m2) / 2 + (1 - variances + m2) ** 2)) / size
+
+
+def clear_from(noise: float, means: Any, variances: Any) -> Any:
+    """How many records make a column clear all but surely: its variance two sds of its noise above the threshold. As `variance_sd`.
+
+    >>> round(float(clear_from(16.0, 0.0, 0.1)))
+    549
+    """
+    return (_CLEAR + 2) * variance_sd(noise, 1.0, means, variances) / variances
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ NAMES = (
     "rivals_tables",
     "reduction",
     "pate_errata",
+    "votes",
     "tables_page",
     "tests_power",
     "pooled_lines",

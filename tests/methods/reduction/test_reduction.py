@@ -128,6 +128,46 @@ def test_weak_and_partial_answers_say_so() -> None:
         weak.transform(frame)
 
 
+def test_a_variance_has_the_noise_that_is_told_of_it() -> None:
+    """Of the count too, by which the sum of 1 - u^2 is divided: all entries of the matrix shaken, 4,000 times."""
+    frame = _records(4_000).to_numpy() / 4 * 0.3 + 0.2
+    rows = JointMomentRows(measures_of(NAMES, SCHEMA, None))
+    coded = rows(np.rint((frame.T + 1) / 2 * (SCHEMA["a"].steps - 1))) / rows.steps
+    gram, g, found = coded @ coded.T, np.random.default_rng(6), []
+    for _ in range(4_000):
+        noise = np.tril(g.normal(size=gram.shape) * 9 / np.sqrt(2), -1)
+        found.append(
+            np.diag(JointMoments(gram + noise + noise.T + np.diag(9 * g.normal(size=len(gram))), 81.0).covariance)
+        )
+    # the sd of 4,000 draws is off by more than 6 % once in 10^7 times
+    assert np.std(found, axis=0) == pytest.approx(JointMoments(gram, 81.0)._variance_sd, rel=0.06)
+
+
+def test_a_plan_says_from_how_many_records_on_a_column_is_answered() -> None:
+    """Typical spreads are looked at; where it says that an answer is likely there is one, at a third of the records there is none."""
+    typical = cf.Schema({name: cf.Numeric(-4, 4, typical=(-1.2, 1.2)) for name in NAMES})
+    for method in (cf.reduction.Correlations(NAMES), cf.reduction.PCA(NAMES, 2)):
+        asked = cf.plan(method, typical, cf.GDP(1.0)).notes[-1]
+        needed = int(asked.rpartition("d from ")[2].replace(",", ""))
+        assert "is unlikely for columns a, b, c, d" in cf.plan(method, typical, cf.GDP(1.0), n=needed // 2).notes[-1]
+        assert (
+            f"with {needed:,} records an answer is likely" in cf.plan(method, typical, cf.GDP(1.0), n=needed).notes[-1]
+        )
+        for n, least, most in ((needed, 0.8, 1.0), (needed // 3, 0.0, 0.0)):
+            clear = []
+            for seed in range(12):
+                frame = pd.DataFrame(np.random.default_rng(seed).normal(size=(n, 4)) * 0.6, columns=list(NAMES))
+                data = cf.read(frame.clip(-4, 4), typical)
+                release = cf.release(method, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed))
+                found = cf.infer(release)
+                own = found if isinstance(method, cf.reduction.Correlations) else found.correlations
+                clear.append(np.isfinite(own.estimates).mean())
+            assert least <= np.mean(clear) <= most
+    assert cf.plan(method, SCHEMA, cf.GDP(1.0), n=100).notes[-1].count("a sixth or a tenth") == 1
+    schema = cf.plan(method, typical, cf.GDP(1.0)).to_json()
+    assert "answered where" not in schema, "a forecast is in no file"
+
+
 def test_pictures_and_the_command_line(tmp_path: object) -> None:
     from pathlib import Path
 

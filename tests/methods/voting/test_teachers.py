@@ -50,6 +50,9 @@ def test_tails_are_convex_and_above_the_error_and_costs_rise() -> None:
     far = BallotDistance(60, 7.0, 1.0, 1e-5, 20)
     tails = [int(v) for v in far.tails]
     assert all(a - b >= b - c for a, b, c in zip(tails, tails[1:], tails[2:], strict=False))
+    # of much noise they are all but straight, and rounding would bend them
+    tails_far = [int(v) for v in BallotDistance(60, 2e4, 1.0, 1e-5, 20).tails]
+    assert all(a - b >= b - c for a, b, c in zip(tails_far, tails_far[1:], tails_far[2:], strict=False))
     # P(0) is a little above 1/2, which gives the unit
     unit = 1 << (tails[0].bit_length())
     assert 0.5 <= tails[0] / unit < 0.51
@@ -258,3 +261,127 @@ def test_teachers_keep_the_contract(privacy: object, settings: dict[str, object]
     method = TeacherLabels("y", Nearest(), public, teachers=30, seconds=1.0, jobs=10, **settings)
     assert method.least_records == 60
     assert check_method(method, schema, privacy=privacy, replications=2).ok
+
+
+# what planted faults showed to be untested ------------------------------------------------------------------------------
+
+
+def test_a_level_is_never_reached_before_its_error() -> None:
+    """The level of any sum of tails has an error at least as large; tails are those of a gap that the grid of the noise may shorten."""
+    from scipy import special
+
+    far = BallotDistance(60, 7.0, 1.0, 1e-5, 20)
+    unit = 1 << int(far.tails[0]).bit_length()
+    for gap in range(0, 61, 3):
+        q = int(far.tails[gap])
+        shortened = special.ndtr(-(gap - 1 / 1024) / (np.sqrt(2) * 7.0))
+        assert q / unit >= shortened * (1 + 1e-12)
+        z = 0.01 * far._level(q)
+        assert special.ndtr(-z) * (1 + 1e-9) >= min(q / unit, 0.5)
+        # not far below either: a level is .01 of a standard deviation
+        assert special.ndtr(-z - 0.011) <= q / unit
+
+
+def test_the_proposed_loss_converts_at_delta_and_costs_are_not_below_the_bound() -> None:
+    from confide.guarantees.gnmax import GNMAX_ORDERS, collapsed_rdp
+    from confide.guarantees.renyi import rdp_epsilon
+
+    far = BallotDistance(60, 7.0, 1.3, 1e-5, 20)
+    for a, limit in zip(GNMAX_ORDERS, far.limits, strict=True):
+        if limit >= 0:
+            assert rdp_epsilon(np.log(1e-5), (a,), [limit / 2.0**32]) <= 1.3
+    z = 0.01 * np.arange(len(far.costs))
+    with np.errstate(all="ignore"):
+        from scipy import special
+
+        exact = collapsed_rdp(special.log_ndtr(-z)[:, None], np.array(GNMAX_ORDERS)[None, :], 7.0)
+    assert (far.costs / 2.0**32 >= exact).all()
+
+
+class Asked:
+    """Noise of 0 that keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.scales: list[tuple[str, float, int]] = []
+
+    def _kept(self, law: str, scale: object, size: int) -> np.ndarray:
+        self.scales.append((law, float(scale), size))  # type: ignore[arg-type]
+        return np.zeros(size, dtype=object)
+
+    def grid_gaussian(self, scale: object, size: int) -> np.ndarray:
+        return self._kept("gaussian", scale, size)
+
+    def grid_laplace(self, scale: object, size: int) -> np.ndarray:
+        return self._kept("laplace", scale, size)
+
+
+def _labels(**settings: object) -> TeacherLabels:
+    return TeacherLabels("y", Nearest(), np.zeros((2, 1)), 20, **settings)  # type: ignore[arg-type]
+
+
+def test_labels_have_the_noise_of_their_plan() -> None:
+    """On a grid of 1/1024 of a ballot: sd sigma on each count, scale b for Laplace, sd of the threshold on the largest count of a query."""
+    votes = np.array([[15, 5], [12, 8]])
+    for mode, law, scale in (("gaussian", "gaussian", (3.0 * 1024) ** 2), ("laplace", "laplace", 3.0 * 1024)):
+        asked = Asked()
+        assert _labels()._labels(votes, mode, 3.0, asked).tolist() == [1, 1]
+        assert asked.scales == [(law, pytest.approx(scale, rel=1e-9), 4)]
+    asked = Asked()
+    found = _labels(certificate="gaussian", confident=(13.0, 2.0))._labels(votes, "gaussian", 3.0, asked)
+    assert found.tolist() == [1, 0] and asked.scales[1] == ("gaussian", pytest.approx((2.0 * 1024) ** 2, rel=1e-9), 2)
+
+
+def test_plans_spend_what_was_asked_and_no_more() -> None:
+    """sqrt(2) for the two counts that a ballot moves, 1 for the largest of them; two counts by 1 for Laplace; the test's epsilon beside."""
+    from fractions import Fraction
+
+    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Categorical(["a", "b"], on_missing="a")})
+
+    def sigma(privacy: object, **settings: object) -> float:
+        return float(cf.plan(_labels(**settings), schema, privacy).constants["sigma"])  # type: ignore[arg-type]
+
+    assert 2 * 2 / sigma(cf.GDP(0.7), certificate="gaussian") ** 2 == pytest.approx(0.49, rel=1e-9)
+    own = sigma(cf.GDP(0.7), certificate="gaussian", confident=(10.0, 6.0))
+    assert 2 * (2 / own**2 + 1 / 36) == pytest.approx(0.49, rel=1e-9)
+    assert sigma(cf.PureDP(0.7), certificate="laplace") == pytest.approx(2 * 2 / 0.7, rel=1e-9)
+    for epsilon in (1.7, 0.3, 1e-3):
+        budget = budget_of(1.7, 1e-5, 400, 10, 200, "even", 40.0, "distance")
+        far = budget.distance(epsilon, 1e-5, 400) if budget.test < epsilon else None
+        assert far is None or Fraction(far.epsilon) + Fraction(budget.test) <= Fraction(epsilon)
+        assert far is None or far.delta == 1e-5
+
+
+def _seen(privacy: object, monkeypatch: pytest.MonkeyPatch, seed: int) -> dict[str, object]:
+    """What `draw` hands to the runner of blocks."""
+    from confide.methods.voting import teacher_labels
+
+    seen: dict[str, object] = {}
+
+    def blocks(
+        source: object, record: object, k: int, key: bytes, by: str, work: object, **others: object
+    ) -> np.ndarray:
+        seen.update(k=k, key=key, by=by, **others)
+        return np.zeros((k, 2))
+
+    monkeypatch.setattr(teacher_labels, "blocks", blocks)
+    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Categorical(["a", "b"], on_missing="a")})
+    data = cf.read({"x": np.zeros(50), "y": ["a"] * 50}, schema)
+    method = _labels(certificate="gaussian")
+    n = 50 if getattr(privacy, "relation", None) == "substitute" else None
+    cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(seed), n=n)  # type: ignore[arg-type]
+    return seen
+
+
+def test_blocks_are_those_of_the_relation_with_a_fresh_key_and_a_public_fallback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hashed, again = (_seen(cf.GDP(1.0), monkeypatch, seed) for seed in (1, 2))
+    placed = _seen(cf.GDP(1.0, relation="substitute"), monkeypatch, 1)
+    assert (hashed["by"], placed["by"]) == ("identity", "position")
+    assert hashed["key"] != again["key"] and len(hashed["key"]) == 32  # type: ignore[arg-type]
+    assert hashed["k"] == 20 and hashed["answers"].fallback.tolist() == [0.0, 1.0]  # type: ignore[attr-defined]
+
+
+def test_one_ballot_for_each_teacher_and_query() -> None:
+    votes = tallied(np.array([[0.0, 1.0, 2.0]] * 7 + [[2.0, 2.0, 2.0]]), 3)
+    assert votes.sum(axis=1).tolist() == [8, 8, 8] and votes[:, 2].tolist() == [1, 1, 8]

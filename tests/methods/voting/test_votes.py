@@ -183,3 +183,22 @@ def test_votes_from_the_command_line(tmp_path: object) -> None:
         assert done.exit_code == 0, done.output
     done = CliRunner().invoke(app, ["infer", str(folder / "r.json")])
     assert done.exit_code == 0 and "Winner" in done.output
+
+
+@pytest.mark.parametrize(
+    ("relation", "leads", "distances"),
+    [("add-remove", (0, 1, 2, 5), [0, 0, 1, 4]), ("substitute", (0, 1, 2, 3, 4, 5), [0, 0, 0, 1, 1, 2])],
+)
+def test_the_distance_of_a_plurality_is_0_where_one_record_decides(
+    relation: str, leads: tuple[int, ...], distances: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ceil(g/m) - 1 for a lead of g that a record moves by m: 1 under add-remove, 2 under substitute."""
+    from confide.methods.voting.plurality import StableRelease
+
+    seen: list[int] = []
+    monkeypatch.setattr(StableRelease, "__call__", lambda self, distance, value, noise: seen.append(distance))
+    for lead in leads:
+        data = cf.read({"g": ["b"] * (10 + lead) + ["a"] * 10}, cf.Schema({"g": SCHEMA["g"]}))
+        privacy, n = cf.ApproxDP(1.0, 1e-6, relation=relation), 20 + lead if relation == "substitute" else None
+        cf.release(cf.voting.Plurality("g", "distance"), data, privacy, ledger=None, noise=SimulatedNoise(1), n=n)
+    assert seen == distances

@@ -19,7 +19,7 @@ influence of an eigenvalue: Critchley 1985.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.reduction.basis import Basis
-from confide.methods.reduction.columns import joint_moments, listed, measures_of
+from confide.methods.reduction.columns import expected, joint_moments, listed, measures_of
 from confide.methods.reduction.correlations import corners
 from confide.methods.reduction.spectrum import Spectrum
 from confide.protocol import Allowance, Gram, Meter, Method, Plan, Question, Release, Source, Together, Total
@@ -66,6 +66,8 @@ class PCA(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "pca"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     family: ClassVar[str] = "reduction"
     source: ClassVar[str] = "Analyze Gauss (Dwork, Talwar, Thakurta, Zhang 2014) with exact Gaussian noise"
     intervals: ClassVar[str] = (
@@ -92,14 +94,14 @@ class PCA(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """Joint moments, then influences at the noisy components."""
+        """Joint moments, then influences at the noisy components; a note says from how many records on columns are answered."""
         rows, allowance = self.about(schema), Allowance.of(privacy, self, schema)
         moments, influence = Gram(rows, entry_bits=BITS), Total(InfluenceRows(rows.measures, self.k), nonnegative=True)
         event = Together(
             (allowance.spend("moments", moments, 1 - _INFLUENCE), allowance.spend("influences", influence, _INFLUENCE))
         )
         names = ", ".join(measure.name for measure in rows.measures)
-        return Plan.of(
+        made = Plan.of(
             self,
             schema,
             allowance,
@@ -110,6 +112,7 @@ class PCA(Method):
             target=f"principal components of {names} by their {self.scale} matrix",
             covers=self.intervals,
         )
+        return replace(made, notes=(*made.notes, expected(made, rows, schema, n)))
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Moments; then influences at what was drawn."""

@@ -6,14 +6,15 @@ substitute), variance half as large off the diagonal; rounded Gaussian noise. Fo
 
 Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
 does not fall near 1; k >= 1 the influence variance from fourth moments over (1 - r^2)^2. It covers the correlation of the columns moved
-into their bounds. "weak" where a column's spread is below ten noise standard deviations. Sources: Dwork, Talwar, Thakurta, Zhang 2014
-with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan, Kettenring 1975.
+into their bounds. "weak" where a column's spread is below ten noise standard deviations, which a note of the plan says beforehand.
+Sources: Dwork, Talwar, Thakurta, Zhang 2014 with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan,
+Kettenring 1975.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -22,9 +23,10 @@ import numpy as np
 from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import JointMomentRows
 from confide.aggregates.rows import BITS
-from confide.methods.reduction.columns import joint_moments, listed, measures_of
+from confide.guarantees import Guarantee
+from confide.methods.reduction.columns import expected, joint_moments, listed, measures_of
 from confide.methods.reduction.matrix import CorrelationMatrix, pair_names
-from confide.protocol import Gram, Method, Question, Release, Statistic
+from confide.protocol import Gram, Method, Plan, Question, Release, Statistic
 from confide.schema import Practice
 
 __all__ = ["Correlations"]
@@ -46,6 +48,8 @@ class Correlations(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "correlations"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     family: ClassVar[str] = "reduction"
     source: ClassVar[str] = "Analyze Gauss on joint moments to order four, exact Gaussian noise"
     intervals: ClassVar[str] = (
@@ -60,6 +64,13 @@ class Correlations(Method):
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
         return {"moments": (Gram(about, entry_bits=BITS), Fraction(1))}
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """One Gram matrix; a note says from how many records on columns are answered."""
+        made = super().plan(schema, privacy, n=n, public=public)
+        return replace(made, notes=(*made.notes, expected(made, self.about(schema), schema, n)))
 
     def facts(self, about: JointMomentRows) -> Mapping[str, Any]:
         names = ", ".join(measure.name for measure in about.measures)
