@@ -303,7 +303,8 @@ def machine() -> str:
 
 def main(names: list[str]) -> None:
     known = json.loads(FILE.read_text()) if FILE.exists() else {}
-    known["machine"] = machine()
+    if not names:  # the others stay those of the machine that recorded them
+        known["machine"] = machine()
     for name in names or sorted(CASES):
         known[name] = record(name)
         sys.stdout.write(f"{name}: {known[name]['status']}\n")
