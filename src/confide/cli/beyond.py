@@ -71,6 +71,8 @@ class Beyond:
             session.say("")
             session.say(_title(name, result))
             session.say(frame.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
+            if note := frame.attrs.get("note"):
+                session.say(f"Note: {note}")
         return {name: _facts(frame) for name, frame in frames.items()}
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
 from confide.errors import NoResult, PlanError
@@ -24,12 +24,13 @@ from confide.protocol import Noise, Plan
 from confide.protocol.contributions import shown
 from confide.schema import Categorical, Numeric, Schema
 from confide.sklearn.base import PrivateEstimator, StatusWarning
+from confide.sklearn.columns import Roles, columns_of, refuse_text, response_of
 from confide.sources import read
 
 __all__ = ["Pate"]
 
 
-class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Private aggregation of teacher ensembles, with a certified budget.
 
     Parameters
@@ -48,8 +49,8 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
-    published; status_ : "ok", or "no_reply" where the certificate did not hold; classes_, n_features_in_. Where no record was
-    given a label there is no student, and `predict` raises `NoResult`.
+    published; status_ : "ok", or "no_reply" where the certificate did not hold; classes_, n_features_in_, feature_names_in_. Where no
+    record was given a label there is no student, and `predict` raises `NoResult`.
 
     Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels
     come.
@@ -100,10 +101,8 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def plan(self, public: Any) -> Plan:
         """What a fit with these public records would cost and do; nothing is read or charged. public: (queries, features)."""
-        rows = np.asarray(public)
-        width = rows.shape[1] if rows.ndim == 2 else 0
-        method = self._method(rows, width)
-        return gate.plan(method, self._schema(width), self.privacy)
+        _, columns = columns_of(public, "public")
+        return gate.plan(self._method(_rows(columns)), self._schema(len(columns)), self.privacy)
 
     def fit(self, X: Any, y: Any, public: Any = None) -> Pate:
         """Fit teachers on X (n, features), y (n,), label the rows of `public` (queries, features) and fit the student; spends `privacy`
@@ -117,63 +116,77 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise PlanError(
                 "fit needs public records without labels, which teachers vote on; write fit(X, y, public=P)"
             )
-        records, labels, rows = np.asarray(X), np.asarray(y), np.asarray(public)
-        if records.ndim != 2 or rows.ndim != 2 or records.shape[1] != rows.shape[1] or len(labels) != len(records):
+        names, columns = columns_of(X, "X")
+        known, asked = columns_of(public, "public")
+        _, response = response_of(y, "Pate")
+        same = len(asked) == len(columns) and (names is None or known is None or names == known)
+        if not same or any(len(column) != len(response) for column in columns):
             raise PlanError(
-                "X and public must be tables with the same columns, and y must have one label for each row of X; write "
+                "X and public must be tables with the same columns in the same order, and y must have one label for each row of X; write "
                 "fit(X, y, public=P), P[:, j] and X[:, j] of one feature"
             )
-        width = records.shape[1]
-        schema, method = self._schema(width), self._method(rows, width)
-        columns = {f"x{j}": records[:, j] for j in range(width)}
-        source = read({**columns, "y": np.array([str(v) for v in labels.tolist()], dtype=object)}, schema)
+        rows, schema = _rows(asked), self._schema(len(columns))
+        features = tuple(f"x{j}" for j in range(len(columns)))
+        method = self._method(rows)
+        refuse_text(Roles(schema, features, "y"), method, columns, response)
+        source = read({**dict(zip(features, columns, strict=True)), "y": response}, schema)
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
-        n = len(records) if self.privacy.relation == "substitute" else None
+        n = len(response) if self.privacy.relation == "substitute" else None
         with progress_bar("teachers") if self.progress else nullcontext(None) as told:
             tell = None if told is None else lambda done, of: told(done, of, "fitted and asked")
             live = replace(method, progress=tell)
             release = gate.release(live, source, self.privacy, ledger=self.ledger, noise=noise, n=n)
-        self._learn(rows, release, shown(method.infer(release), release))
+        self._learn(rows, names or known, release, shown(method.infer(release), release), schema)
         return self
 
-    def _learn(self, rows: Any, release: Any, result: Any) -> None:
+    def _learn(
+        self, rows: NDArray[Any], names: tuple[str, ...] | None, release: Any, result: Any, schema: Schema
+    ) -> None:
         self.release_, self.result_, self.status_ = release, result, result.status
         self.n_features_in_ = rows.shape[1]
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.classes_ = np.array(list(self.classes))
-        places = {str(label): j for j, label in enumerate(self.classes)}
+        places = {level: j for j, level in enumerate(_levels(schema))}
         known = np.array([one is not None for one in result.labels])
         own = np.array([places[str(one)] for one in result.labels[known]], dtype=np.int64)
         self.labels_ = np.array(
-            [None if one is None else self.classes[places[str(one)]] for one in result.labels], dtype=object
+            [None if one is None else self.classes_[places[str(one)]] for one in result.labels], dtype=object
         )
         self.student_ = None
         if not len(own):
-            warnings.warn(f"no labels were released: {self._reason()}", StatusWarning, stacklevel=3)
+            warnings.warn(f"no labels were released: {self._why()}", StatusWarning, stacklevel=3)
             return
         if len(np.unique(own)) < 2:
             self.student_ = _Constant(int(own[0]))
             return
         student = clone(self.teacher if self.student is None else self.student)
-        self.student_ = student.fit(np.asarray(rows, dtype=np.float64)[known], own)
+        self.student_ = student.fit(rows[known], own)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The student's labels of public records. `NotFittedError` before fit, `NoResult` where no label was released."""
+        """The student's labels of public records X (rows, features); what is missing in them is the student's matter.
+
+        `NotFittedError` before fit, `NoResult` where no label was released, `ValueError` for columns that are not those of fit.
+        """
         check_is_fitted(self, "status_")
         if self.student_ is None:
-            raise NoResult(f"no labels were released, so there is no student: {self._reason()}")
-        found = np.asarray(self.student_.predict(np.asarray(X, dtype=np.float64)), dtype=np.int64)
+            raise NoResult(f"no labels were released, so there is no student: {self._why()}")
+        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+        found = np.asarray(self.student_.predict(rows), dtype=np.int64)
         return np.asarray(self.classes_[found])
 
-    def _reason(self) -> str:
+    def _why(self) -> str:
         return str(self.result_.reason) or "no vote reached the threshold of `confident`; take a lower one"
 
-    def _method(self, rows: Any, width: int) -> TeacherLabels:
+    def _method(self, rows: NDArray[Any]) -> TeacherLabels:
         return TeacherLabels(
             "y",
             self.teacher,
             rows,
             self.teachers,
-            features=tuple(f"x{j}" for j in range(width)),
+            features=tuple(f"x{j}" for j in range(rows.shape[1])),
             certificate=self.certificate,
             sigma=self.sigma,
             agreement=self.agreement,
@@ -184,7 +197,9 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _schema(self, width: int) -> Schema:
-        labels = [str(label) for label in self.classes]
+        # 1.0 and 1 are one label
+        whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in self.classes]
+        label = Categorical(whole)
         pairs = np.asarray(self.bounds, dtype=np.float64)
         if pairs.shape not in ((2,), (width, 2)):
             raise PlanError(
@@ -194,9 +209,19 @@ class Pate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns: Mapping[str, Any] = {
             f"x{j}": Numeric(float(low), float(high), on_missing="midpoint") for j, (low, high) in enumerate(own)
         }
-        return Schema({**columns, "y": Categorical(labels, on_missing=labels[0])})
+        return Schema({**columns, "y": replace(label, on_missing=label.levels[0])})
 
-    __sklearn_clone__ = PrivateEstimator.__sklearn_clone__
+
+def _rows(columns: Sequence[Any]) -> NDArray[Any]:
+    """Public records as one table, numbers wherever they are numbers."""
+    found = np.column_stack([np.asarray(column) for column in columns])
+    return found if found.dtype.kind not in "biuf" else np.asarray(found, dtype=np.float64)
+
+
+def _levels(schema: Schema) -> tuple[str, ...]:
+    label = schema["y"]
+    assert isinstance(label, Categorical)
+    return label.levels
 
 
 class _Constant:

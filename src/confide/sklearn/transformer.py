@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
@@ -27,7 +27,7 @@ from confide.sources import read
 __all__ = ["PrivatePCA"]
 
 
-class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Principal components with a differential privacy guarantee (`cf.reduction.PCA`).
 
     Parameters
@@ -76,6 +76,8 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises `PlanError` for what public facts forbid; warns with `StatusWarning` where the status is not "ok".
         """
         labels, columns = columns_of(X, "X")
+        if len(columns) < 2:
+            raise PlanError("components are of at least two columns, got a table of 1 feature(s); give X more of them")
         names = labels or tuple(f"x{j}" for j in range(len(columns)))
         schema = self._schema(names)
         source = read(dict(zip(names, columns, strict=True)), schema)
@@ -100,15 +102,13 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Scores of public records, (rows, k).
 
-        `NotFittedError` before fit, `NoResult` where the release gave no components, `PlanError` for another number of columns,
-        `ValueError` for columns of other names, or in another order, than those of fit.
+        `NotFittedError` before fit, `NoResult` where the release gave no components, `ValueError` for another number of columns, for
+        other names or another order than those of fit.
         """
         check_is_fitted(self, "components_")
         if self.status_ == "weak":
             raise NoResult(f"the release gave no components: {self.result_.reason}")
         _, columns = columns_of(X, "X")
-        if len(columns) != self.n_features_in_:
-            raise PlanError(f"X must have the {self.n_features_in_} columns of fit, got {len(columns)}")
         validate_data(self, X, reset=False, skip_check_array=True)
         rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
         return np.asarray((rows - self.mean_) / self.scale_ @ self.components_.T)
@@ -134,5 +134,3 @@ class PrivatePCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for name, (low, high) in zip(names, np.broadcast_to(pairs, (len(names), 2)), strict=True)
         }
         return Schema(own)
-
-    __sklearn_clone__ = PrivateEstimator.__sklearn_clone__

@@ -35,9 +35,11 @@ from confide.studio.folder import Folder, Request
 from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, schema_of, stem_of
 from confide.studio.guard import Guard, Keys, policy
 from confide.studio.steps import STEPS
+from confide.studio.upload import ENDINGS, LARGEST, Stray, received
 
 __all__ = ["Studio", "serve"]
 
+_RECORDS = "/records"
 _PRACTICE = (2_000, 1)
 _REPORT = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
@@ -50,7 +52,10 @@ class Studio:
     def __init__(self, folder: str | Path, port: int, databases: Sequence[str] = ()) -> None:
         self.folder, self.keys, self.port = Folder.at(folder, databases), Keys(), port
         self.desk = Desk(self.folder)
-        self.app = Starlette(routes=list(self._routes()), middleware=[Middleware(Guard, keys=self.keys, port=port)])
+        self.app = Starlette(
+            routes=list(self._routes()),
+            middleware=[Middleware(Guard, keys=self.keys, port=port, files={_RECORDS: LARGEST})],
+        )
 
     @property
     def link(self) -> str:
@@ -88,6 +93,7 @@ class Studio:
             yield Route(path, self._shows(page), methods=["GET"])
         for path, action in done:
             yield Route(path, self._does(action), methods=["POST"])
+        yield Route(_RECORDS, self.take, methods=["POST"])
 
     def _shows(self, page: Callable[[Web], Response]) -> Any:
         async def endpoint(web: Web) -> Response:
@@ -102,9 +108,7 @@ class Studio:
             except ValueError:
                 return self._message("This form cannot be read", "Go back, and send it again.", 400)
             if not self.keys.own(form.pop("csrf", "")):
-                return self._message(
-                    "This form is of another session", "Nothing was done. Go to the first page, and begin there.", 403
-                )
+                return self._refused(Stray())
             return await run_in_threadpool(self._answered, action, web, form)
 
         return endpoint
@@ -112,11 +116,18 @@ class Studio:
     def _answered(self, work: Callable[..., Response], *given: Any) -> Response:
         try:
             return work(*given)
-        except ConfideError as error:
+        except Exception as error:
+            return self._refused(error)
+
+    def _refused(self, error: Exception) -> Response:
+        if isinstance(error, Stray):
+            words = "Nothing was done. Go to the first page, and begin there."
+            return self._message("This form is of another session", words, 403)
+        if isinstance(error, ConfideError):
             return self._message("That cannot be done", str(error), 422)
-        except Exception:  # its words may be about records
-            words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
-            return self._message("That stopped", words, 500)
+        # its words may be about records
+        words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
+        return self._message("That stopped", words, 500)
 
     # pages ------------------------------------------------------------------------------------------------------------
 
@@ -140,6 +151,8 @@ class Studio:
         return self._page(
             "home",
             data=self.folder.data(),
+            endings=ENDINGS,
+            largest=LARGEST >> 30,
             schemas=self.folder.schemas(),
             ledgers=[(name, self._accounts(name)) for name in self.folder.ledgers()],
             asked=asked,
@@ -161,6 +174,13 @@ class Studio:
             ]
         except ConfideError:
             return []
+
+    async def take(self, web: Web) -> Response:
+        """A file that the browser sends comes into the folder, never over another; then the page about it is shown."""
+        try:
+            return _to(await received(web, self.folder, self.keys.own))
+        except Exception as error:
+            return self._refused(error)
 
     # the schema -------------------------------------------------------------------------------------------------------
 

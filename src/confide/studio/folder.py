@@ -26,10 +26,11 @@ from confide.schema.draft import fields_of
 from confide.sources import Database
 from confide.sources.parts import FileMark
 
-__all__ = ["Folder", "Request", "now"]
+__all__ = ["DATA", "DATABASES", "Folder", "Request", "now"]
 
-_DATA = (".csv", ".csv.gz", ".parquet", ".pq")
-_DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
+#: How names of files end that hold records, and of databases whose tables do.
+DATA = (".csv", ".csv.gz", ".parquet", ".pq")
+DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
 _VARIABLE = "env:"
 _LONGEST = 60
 # A request is a plan and a few words.
@@ -88,13 +89,13 @@ class Folder:
     def data(self) -> list[str]:
         """What holds records: CSV and Parquet files, and tables of databases ("survey.sqlite/answers", "env:CLINIC/answers")."""
         ledgers = self.ledgers()
-        places = [name for name in self._names(*_DATABASES) if name not in ledgers]
+        places = [name for name in self._names(*DATABASES) if name not in ledgers]
         tables = [
             f"{name}/{table}"
             for name in (*places, *(f"{_VARIABLE}{one}" for one in self.variables))
             for table in self._tables(name)
         ]
-        return [*self._names(*_DATA), *tables]
+        return [*self._names(*DATA), *tables]
 
     def _tables(self, name: str) -> list[str]:
         """Tables by their names; none of what is no database, or cannot be opened now."""
