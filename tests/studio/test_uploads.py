@@ -38,6 +38,16 @@ def test_a_file_is_kept_and_described(visitor, tmp_path):
     assert "region" in page and "57" not in page
 
 
+def test_what_a_first_line_lacks_is_told_in_the_studios_words(visitor, tmp_path):
+    for line, said in (
+        (b"age;region\n", "save it with commas"),
+        (b"age\tregion\n", "save it with commas"),
+        (b"1,2\n", "x.csv"),
+    ):
+        text = visitor.send("x.csv", line).text
+        assert said in text and "Schema.draft" not in text and str(tmp_path) not in text and _names(tmp_path) == []
+
+
 def test_names_in_other_letters(visitor, tmp_path):
     for name in ("Erhebung Größe.csv", "調査.csv", "o'x & co.csv"):
         assert visitor.send(name, CSV).status == 303 and (tmp_path / name).read_bytes() == CSV

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from confide._text import clean
-from confide.errors import ConfideError, PlanError
+from confide.errors import ConfideError, PlanError, SchemaError
 from confide.ledger import Ledger
 from confide.protocol import Plan, Release
 from confide.schema.draft import fields_of
@@ -118,8 +118,17 @@ class Folder:
         return self._database(place).query(table) if mark else self.path(name)
 
     def fields(self, name: str) -> list[tuple[str, str, str]]:
-        """Name, kind and note of each column, from metadata."""
-        return fields_of(self.records(name))
+        """Name, kind and note of each column, from metadata; `PlanError` for a file whose columns no comma separates."""
+        try:
+            return fields_of(self.records(name))
+        except SchemaError as error:
+            if "delimiter=" not in str(error):
+                raise PlanError(str(error).replace(f"{self.root}{os.sep}", "")) from None
+        # numbers of such a file often have a comma, too, and would all count as missing: nobody would see it before the charge
+        raise PlanError(
+            f"the columns of {name} are separated by another mark than a comma; save it with commas between columns and points in numbers "
+            "(a spreadsheet does that as CSV UTF-8), or as Parquet"
+        )
 
     def mark(self, name: str) -> FileMark | None:
         """The state of the file that holds the records; None of a database elsewhere."""
