@@ -259,7 +259,8 @@ class MannWhitney(_Ranks):
     formula: str
 
     name: ClassVar[str] = "mann_whitney"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
 
@@ -366,7 +367,8 @@ class Wilcoxon(_Ranks):
     formula: str
 
     name: ClassVar[str] = "wilcoxon"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
 

@@ -40,6 +40,8 @@ _DRAWS = 200
 _LEAST, _MOST = 0.02, 1.0
 # A bin with this share of the records is too coarse for them.
 _HEAVY = 0.1
+# Noise sds by which that has to be seen.
+_SEEN = 3.0
 
 
 def monotone_cdf(counts: Array) -> Array:
@@ -94,11 +96,12 @@ class Shape:
 
     def lumped(self, size: float) -> float:
         """How many of the pairs of records lie in one heavy bin of several values, where ranks do not tell them apart: sum p^2 over bins
-        that are seen to hold a tenth of the records; within lighter ones a law is taken to be smooth.
+        that hold a tenth of the records, by three standard deviations of their noise: fewer would be found among 128 bins where there are
+        none. Within lighter ones a law is taken to be smooth.
         """
         p = self.counts.sum(axis=0) / max(size, 1.0)
         variance = len(self.counts) * self.unit * np.diag(self.strategy.covariance) / max(size, 1.0) ** 2
-        heavy = ~self.alone & (p - np.sqrt(variance) > _HEAVY)
+        heavy = ~self.alone & (p - _SEEN * np.sqrt(variance) > _HEAVY)
         return float(np.clip((p * p - variance)[heavy].sum(), 0.0, 1.0))
 
     def ties(self, size: float) -> float:
