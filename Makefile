@@ -39,11 +39,11 @@ unit: $(READY)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .ci/with-postgres $(BIN)/mkdocs build --strict --quiet
 	@echo "open out/docs/index.html"
 
 bench: $(READY)
-	$(BIN)/confide lab bench all
+	.ci/with-postgres $(BIN)/confide lab bench all
 
 clean:
-	rm -rf $(VENV) .venv-diffprivlib .venv-smartnoise .venv-tumult out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-diffprivlib .venv-smartnoise .venv-tumult .venv-marginaleffects out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

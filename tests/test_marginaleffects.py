@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,8 +185,24 @@ def test_what_has_no_valid_covariance_is_refused(results: dict[str, Any]) -> Non
         me.predictions(adapt(results["line"], PUBLIC), vcov="HC3")
 
 
-def test_the_guide_runs() -> None:
-    page = Path(__file__).resolve().parents[1] / "docs/marginaleffects.md"
-    space: dict[str, Any] = {}
-    for block in re.findall(r"```py\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, str(page), "exec"), space)
+def test_columns_of_no_term_can_be_named_in_by(results: dict[str, Any]) -> None:
+    """Averages by them are those of the rows with that label."""
+    model = adapt(results["probit"], PUBLIC)
+    found = me.avg_predictions(model, by="treated").sort("treated")
+    own = results["probit"].get_prediction(PUBLIC)["mean"]
+    for row, value in enumerate((0, 1)):
+        np.testing.assert_allclose(
+            found["estimate"][row], own[(PUBLIC["treated"] == value).to_numpy()].mean(), rtol=1e-9
+        )
+    assert me.avg_predictions(model, by="ill").shape[0] == 2
+    assert results["probit"].summary() == model.summary()
+
+
+def test_intervals_are_t_times_the_standard_error(results: dict[str, Any]) -> None:
+    """Averages over public rows need no mean slope of the records: nothing is added to the delta method's."""
+    from scipy import stats
+
+    model = adapt(results["logit"], PUBLIC)
+    found = me.avg_slopes(model, variables="age", eps=model.step("age"))
+    half = (found["conf_high"][0] - found["conf_low"][0]) / 2
+    np.testing.assert_allclose(half / found["std_error"][0], stats.t.ppf(0.975, results["logit"].fewest_df), rtol=1e-6)

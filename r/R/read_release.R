@@ -116,14 +116,21 @@ release_of <- function(file, result, verified) {
 }
 
 publication <- function(file, result, verified) {
-  questions <- lapply(names(result$questions), function(name) {
+  named <- in_order(names(result$questions), file$body$plan$method$parameters$questions)
+  questions <- lapply(named, function(name) {
     own <- result$questions[[name]]
     one <- release_of(file, own$result, verified)
     one$status <- own$status
     one$target <- own$target
     one
   })
-  structure(setNames(questions, names(result$questions)), class = "confide_publication")
+  structure(setNames(questions, named), class = "confide_publication")
+}
+
+# As they were asked; JSON has them in the order of the alphabet.
+in_order <- function(found, asked) {
+  asked <- vapply(asked, function(one) one$question, "")
+  c(intersect(asked, found), setdiff(found, asked))
 }
 
 guarantee_text <- function(stated) {

@@ -9,6 +9,21 @@ Three steps: plan (public facts), release (records, through one gate), infer (th
 >>> result = cf.infer(cf.Release.from_json(release.to_json()))
 >>> list(result.params.index)
 ['Intercept', 'x']
+
+What may be asked, in the order in which people ask:
+
+    cf.tables          Counts, shares, means, totals, medians, by group
+    cf.tests           Tests: t, F, chi-square, ranks, correlation
+    cf.regression      Regression: lines, odds, rates, curves
+    cf.classification  Classes: means and shares of each, predicting the class
+    cf.Publication     Several questions on one budget
+    cf.synthesis       A file of synthetic rows to share
+    cf.local           Records protected before anyone sees them
+    cf.intervals       One share, mean, rate or slope with a posterior; pure quantiles
+    cf.reduction       Correlations and principal components
+    cf.voting          Votes: which of several most records have; labels by teachers
+    cf.select          The best of several methods or settings
+    cf.ptr             An estimator of your own
 """
 
 from __future__ import annotations

@@ -12,9 +12,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from importlib.resources import files
-from math import prod
+from math import prod, sqrt
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from confide._text import as_html
@@ -27,6 +29,7 @@ from confide.protocol import Plan, Release
 from confide.protocol.codec import plain
 from confide.protocol.events import Opaque, Spend, leaves
 from confide.protocol.exact import canonical_json, clean, fraction_to_text, pack
+from confide.protocol.parts import names_of
 from confide.protocol.whose import RULE, WHOLE, unit_flags, unit_words
 from confide.registry import get
 from confide.results.base import stated
@@ -39,6 +42,9 @@ FORMAT = "1.0"
 
 _DELTAS = (1e-5, 1e-6, 1e-9)
 _FALSE_ALARMS = (0.01, 0.05, 0.1)
+_LEVELS = {"GDP": "mu", "ZCDP": "rho", "PureDP": "epsilon"}
+# Columns of a line for people, and of its head.
+_WIDTH, _HEAD = 110, 11
 _SIMULATED = "the noise came from a seed: anyone who has it takes the noise off, and nobody is protected"
 
 
@@ -69,8 +75,8 @@ class Disclosure:
         return target
 
     def summary(self) -> str:
-        """The record for people, a line for each fact."""
-        return "\n".join(f"{head:<14}{clean(text)}" for head, text in _lines(self.facts))
+        """The record for people: what holds of the whole, then each question with its noise, the ledger, the file."""
+        return "\n".join(_words(self.facts))
 
     def __str__(self) -> str:
         return self.summary()
@@ -267,43 +273,106 @@ def _ledger(release: Release, ledger: Ledger) -> dict[str, Any]:
 # for people -----------------------------------------------------------------------------------------------------------
 
 
-def _lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    what, unit, own, method = facts["what"], facts["unit"], facts["guarantee"], facts["method"]
+def _words(facts: Mapping[str, Any]) -> list[str]:
+    """The record for people: the whole, each question with its noise, the ledger, the file."""
+    unit, own, questions = facts["unit"], facts["guarantee"], facts["questions"]
     epsilons = own["follows"]["epsilon_at_delta"].items()
-    said = [
-        ("Estimand", what["estimand"]),
-        ("Intervals", what["covers"]),
-        ("Dataset", what["dataset"] or "not named"),
-        ("Unit", unit["words"]),
-        ("Relation", f"{unit['relation']}: {unit['relation_words']}"),
-        ("Guarantee", "; ".join(one["text"] for one in own["stated"])),
-        ("Means", own["words"]),
-        (
-            "Epsilon",
-            ", ".join(f"{_up(one):g} at delta {delta}" for delta, one in epsilons if one is not None) or "none follows",
+    noise = {one["name"]: one for one in facts["noise"]}
+    lines = [
+        *_entries(_about(facts["what"], facts["method"]), ""),
+        *_entries(
+            [
+                ("Dataset", facts["what"]["dataset"] or "not named"),
+                ("Unit", unit["words"]),
+                ("Relation", f"{unit['relation']}: {unit['relation_words']}"),
+                ("Guarantee", "; ".join(one["text"] for one in own["stated"])),
+                ("Means", own["words"]),
+                (
+                    "Epsilon",
+                    ", ".join(f"{_up(one):g} at delta {delta}" for delta, one in epsilons if one is not None)
+                    or "none follows",
+                ),
+                *(("Warning", one) for one in facts["warnings"]),
+            ],
+            "",
         ),
-        ("Method", f"{method['name']} {method['version']}" + (f" ({method['source']})" if method["source"] else "")),
-        ("Noise", "; ".join(map(_noise_words, facts["noise"]))),
-        *(
-            ("Question", f"{name} ({one['status']}): {one['what']['estimand']}")
-            for name, one in facts["questions"].items()
-        ),
-        *(("Warning", one) for one in facts["warnings"]),
-        ("Ledger", _ledger_words(facts["ledger"])),
-        ("Release", f"{facts['release_sha256']} ({facts['status']}), plan {facts['plan_sha256']}"),
+        *([] if questions else _noise_lines(noise, "")),
     ]
-    return [(head, str(text)) for head, text in said]
+    for k, (name, one) in enumerate(questions.items(), 1):
+        lines += ["", clean(f"Question {k} of {len(questions)}: {name} ({one['status']})")]
+        charged = [("Charged", one["guarantee"]["text"]), *(("Warning", text) for text in one["warnings"])]
+        lines += _entries([*_about(one["what"], one["method"]), *charged], "  ")
+        lines += _noise_lines(names_of(name, noise), "  ")
+    end = [
+        (
+            "sd",
+            f"of the noise of one number; 1 is the most by which one {unit['protected']} changes the numbers of its line together",
+        ),
+        ("Ledger", _ledger_words(facts["ledger"])),
+        ("Release", f"{facts['release_sha256']} ({facts['status']})"),
+        ("Plan", facts["plan_sha256"]),
+    ]
+    return [*lines, "", *_entries(end, "")]
+
+
+def _about(what: Mapping[str, Any], method: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is estimated, of whom, by what."""
+    return [
+        ("Estimated", what["estimand"]),
+        ("Intervals", what["covers"]),
+        *([("Subgroup", what["subgroup"])] if what["subgroup"] else []),
+        ("Method", f"{method['name']} {method['version']}" + (f" ({method['source']})" if method["source"] else "")),
+    ]
+
+
+def _entries(said: list[tuple[str, str]], indent: str) -> list[str]:
+    """A line for each fact, broken where it is long, its head to the left."""
+    lines = []
+    for head, text in said:
+        room = " " * (len(indent) + _HEAD)
+        lines += wrap(clean(str(text)), _WIDTH, initial_indent=f"{indent}{head:<{_HEAD}}", subsequent_indent=room)
+    return lines
+
+
+def _noise_lines(noise: Mapping[str, Any], indent: str) -> list[str]:
+    """The draws as a table; those of branches that were not taken by name alone."""
+    drawn = {clean(name): _noise_row(one) for name, one in noise.items() if one["drawn"]}
+    wide = max(map(len, drawn), default=0)
+    room = " " * (len(indent) + _HEAD)
+    rows = [f"{room}{name:<{wide}}  {row}" for name, row in drawn.items()]
+    head = f"{'':<{wide}}  {'numbers':>7}  {'sd':>8}  {'cost':<14}  law"
+    proofs = [f"{name}: {one['proof']}" for name, one in noise.items() if one["drawn"] and one["law"] == "opaque"]
+    spared = [name for name, one in noise.items() if not one["drawn"]]
+    return [
+        f"{indent}{'Noise':<{_HEAD}}{head}",
+        *rows,
+        *_entries([("", text) for text in proofs], indent),
+        *(_entries([("", f"planned and not drawn: {', '.join(spared)}")], indent) if spared else []),
+    ]
+
+
+def _noise_row(one: Mapping[str, Any]) -> str:
+    if one["law"] == "opaque":
+        by = one["hidden_by"]
+        size = "" if by is None or by["noise_sd"] is None else f"{_in_sensitivities(by):>8.4g}"
+        return f"{'':>7}  {size:>8}  {one['guarantee']['text']}"
+    sd = "choice" if one["noise_sd"] is None else f"{_in_sensitivities(one):.4g}"
+    cost, kind = one["cost"], one["cost"]["type"]
+    amount, delta = float(Fraction(cost["amount"])), float(Fraction(cost["delta"]))
+    level = sqrt(amount) if kind == "GDP" else amount
+    paid = f"{_LEVELS[kind]} {_up(level):g}" + (f", delta {_up(delta):g}" if delta else "")
+    return f"{one['numbers']:>7}  {sd:>8}  {paid:<14}  {one['law'].replace('_', ' ')}"
+
+
+def _in_sensitivities(one: Mapping[str, Any]) -> float:
+    """The noise of one number over the sensitivity of all, both in the statistic's own integers."""
+    step, sensitivity = Fraction(one["step"]), Fraction(one["sensitivity"])
+    return float(one["noise_sd"]) / float(step * sensitivity)
 
 
 def _up(level: float) -> float:
     """Four digits, rounded up: a limit is never understated."""
     return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(level))
-
-
-def _noise_words(one: Mapping[str, Any]) -> str:
-    sd = one.get("noise_sd")
-    size = f", {one['numbers']} number{'s' if one['numbers'] != 1 else ''}" if "numbers" in one else ""
-    return f"{one['name']}: {one['law']}{size}{'' if sd is None else f', sd {sd:.4g}'}{'' if one['drawn'] else ' (not drawn)'}"
 
 
 def _ledger_words(found: Mapping[str, Any] | None) -> str:

@@ -74,7 +74,7 @@ def plan(
         return registry.remake(method, schema)[1]
     if privacy is None and hasattr(method, "priced"):
         relation = method.relations[0] if ledger is None else ledger.show().relation
-        privacy = method.priced(schema, relation)
+        privacy = method.priced(schema, relation, n)
     request = _resolved(checked_privacy(privacy), ledger)
     _check_kind(method, request, ledger)
     public = (request.relation or method.relations[0]) == "substitute"

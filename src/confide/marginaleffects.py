@@ -47,8 +47,9 @@ def adapt(result: Any, data: Any) -> ReleasedRegression:
     """A model of `marginaleffects` from the result of a linear, logistic or Poisson regression.
 
     data: public or synthetic rows (a frame of pandas or polars, or a mapping of arrays) with the columns of the terms; averages are over
-    them. Raises `PlanError` for records behind a source and for columns that are missing, and `NoResult` where coefficients have no valid
-    covariance (any status but "ok") or a bound on their bias, which standard errors cannot carry: `get_prediction` does.
+    them. Its other columns can be named in `by=`. Raises `PlanError` for records behind a source and for columns that are missing, and
+    `NoResult` where coefficients have no valid covariance (any status but "ok") or a bound on their bias, which standard errors cannot
+    carry: `get_prediction` does.
     """
     _check_versions()
     design = _checked(result)
@@ -127,6 +128,10 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
                 f"a slope is along a numeric column of the terms, {', '.join(used)}, got {name!r}; compare levels by comparisons()"
             )
         return _STEP * float(column.high - column.low)
+
+    def summary(self) -> str:
+        """The result's own table."""
+        return self._result.summary()
 
     def get_df(self) -> float:
         """Degrees of freedom of joint tests: the fewest of any coefficient."""
@@ -212,7 +217,16 @@ def _public(data: Any, design: Design) -> pl.DataFrame:
     frame = pl.DataFrame(columns)
     if not frame.height or any(series.is_null().any() or _unknown(series) for series in frame):
         raise PlanError(f"data must have at least one row and no missing value; write {_EXAMPLE}")
-    return frame
+    others = [name for name in getattr(data, "columns", data) if name not in columns]
+    return frame.with_columns(_plain(name, values) for name, values in _columns(data, others).items())
+
+
+def _plain(name: str, values: NDArray[Any]) -> pl.Series:
+    """A column that no term has, for `by`: numbers as they are, anything else as labels in their order."""
+    if values.dtype.kind in "biuf":
+        return pl.Series(name, values)
+    labels = [str(value) for value in values]
+    return pl.Series(name, labels, dtype=pl.Enum(sorted(set(labels))))
 
 
 def _unknown(series: pl.Series) -> bool:

@@ -27,6 +27,7 @@ from confide import gate, registry
 from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.methods.regression.shared_columns import shared_columns
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, apart, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
@@ -158,7 +159,12 @@ class Publication(Method):
             covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
             warnings=tuple(warnings),
             children=children,
-            notes=(*(pool.note() for pool in pooled), *self._apart(schema), *self._crossings(schema)),
+            notes=(
+                *(pool.note() for pool in pooled),
+                *self._apart(schema),
+                *shared_columns(self._made, self.fractions, children, schema),
+                *self._crossings(schema),
+            ),
         )
 
     def _pools(self, schema: Any) -> tuple[Pool, ...]:

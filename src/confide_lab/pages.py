@@ -2,8 +2,9 @@
 
 A page is plain Markdown. A block marked `python` runs, in the one module of its page; a block without a mark has its lines that begin with
 `confide` run, in this process; a block marked `python env=NAME` runs as a program of another package's environment (`benchmarks/rival.py`),
-in the same folder. What each block prints, and each picture that it writes (.svg, .png), stands below it in the page that comes back.
-Nothing else is added: a figure on a built page is one that a command of that page has printed.
+in the same folder; a block marked `python needs=NAME` runs where there is a module of that name or, where the name is in capitals, an
+environment variable, and else says that it was not run. What each block prints, and each picture that it writes (.svg, .png), stands below
+it in the page that comes back. Nothing else is added: a figure on a built page is one that a command of that page has printed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import types
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,8 @@ from confide_lab.benchmarks.rival import NotHere, python_of
 
 __all__ = ["PageFailed", "Picture", "Ran", "blocks", "pages", "run", "with_output"]
 
-_BLOCK = re.compile(r"^```(\w*)(?: env=(\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_ENVIRONMENT = re.compile(r"^(```\w+) env=\w+$", re.MULTILINE)
+_BLOCK = re.compile(r"^```(\w*)(?: env=(\w+)| needs=(\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_MARK = re.compile(r"^(```\w+) (?:env|needs)=\w+$", re.MULTILINE)
 #: How many columns a printed table may take; what is wider is broken by the commands themselves.
 _COLUMNS = "100"
 _KINDS = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -64,7 +66,7 @@ def pages(docs: Path) -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[re.Match[str]]:
-    """The fenced blocks of a page: group 1 is the mark, group 2 another package's environment, group 3 the lines."""
+    """The fenced blocks of a page: group 1 is the mark, 2 another package's environment, 3 what it needs, 4 the lines."""
     return _BLOCK.finditer(text)
 
 
@@ -75,12 +77,14 @@ def run(page: Path) -> list[Ran]:
     source, here = page.read_text(), Path.cwd()
     with _alone() as names:
         for block in blocks(source):
-            language, rival, text = block.groups()
+            language, rival, needed, text = block.groups()
             commands = [line for line in _joined(text) if line.startswith("confide ")] if not language else []
-            if rival:
+            if needed and not _has(needed):
+                printed = f"not run when this page was built: it needs {needed}"
+            elif rival:
                 printed = _elsewhere(text, page, rival, here)
             elif language == "python":
-                printed = _python("\n" * source.count("\n", 0, block.start(3)) + text, page, names)
+                printed = _python("\n" * source.count("\n", 0, block.start(4)) + text, page, names)
             elif commands:
                 printed = "\n".join(_command(line, page) for line in commands)
             else:
@@ -101,7 +105,7 @@ def with_output(text: str, ran: list[Ran]) -> str:
             code = base64.b64encode(picture.content).decode()
             parts.append(f'\n\n<img class="figure" alt="{picture.words}" src="data:{picture.kind};base64,{code}">')
         at = one.end
-    return _ENVIRONMENT.sub(r"\1", "".join([*parts, text[at:]]))
+    return _MARK.sub(r"\1", "".join([*parts, text[at:]]))
 
 
 @contextmanager
@@ -124,6 +128,10 @@ def _alone() -> Iterator[dict[str, Any]]:
             os.environ.pop("COLUMNS")
             if columns is not None:
                 os.environ["COLUMNS"] = columns
+
+
+def _has(name: str) -> bool:
+    return name in os.environ if name.isupper() else find_spec(name) is not None
 
 
 def _python(text: str, page: Path, names: dict[str, Any]) -> str:

@@ -52,6 +52,9 @@ def test_what_is_printed_is_what_the_methods_give(releases: Path, name: str, rat
     out = good(*call).out
     assert f"{own['mean'].iloc[0]:.4g}" in out and "Average marginal effects" in out
     assert ("the probability of yes" in out) == (name == "shares")
+    note = result.average_marginal_effects(alpha=0.1).attrs["note"]
+    said = " ".join(out.split())
+    assert (f"Note: {note}" in said) == bool(note) and ("Note: effects may be" in said) == bool(note)
 
 
 def test_what_a_release_has_not_is_refused(releases: Path) -> None:

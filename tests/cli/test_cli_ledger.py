@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sqlite3
 from pathlib import Path
@@ -26,6 +27,36 @@ def test_init_says_what_a_bare_budget_means(survey):
     )
     assert Ledger.open("book.db", dataset="b").relation == "substitute"
     assert "decision [7]" in good("ledger", "show", "book.db", "--dataset", "survey").out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("--mu 1 --unit pid", "not what one pid with all its rows may lose"),
+        ("--mu 1 --unit house --rows-per-unit 4", "not what one house of at most 4 row(s)"),
+        ("--epsilon 1 --delta 1e-6", "not in ApproxDP"),
+        ("--mu 1 --relation substitute", "not relation substitute"),
+        ("--mu 1 --trust local --unit attribute --relation substitute", "not trust local"),
+    ],
+)
+def test_a_budget_on_other_terms_is_refused_with_a_command_that_opens_it(book, asked, said):
+    """The command of the message is run as it stands, and opens what was asked for."""
+    done = run("ledger", "init", "book.db", "--dataset", "survey", *asked.split())
+    assert done.code == 3 and said in done.err and "amend" not in done.err
+    command = re.search(r"in a ledger of its own: confide (.*) \(two ledgers", " ".join(done.err.split()))[1]
+    good(*shlex.split(command))
+    place = shlex.split(command)[2]
+    opened, own = Ledger.open(place), Ledger.open("book.db")
+    assert opened.dataset == "survey" and Path(place).parent == Path.cwd()
+    terms = [(one.unit, one.rows_per_unit, one.unit_key is None, str(one.budget), one.trust) for one in (opened, own)]
+    assert terms[0] != terms[1]
+    for words in (["--unit", opened.unit], ["--trust", opened.trust], ["--relation", opened.relation]):
+        assert words[0] not in asked or " ".join(words) in asked
+
+
+def test_a_budget_on_the_same_terms_is_amended(book):
+    done = run("ledger", "init", "book.db", "--dataset", "survey", "--mu", "5")
+    assert done.code == 3 and "confide ledger amend book.db --dataset survey --mu" in " ".join(done.err.split())
 
 
 def test_init_never_overwrites(book):

@@ -1,4 +1,4 @@
-"""What may be asked is one list: `confide methods`, `cf.`, the front page of the guides and the studio show it in its order."""
+"""What may be asked is one list: `confide methods`, `help(cf)`, the front page of the guides and the studio show it in its order."""
 
 from __future__ import annotations
 
@@ -35,6 +35,12 @@ def test_confide_methods_prints_them_in_order() -> None:
 def test_each_is_a_name_of_the_package() -> None:
     assert {one.place for one in FAMILIES} <= set(dir(cf))
     assert all(getattr(cf, one.place) is not None for one in FAMILIES)
+
+
+def test_help_of_the_package_lists_them_in_order() -> None:
+    """Completion after `cf.` has the same names, by the alphabet: Python sorts what `dir` gives."""
+    rows = re.findall(r"^    cf\.(\w+) +(.*)$", cf.__doc__ or "", re.MULTILINE)
+    assert rows == [(one.place, one.words) for one in FAMILIES]
 
 
 def test_each_command_is_there() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from confide_lab.benchmarks import rival
+from confide_lab.benchmarks.__main__ import MARKS
 from confide_lab.pages import PageFailed, pages, run, with_output
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +21,8 @@ ALWAYS = (
     "docs/questions/mean.md",
     *(f"docs/{name}.md" for name in ("ledger", "selection", "sources", "survey", "units")),
 )
+#: Pages with blocks that are shown alone: they name servers and clusters of nobody.
+SHOWN_ALONE = {"docs/sources.md"}
 # Of the pages of methods, those of more than a few seconds.
 SLOW = tuple(f"docs/methods/{name}.md" for name in ("intervals", "quantile", "tables", "voting"))
 
@@ -34,6 +37,7 @@ def _marked(page: Path) -> Any:
     return pytest.param(page, marks=() if quick else pytest.mark.long, id=name)
 
 
+@pytest.mark.page
 @pytest.mark.parametrize("page", [_marked(page) for page in PAGES])
 def test_the_page_runs(page: Path) -> None:
     if elsewhere := set(re.findall(r"^```python env=(\w+)", page.read_text(), re.MULTILINE)):
@@ -41,6 +45,14 @@ def test_the_page_runs(page: Path) -> None:
         if missing:
             pytest.skip(f"needs the environments of {', '.join(missing)}, which `make docs` makes")
     run(page)
+
+
+def test_every_page_runs_in_the_benchmarks_and_some_in_every_check() -> None:
+    """`make bench` selects by `MARKS`, `make test` by "not long"."""
+    marks = {page.id: {mark.name for mark in page.marks} for page in (_marked(page) for page in PAGES)}
+    assert {one.name for one in test_the_page_runs.pytestmark} >= {"page"} and "page" in MARKS.split(" or ")
+    assert set(marks) == {_named(page) for page in PAGES}
+    assert {*ALWAYS} <= {name for name, own in marks.items() if "long" not in own}
 
 
 def test_links_lead_somewhere() -> None:
@@ -72,11 +84,12 @@ def test_each_page_that_the_plan_of_the_site_names_is_there_once() -> None:
     assert {one for one in known if one.startswith(("questions/", "rivals/"))} <= set(placed)
 
 
-def test_question_pages_are_short_and_show_python_and_a_command() -> None:
+def test_question_pages_are_short_and_show_python_a_command_and_a_picture() -> None:
     for page in pages(DOCS / "questions"):
         text = page.read_text()
         assert len(text.splitlines()) < 110, page.name
         assert "```python\n" in text and "\nconfide " in text, page.name
+        assert ".svg" in text, f"{page.name} shows no picture"
 
 
 def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
@@ -118,6 +131,31 @@ def test_a_page_that_fails_says_where(tmp_path: Path) -> None:
         page.write_text(block)
         with pytest.raises(PageFailed, match=said):
             run(page)
+
+
+def test_what_a_block_needs_is_run_where_it_is_and_else_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nx = 2\n```\n\n```python needs=json\nprint('found', x)\n```\n\n```python needs=no_such_module\nprint(1)\n```\n\n"
+        "```python needs=NO_SUCH_SERVER\nimport os\n\nprint(os.environ['NO_SUCH_SERVER'])\n```\n"
+    )
+    printed = [one.printed for one in run(page)]
+    assert printed[1:] == [
+        "found 2\n",
+        "not run when this page was built: it needs no_such_module",
+        "not run when this page was built: it needs NO_SUCH_SERVER",
+    ]
+    monkeypatch.setenv("NO_SUCH_SERVER", "address")
+    ran = run(page)
+    assert ran[3].printed == "address\n" and "needs=" not in with_output(page.read_text(), ran)
+
+
+def test_every_python_block_of_the_guides_is_run() -> None:
+    """A block marked `py` is shown alone: there is none but on the pages that say so."""
+    shown = {_named(page) for page in PAGES if re.search(r"^```py$", page.read_text(), re.MULTILINE)}
+    assert shown <= SHOWN_ALONE, shown
 
 
 def test_a_package_that_cannot_be_had_is_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide.local.corrected import Rows
-from confide.local.fitting import fitted
+from confide.local.fitting import closed_form, fitted, residual_sd
 from confide.local.losses import Check, Logistic, Squared
 from confide.local.protection import KEY, Noised, Protection
 
@@ -161,3 +161,23 @@ def test_a_huber_line_names_the_smoothing_that_it_covers() -> None:
     found = cf.local.fit(frame, "y ~ x0 + x1", loss="huber", k=8.0)
     assert found.h > 0 and f"under normal noise of standard deviation {found.h:.3g}" in found.title
     assert "noise" not in cf.local.fit(frame, "y ~ x0 + x1").title
+
+
+def test_much_noise_leaves_a_median_line_its_smoothing() -> None:
+    """Noise of 3.5 sds of the terms: residuals about the corrected least-squares line are up to tens of those of the records (1)."""
+    errors, smoothings, lines = [], [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n, p = 2_500, 6
+        x = rng.uniform(-1, 1, (n, p))
+        y = x.sum(axis=1) + rng.standard_normal(n)
+        noise = 2.0 * np.sqrt(rng.standard_exponential(n))[:, None] * rng.standard_normal((n, p))
+        noise *= (rng.random(n) >= 0.2)[:, None]
+        rows = Rows(x + noise, y, np.full(p, 2.0), 0.0, 0.2)
+        done = fitted(Check(0.5), "RB", rows)
+        errors.append(np.mean(np.square(done.theta - 1)))
+        smoothings.append(done.h)
+        lines.append(residual_sd(rows, closed_form("RB", rows, rows), "RB"))
+    # naive lines, which know nothing of the noise, have residuals of sd 1.65 and slopes .9 too short
+    assert max(smoothings) < 0.8 * 1.7 < 0.8 * max(lines)
+    assert np.sqrt(np.mean(errors)) < 0.6

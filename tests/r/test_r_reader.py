@@ -186,17 +186,21 @@ def test_a_bare_release_says_how_estimates_come_into_it(library: Path, tmp_path:
 
 
 def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Path) -> None:
-    questions = {"incomes": RELEASES["means"][0], "model": RELEASES["line"][0]}
+    # asked in an order that is not the alphabet's
+    questions = {"model": RELEASES["line"][0], "incomes": RELEASES["means"][0]}
     source = cf.read(SCHEMA.sample(4_000, seed=1), SCHEMA)
     release = cf.release(cf.Publication(questions), source, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(5))
     path = cf.write_results(release, tmp_path / "publication.json")
-    code = f'library(confide); x <- read_release("{path}"); print(x); cat(sprintf("%a", coef(x[["model"]])))'
+    code = f'library(confide); x <- read_release("{path}"); print(x); cat(names(x), "\\n"); cat(sprintf("%a", coef(x[["model"]])))'
     done = _r(library, "-e", code)
     assert done.returncode == 0, done.stderr
     assert "A publication of 2 questions" in done.stdout
+    assert done.stdout.splitlines()[-2].split() == ["model", "incomes"]
+    printed = [done.stdout.index(f"\n{name} (ok)") for name in questions]
+    assert printed == sorted(printed)
     _close(done.stdout.splitlines()[-1].split(), cf.infer(release)["model"].params.to_numpy())
     whole = _r(library, "-e", f'library(confide); coef(read_release("{path}"))')
-    assert whole.returncode and 'take one: x[["incomes"]]' in whole.stderr
+    assert whole.returncode and 'take one: x[["model"]]' in whole.stderr
 
 
 def test_the_package_s_own_checks_pass(library: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from html.parser import HTMLParser
 from math import floor, inf, log10, nan
 from pathlib import Path
@@ -226,7 +227,7 @@ def test_a_phone_and_a_printer_are_thought_of(make: Maker, path: Path):
     text = written(make(), path)
     assert '<html lang="en">' in text
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
-    assert "@media print" in text and "@media (max-width" in text
+    assert "@media print" in text and "@media screen and (max-width: 58rem)" in text
     cells = [value for tag, key, value in Page(text).attributes if tag == "td" and key == "data-label"]
     assert cells[:2] == ["coef", "std err"]
 
@@ -262,3 +263,25 @@ def test_a_file_that_cannot_be_written_is_named(make: Maker, tmp_path: Path):
 def test_the_templates_are_in_the_package():
     folder = Path(confide.results.__file__).parent
     assert {"report.html.j2", "table.html.j2"} <= {file.name for file in folder.iterdir()}
+
+
+def test_the_joint_test_of_the_slopes_is_a_fact_of_the_page(make: Maker, tmp_path: Path) -> None:
+    """It is the result's own Wald test, and stands where all slopes are answered and there is a constant."""
+    result = make()
+    tested = result.wald_test([name for name in NAMES if name != "Intercept"])
+    text = Page(written(result, tmp_path / "a.html")).text
+    assert (
+        f"F(4, 241.7) = {tested.statistic:.4g}, P>F <0.001" in text and tested.pvalue < 0.001 and "AIC and BIC" in text
+    )
+    assert "F(4, 241.7)" not in result.summary()
+    for other in (make(status="partial"), make(status="weak"), make(names=("a", "b"))):
+        assert "All slopes zero" not in Page(written(other, tmp_path / "b.html")).text
+
+
+def test_a_count_that_is_not_published_is_said_to_be_none(make: Maker, tmp_path: Path) -> None:
+    class Counted(Estimates):
+        nobs = nan
+
+    assert "not published" not in Page(written(make(names=("a", "b")), tmp_path / "a.html")).text
+    unknown = Counted(**{one.name: getattr(make(), one.name) for one in fields(Estimates)})
+    assert "their number is not published" in Page(written(unknown, tmp_path / "b.html")).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -80,15 +81,50 @@ def test_the_same_integers_as_the_query(lite: Path, duck: Path) -> None:
     assert read(f"{lite}/{ODD}", cf.Schema({"age": cf.Integer(0, 99)})).count() == 0
 
 
-def test_a_file_of_duckdb_is_read_without_access_to_others(duck: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["{}/answers", "env:CLINIC/answers"])
+def test_a_file_of_duckdb_is_read_without_access_to_others(
+    duck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     duckdb = pytest.importorskip("duckdb")
+    monkeypatch.setenv("CLINIC", f"duckdb:///{duck}")
     (tmp_path / "other.csv").write_text("x\n1\n")
-    found = table_at(duck / "answers")
+    found = table_at(name.format(duck))
     assert found is not None
     with found.connect() as opened:
         for asked in (f"select * from '{tmp_path}/other.csv'", "insert into answers (age) values (1)"):
             with pytest.raises(duckdb.Error):
                 opened.execute(asked)
+
+
+def test_columns_that_are_computed_in_each_pass(duck: Path, lite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two passes of one release would read two values; the table is as little records as a view is."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(duck)) as made:
+        made.execute("create table drawn (age integer, g double generated always as (age * random()) virtual)")
+        made.execute("create table usual (age integer default 3)")
+    with sqlite3.connect(lite) as made:
+        made.execute("create table drawn (age int, g int generated always as (abs(age)) virtual)")
+        made.execute("create table usual (age int, g int generated always as (abs(age)) stored)")
+    made.close()
+    for place, scheme in ((duck, "duckdb"), (lite, "sqlite")):
+        monkeypatch.setenv("CLINIC", f"{scheme}:///{place}")
+        for name in (str(place), "env:CLINIC"):
+            own = Database.at(name).tables()
+            assert "drawn" not in own and "usual" in own
+            with pytest.raises(SourceError, match="generated columns"):
+                read(f"{name}/drawn", cf.Schema({"age": cf.Integer(0, 99)}))
+
+
+def test_the_tables_of_a_ledger_are_no_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "book.db"
+    monkeypatch.setenv("BOOK", f"sqlite:///{place}")
+    with closing(
+        cf.Ledger.create(place, dataset="survey", budget=cf.GDP(1.0))
+    ):  # its header may still be in the journal
+        assert Database.at(place).tables() == Database.at("env:BOOK").tables() == {}
+    for name in (f"{place}/entry", "env:BOOK/entry"):
+        with pytest.raises(SourceError, match="a ledger holds no records"):
+            read(name, SCHEMA)
 
 
 def test_a_draft_of_a_table(duck: Path) -> None:

@@ -43,6 +43,22 @@ class Visitor:
         own = {"Origin": f"http://127.0.0.1:{self.studio.port}", "Sec-Fetch-Site": "same-origin"}
         return self._ask("POST", path, body, {"Content-Type": "application/x-www-form-urlencoded", **own, **headers})
 
+    def send(self, name: bytes | str, content: bytes, *, csrf: str | None = None, **headers: str) -> Answer:
+        """The form that carries a file, with these very bytes as the file's name."""
+        named = name.encode() if isinstance(name, str) else name
+        own = self.studio.keys.form if csrf is None else csrf
+        parts = [
+            b'Content-Disposition: form-data; name="csrf"\r\n\r\n' + own.encode(),
+            b'Content-Disposition: form-data; name="file"; filename="' + named + b'"\r\n\r\n' + content,
+        ]
+        return self.send_parts(parts, **headers)
+
+    def send_parts(self, parts: Sequence[bytes], **headers: str) -> Answer:
+        body = b"".join(b"--edge\r\n" + part + b"\r\n" for part in parts) + b"--edge--\r\n"
+        own = {"Origin": f"http://127.0.0.1:{self.studio.port}", "Sec-Fetch-Site": "same-origin"}
+        kind = {"Content-Type": "multipart/form-data; boundary=edge"}
+        return self._ask("POST", "/records", body, {**kind, **own, **headers})
+
     def open(self) -> Visitor:
         """Follow the link that was printed."""
         answer = self.get("/" + self.studio.link.split("/", 3)[3])
@@ -50,7 +66,7 @@ class Visitor:
         self.cookie = answer.headers["set-cookie"].split(";")[0]
         return self
 
-    def _ask(self, verb: str, path: str, body: str | None, headers: dict[str, str]) -> Answer:
+    def _ask(self, verb: str, path: str, body: str | bytes | None, headers: dict[str, str]) -> Answer:
         link = http.client.HTTPConnection("127.0.0.1", self.studio.port, timeout=60)
         sent = {**({"Cookie": self.cookie} if self.cookie else {}), **self.headers, **headers}
         link.request(verb, path, body, sent)

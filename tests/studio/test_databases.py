@@ -12,6 +12,7 @@ import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, served, settled, survey
 
 from confide.errors import PlanError, SourceError
+from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.studio.folder import Folder
@@ -128,3 +129,13 @@ def test_what_is_no_table(place, tmp_path_factory, monkeypatch):
     with pytest.raises(SourceError) as error:
         Folder.at(folder, ["CLINIC"])
     assert PASSWORD not in str(error.value)
+
+
+def test_a_ledger_holds_no_records(tmp_path):
+    Ledger.create(tmp_path / "book.db", dataset="survey", budget=GDP(1.0)).close()
+    (tmp_path / "book.sqlite").write_bytes((tmp_path / "book.db").read_bytes())
+    own = Folder.at(tmp_path)
+    assert own.data() == [] and own.ledgers() == ["book.db"]
+    for name in ("book.db/entry", "book.sqlite/entry"):
+        with pytest.raises(SourceError, match="a ledger holds no records"):
+            own.records(name)

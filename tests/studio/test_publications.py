@@ -127,3 +127,28 @@ def test_a_test_that_its_table_cannot_answer_is_refused_in_the_plan(visitor):
     assert visitor.post("/ask", wrong).status == 422
     for odd in ({"rows": "9" * 5_000}, {"rows": "²"}, {"share0": "nan"}, {"share0": "inf"}, {"n": "1" * 5_000}):
         assert visitor.get("/ask?" + urlencode(MANY | odd)).status == 200
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_question_that_fails_after_the_charge(visitor, tmp_path, monkeypatch, kept):
+    """Nothing is released, unless the steward said before that the others are; her steps say the same."""
+    kind = type(method_of(MANY).methods["means"])
+    right = kind.draw
+
+    def draw(self, source, plan, meter):
+        right(self, source, plan, meter)
+        raise ValueError("a record with income 123456")
+
+    page = visitor.post("/ask", MANY | {"name": "yearbook"}).headers["location"]
+    assert 'name="keep_others"' in visitor.get(page).text
+    form = {"sha256": visitor.studio.folder.request("yearbook").plan.sha256, "data": "survey.csv"}
+    form |= {"ledger": "book.db/survey", **({"keep_others": "yes"} if kept else {})}
+    price = visitor.post(f"{page}/approve", form).headers["location"]
+    assert ("the others are released" in visitor.get(price).text) == kept
+    monkeypatch.setattr(kind, "draw", draw)
+    visitor.post(price)
+    text = settled(visitor, page).text
+    assert "123456" not in text and ("Released." in text) == kept == (tmp_path / "yearbook.release.json").exists()
+    assert ("--keep-others" in visitor.get(f"{page}/steps.sh").text) == kept
+    assert ("keep_others=True" in visitor.get(f"{page}/steps.py").text) == kept
+    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1

@@ -18,6 +18,7 @@ from confide import gate
 from confide.faces.questions import QUESTIONS
 from confide.ledger import Ledger
 from confide.protocol import Release
+from confide.schema import Schema
 from confide.studio.folder import Folder
 
 
@@ -267,6 +268,71 @@ def test_a_form_that_is_wrong_is_shown_again(visitor):
     answer = visitor.post("/schema", SCHEMA | {"low0": "ninety"})
     assert answer.status == 422 and "must be a number" in answer.text and 'value="ninety"' in answer.text
     assert visitor.post("/schema", SCHEMA | {"from2": ""}).status == 422
+    assert "choose its kind, or clear" in visitor.post("/schema", SCHEMA | {"kind2": ""}).text
     assert visitor.post("/schema", SCHEMA).status == 303
     assert visitor.post("/schema", SCHEMA).status == 409
     assert visitor.post("/ledger", LEDGER | {"mu": "-1"}).status == 422
+
+
+def test_missing_values_and_labels_that_are_not_listed(visitor, tmp_path):
+    asked = visitor.get("/schema?data=survey.csv").text
+    assert "Missing counts as" in asked
+    wrong = {"missing1": "W", "missing0": "many", "missing2": "70000"}
+    for key, value in wrong.items():
+        answer = visitor.post("/schema", SCHEMA | {key: value})
+        assert answer.status == 422 and f'value="{value}"' in answer.text
+    rules = {"missing0": "midpoint", "missing1": "other", "missing2": "0", "missing4": "drop"}
+    page = visitor.post("/schema", SCHEMA | {"levels1": "N, other"} | rules).headers["location"]
+    made = Schema.from_toml(tmp_path / "survey.schema.toml")
+    found = [made[name].on_missing for name in ("age", "region", "income", "works", "visits")]
+    assert found == ["midpoint", "other", 0, "drop", "drop"]
+    text = visitor.get(page).text
+    assert ">other</td>" in text and ">midpoint</td>" in text and ">left out</td>" in text
+
+
+@pytest.mark.parametrize("unit", ["record", "person"])
+def test_a_budget_begins_with_the_schemas_data_set_and_unit(visitor, tmp_path, unit):
+    records = pd.read_csv(tmp_path / "survey.csv")
+    records.assign(person=range(len(records))).to_csv(tmp_path / "survey.csv", index=False)
+    assert 'name="unit" value="record"' in visitor.get("/").text
+    page = visitor.post("/schema", SCHEMA | {"unit": unit}).headers["location"]
+    for place in ("/", page):
+        text = visitor.get(place).text
+        assert f'name="unit" value="{unit}"' in text and 'value="survey.db"' in text
+    form = {"name": "survey.db", "dataset": "survey", "mu": "1", "unit": unit}
+    assert visitor.post("/ledger", form).status == 303
+    assert Ledger.open(tmp_path / "survey.db").unit == unit
+    assert "Open a budget for it" not in visitor.get(page).text
+    assert 'value="survey.db"' not in visitor.get("/").text
+
+
+def test_a_report_is_had_as_a_file(visitor, tmp_path):
+    page = prepared(visitor)
+    assert visitor.get("/release/means/report.md").status == 422
+    visitor.post(approval(visitor, page))
+    assert "/release/means/report.docx" in settled(visitor, page).text
+    shown = {
+        "html": "<title>Private means",
+        "md": "| variable | region |",
+        "tex": "\\begin{table}",
+        "csv": "variable,region,",
+    }
+    for ending, own in shown.items():
+        answer = visitor.get(f"/release/means/report.{ending}")
+        assert answer.status == 200 and own in answer.text, (ending, answer.text[:80])
+        assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''means.{ending}"
+    assert visitor.get("/release/means/report.exe").status == 422
+    assert _charges(tmp_path) == 1
+
+
+@pytest.mark.parametrize("unit", ["record", "person"])
+def test_what_is_asked_is_practised_and_exemplified(visitor, tmp_path, unit):
+    """With an enforced unit too: practice records have ids of their own. Names stand as a formula takes them."""
+    records = pd.read_csv(tmp_path / "survey.csv").rename(columns={"income": "net income"})
+    records.assign(person=range(len(records))).to_csv(tmp_path / "survey.csv", index=False)
+    assert visitor.post("/schema", SCHEMA | {"unit": unit}).status == 303
+    text = visitor.get("/ask?schema=survey.schema.toml&kind=means").text
+    assert "<code>`net income`</code>" in text and 'placeholder="visits ~ region"' in text
+    form = urlencode(MEANS | {"formula": "`net income` ~ region"})
+    shown = visitor.get(f"/practise?{form}")
+    assert shown.status == 200 and "SIMULATED" in shown.text.upper()

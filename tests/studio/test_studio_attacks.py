@@ -1,8 +1,13 @@
-"""Attacks on the studio: other origins, other users of this machine, hostile names and files. None charges, reads or runs anything."""
+"""Attacks on the studio: other origins, other users of this machine, hostile names and files. None charges, reads or runs anything.
+
+They are listed, with those of `test_uploads.py` and `test_studio.py`, in docs/studio.md.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
+import shlex
 from urllib.parse import quote
 
 import pytest
@@ -183,3 +188,16 @@ def test_no_record_is_on_any_page_before_the_release(folder, visitor):
     (folder / "survey.csv").write_text((folder / "survey.csv").read_text() + "77,CANARY,123.45\n")
     for path in ("/", "/schema?data=survey.csv", visitor.page, "/ledger/book.db", approval(visitor, visitor.page)):
         assert "CANARY" not in visitor.get(path).text
+
+
+def test_names_of_files_are_quoted_in_steps(folder, visitor):
+    name = "$(touch pwned) `x` '\"; import os #.csv"
+    (folder / name).write_bytes((folder / "survey.csv").read_bytes())
+    own = {"decision": "approved", "plan_sha256": "0" * 64, "data": name, "ledger": "book.db", "dataset": "survey"}
+    asked = visitor.post("/ask", MEANS | {"name": "quoted"}).headers["location"]
+    assert visitor.studio.folder.decide("quoted", own)
+    lines = [shlex.split(one) for one in visitor.get(f"{asked}/steps.sh").text.splitlines() if "release" in one]
+    assert lines[0][:4] == ["confide", "release", "quoted.plan.json", name]
+    calls = [one for one in ast.walk(ast.parse(visitor.get(f"{asked}/steps.py").text)) if isinstance(one, ast.Constant)]
+    assert name in [one.value for one in calls]
+    assert "touch" in visitor.get("/").text and not (folder / "pwned").exists()

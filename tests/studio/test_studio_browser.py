@@ -106,7 +106,7 @@ def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     _fill(page, {"dataset": "clinic", "unit": "record", "low0": "30", "high0": "200", "from0": "medicine"})
     page.get_by_role("button", name="Write the schema").click()
     _home(page)
-    page.locator("summary").click()
+    page.get_by_text("Open a budget for a project").click()
     _fill(page, LEDGER | {"dataset": "clinic"})
     page.get_by_role("button", name="Open this budget").click()
     _home(page)
@@ -231,3 +231,50 @@ def test_another_origin_can_neither_read_nor_post(page, tmp_path):
         foreign.evaluate("document.getElementById('f').submit()")
         foreign.wait_for_load_state()
         assert not (tmp_path / "x.db").exists()
+
+
+@pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.long)])
+def test_a_chosen_file_is_described_budgeted_asked_and_released(page, tmp_path, width):
+    """From an empty folder, as somebody goes who has not read the guide: each page has the way on, and none a dead end."""
+    (tmp_path / "survey.csv").rename(tmp_path.parent / f"{tmp_path.name} panel.csv")
+    page.set_viewport_size({"width": width, "height": 800})
+    _home(page)
+    assert page.get_by_text("There are no records in this folder yet").is_visible() and _serious(page) == []
+    page.set_input_files("#file", tmp_path.parent / f"{tmp_path.name} panel.csv")
+    page.get_by_role("button", name="Copy it into the folder").click()
+    assert "Kind" in page.inner_text("main")
+    _fill(page, {key: value for key, value in SCHEMA.items() if key not in ("data", "dataset", "kind2")})
+    page.get_by_role("button", name="Write the schema").click()
+    assert "choose its kind" in page.get_by_role("alert").inner_text() and _serious(page) == []
+    _fill(page, {"kind2": "numeric", "missing2": "0"})
+    page.get_by_role("button", name="Write the schema").click()
+    assert _serious(page) == []
+    page.get_by_role("button", name="Open this budget").click()
+    assert _serious(page) == []
+    page.get_by_role("link", name="Ask about").click()
+    page.select_option("[name=kind]", "means")
+    page.fill("[name=formula]", "income ~ region")
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("link", name="Practise").click()
+    assert "SIMULATED" in page.inner_text("main").upper()
+    page.go_back()
+    page.get_by_role("button", name="Write the request").click()
+    page.get_by_role("button", name="Go on to the price").click()
+    page.get_by_role("button", name="Charge and release").click()
+    page.get_by_role("link", name="Read the report").wait_for()
+    assert _serious(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= width
+    with page.expect_download() as taken:
+        page.get_by_role("link", name="Markdown").click()
+    assert "| variable | region |" in Path(taken.value.path()).read_text()
+    page.get_by_role("link", name="Read the report").click()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})  # of A4 within margins: a table, as on a wide screen
+    cells = [page.get_by_role(role).first.bounding_box() for role in ("rowheader", "cell")]
+    assert cells[0]["y"] == cells[1]["y"] and page.evaluate("document.documentElement.scrollWidth") <= 718
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": width, "height": 800})
+    _home(page)
+    page.get_by_text("Bring a file into this folder").click()
+    page.set_input_files("#file", tmp_path / f"{tmp_path.name} panel.csv")
+    page.get_by_role("button", name="Copy it into the folder").click()
+    assert "is there already" in page.get_by_role("alert").inner_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Beyond"]
+
+# Columns, as of the tables above.
+_WIDTH = 78
 
 Predict = Annotated[
     Path | None,
@@ -71,6 +75,8 @@ class Beyond:
             session.say("")
             session.say(_title(name, result))
             session.say(frame.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
+            if note := frame.attrs.get("note"):
+                session.say(fill(f"Note: {note}", _WIDTH, subsequent_indent=" " * 6))
         return {name: _facts(frame) for name, frame in frames.items()}
 
 

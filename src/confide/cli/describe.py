@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from confide.cli.gate import Once, at_once
-from confide.cli.options import Covers, Data, Medians, SchemaFile, named
+from confide.cli.options import Covers, Data, Medians, SchemaFile, Weights, named
 from confide.cli.spread import spread
 from confide.cli.table import needs_covers
 
@@ -25,6 +25,7 @@ def describe(
     schema: SchemaFile,
     covers: Covers = None,
     medians: Medians = None,
+    weights: Weights = None,
     *,
     once: Once,
 ) -> None:
@@ -39,6 +40,6 @@ def describe(
     confide describe "age + happy ~ region" survey.csv --schema schema.toml \\
       --mu .5 --covers population --medians age --ledger book.db
     """
-    settings = once.parameters.settings(covers=covers, medians=named(medians))
+    settings = once.parameters.settings(covers=covers, medians=named(medians), weights=weights)
     needs_covers(settings)
     at_once(ctx.obj, once, data, schema, "table_one", formula, settings)

@@ -26,6 +26,12 @@ _GUARANTEE = re.compile(rf"(?:privacy=)?(?:cf\.)?\b(GDP|ZCDP|PureDP|ApproxDP)\((
 _SIZES = {"GDP": "--mu", "ZCDP": "--rho", "PureDP": "--epsilon", "ApproxDP": "--epsilon"}
 
 
+#: A new ledger with its path and its budget.
+_CONCRETE = re.compile(
+    rf"create\('([^']*)', .*?budget=(GDP|ZCDP|PureDP|ApproxDP)\(({_NUMBER})(?:, ({_NUMBER}))?(.*)\)$"
+)
+
+
 def for_command_line(message: str, *, ledger: str | None = None) -> str:
     """The message with the calls that are known turned into commands and options.
 
@@ -100,6 +106,13 @@ def _amend(call: re.Match[str], ledger: str, dataset: str) -> str:
 
 def _create(call: re.Match[str], ledger: str, dataset: str) -> str:
     """A new ledger; on other terms than this one's it needs a file of its own, because one dataset has one account in it."""
+    if concrete := _CONCRETE.search(call[0]):
+        place, kind, size, delta, more = concrete.groups()
+        given = dict(re.findall(r"(relation|unit|trust)='([^']*)'", more))
+        rows = re.search(r"rows_per_unit=(\d+)", more)
+        chosen = [f"--{name} {shlex.quote(given[name])}" for name in ("unit", "relation", "trust") if name in given]
+        chosen += [f"--rows-per-unit {rows[1]}"] if rows else []
+        return f"confide ledger init {shlex.quote(place)} --dataset {dataset} {privacy_options(kind, size, delta)} {' '.join(chosen)}"
     terms = re.search(r"budget=(\w+)\((.*?)relation='([^']*)'", call[0])
     whose = re.search(r"unit=('[^']*'), rows_per_unit=(\d+)", call[0])
     if whose is not None:

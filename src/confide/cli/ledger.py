@@ -92,6 +92,7 @@ def init(
     confide ledger init book.db --dataset survey --mu 2
     """
     session: Session = ctx.obj
+    session.ledger = str(book)
     if trust not in _TRUSTS:
         raise Refused(f"--trust is one of {', '.join(_TRUSTS)}, got {trust!r}")
     bare = unit if trust == "local" and unit in ("record", "attribute") else "record"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -49,11 +50,12 @@ def studio(
     """
     session: Session = ctx.obj
     try:
+        import_module("python_multipart")
         from confide.studio import serve
     except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "uvicorn"):
+        if error.name not in ("starlette", "uvicorn", "python_multipart"):
             raise
-        raise PlanError("the studio needs two more packages: pip install 'confide[studio]'") from None
+        raise PlanError("the studio needs three more packages: pip install 'confide[studio]'") from None
     session.step, session.private = "running the studio", True
 
     def tell(link: str) -> None:

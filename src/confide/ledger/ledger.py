@@ -31,6 +31,7 @@ from confide.ledger.moves import (
     check_same_terms,
     opened_account,
     receipt_of,
+    taken_words,
     write_conversion,
     write_pins,
 )
@@ -115,11 +116,8 @@ class Ledger:
         with store.writing(creating=True) as connection:
             taken = next((name for name in rows.dataset_names(connection) if same_name(name, dataset)), None)
             if taken is not None:
-                raise PlanError(
-                    f"dataset {taken!r} has a budget in {store.name} already, and a budget is never overwritten; use "
-                    f"it: Ledger.open({store.target!r}, dataset={taken!r}); change it: ledger.amend(budget, "
-                    "reason='...')"
-                )
+                held = Account.of(rows.budget_row(connection, taken) or {})
+                raise PlanError(taken_words(held, new, store.name, store.target))
             rows.open_ledger(connection, new, note)
         return cls(store, dataset)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -25,6 +27,7 @@ __all__ = [
     "check_same_terms",
     "opened_account",
     "receipt_of",
+    "taken_words",
     "write_conversion",
     "write_pins",
 ]
@@ -103,6 +106,41 @@ def write_pins(connection: Connection, account: Account, unit: str, rows_per_uni
         note=f"unit {unit}, at most {rows_per_unit} row(s) per unit: taken from the next charge, this ledger had none",
     )
     return account
+
+
+def taken_words(account: Account, new: Account, name: str, target: str) -> str:
+    """Why a data set's budget in a ledger is not opened again, and what works: on the same terms that one, on others a ledger beside it."""
+    taken = f"dataset {account.dataset!r} has a budget in {name} already, and a budget is never overwritten"
+    use = f"use it: Ledger.open({target!r}, dataset={account.dataset!r})"
+    apart = [
+        f"{mine}, not {theirs}" for mine, theirs in zip(_terms(account), _terms(new), strict=True) if mine != theirs
+    ]
+    if not apart:
+        return f"{taken}; {use}; change it: ledger.amend(budget, reason='...')"
+    file = Path(target)
+    beside = "OTHER_LEDGER" if "://" in target else str(file.with_stem(f"{file.stem}-{_file_name(account, new)}"))
+    whose = "" if new.unit in _BARE and new.rows_per_unit == 1 else f", unit={new.unit!r}"
+    rows_of = "" if new.enforced or not whose else f", rows_per_unit={new.rows_per_unit}"
+    return (
+        f"{taken}; it counts {'; '.join(apart)}; {use}, or open this one in a ledger of its own: Ledger.create({beside!r}, "
+        f"dataset={account.dataset!r}, budget={new.budget!r}{whose}{rows_of}) (two ledgers on the same records add up, unseen)"
+    )
+
+
+def _terms(account: Account) -> tuple[str, ...]:
+    """What is for good, in words."""
+    rows_of = "with all its rows" if account.enforced else f"of at most {account.rows_per_unit} row(s)"
+    return (
+        f"what one {account.unit} {rows_of} may lose",
+        f"in {account.currency.name}",
+        f"relation {account.relation}",
+        f"trust {account.trust}",
+    )
+
+
+def _file_name(account: Account, new: Account) -> str:
+    """What tells a ledger from the one beside it: its unit, where that is another and can stand in a file's name."""
+    return new.unit if new.unit != account.unit and re.fullmatch(r"[\w.-]{1,40}", new.unit) else "other"
 
 
 def check_same_terms(account: Account, budget: Guarantee) -> None:

@@ -14,8 +14,8 @@ elsewhere tells an older copy, in which ids would be drawn once more.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ from sqlalchemy import (
     String,
     Table,
     func,
-    insert,
     inspect,
     select,
 )
@@ -67,8 +66,8 @@ _former = Table(
     Column("output", LargeBinary),
 )
 
-# Ids that one statement asks for; databases limit the number of parameters.
-_ASKED = 10_000
+# Ids that one statement asks for, and rows that one stores; databases limit the number of parameters.
+_ASKED, _TOGETHER = 10_000, 50
 
 
 class Outputs:
@@ -107,15 +106,13 @@ class Outputs:
             if last is None and (former := self._of_before(connection)):
                 last, account = self._add(connection, account, charge, 0, former)
             known = self._known(connection, charge, ids) if last is not None else {}
-            first: dict[bytes, int] = {}
-            for at, one in enumerate(ids):
-                if one not in known:
-                    first.setdefault(one, at)
-            if first:
+            new = [one for one in dict.fromkeys(ids) if one not in known]
+            if new:
                 before = 0 if last is None else int(last["note"])
                 if last is None or last["hash"] != counted:
                     self._check_count(connection, charge, before)
-                made = dict(zip(first, draw(list(first.values())), strict=True))
+                first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+                made = dict(zip(new, draw([first[one] for one in new]), strict=True))
                 last, _ = self._add(connection, account, charge, before, made)
                 counted = last["hash"]
                 known |= made
@@ -126,16 +123,20 @@ class Outputs:
         self, connection: Connection, account: Account, charge: int, before: int, made: Mapping[bytes, bytes]
     ) -> tuple[dict[str, Any], Account]:
         """Store outputs, and the entry that tells of them. By the driver itself: what is put between for types costs more than the rows."""
-        statement, entry = insert(_outputs).compile(dialect=connection.dialect), account.entries + 1
-        own = {"dataset": self._dataset, "charge": charge, "entry": entry}
+        mark, entry = _mark(connection), account.entries + 1
         added = sorted(made.items())  # as the table keeps them
-        places = statement.positiontup
-        whole: Any
-        if places == ["dataset", "charge", "id", "output", "entry"]:
-            whole = [(self._dataset, charge, one, output, entry) for one, output in added]
-        else:
-            whole = [{**own, "id": one, "output": output} for one, output in added]
-        connection.exec_driver_sql(str(statement), whole)
+        each = f"({', '.join([mark] * 5)})"
+
+        def put(some: Sequence[tuple[bytes, bytes]], together: int) -> None:
+            many = f"INSERT INTO {_outputs.name} (dataset, charge, id, output, entry) VALUES {', '.join([each] * together)}"
+            whole = [(self._dataset, charge, *one, entry) for one in some]
+            connection.exec_driver_sql(many, [tuple(chain.from_iterable(some)) for some in _pieces(whole, together)])
+
+        even = len(added) - len(added) % _TOGETHER
+        if even:
+            put(added[:even], _TOGETHER)
+        if even < len(added):
+            put(added[even:], 1)
         return rows.append(
             connection,
             account,
@@ -166,11 +167,10 @@ class Outputs:
 
     def _known(self, connection: Connection, charge: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """The stored outputs of these ids, asked by the driver itself."""
-        mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+        mark = _mark(connection)
         found: dict[bytes, bytes] = {}
         asked = list(dict.fromkeys(ids))
-        for start in range(0, len(asked), _ASKED):
-            some = asked[start : start + _ASKED]
+        for some in _pieces(asked, _ASKED):
             query = (
                 f"SELECT id, output FROM {_outputs.name} WHERE dataset = {mark} AND charge = {mark} AND id IN "
                 f"({', '.join([mark] * len(some))})"
@@ -194,8 +194,17 @@ def stored_outputs(connection: Connection, dataset: str) -> dict[tuple[int, int]
     return told
 
 
-def _digest(outputs: Iterable[tuple[bytes, bytes]]) -> str:
+def _mark(connection: Connection) -> str:
+    """Where the driver puts a parameter."""
+    return "?" if connection.dialect.paramstyle == "qmark" else "%s"
+
+
+def _pieces(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))
+
+
+def _digest(outputs: Sequence[tuple[bytes, bytes]]) -> str:
     """SHA-256 of ids and outputs in order, each with its length before it."""
-    return hashlib.sha256(
-        b"".join(len(one).to_bytes(8, "big") + one + len(output).to_bytes(8, "big") + output for one, output in outputs)
-    ).hexdigest()
+    parts = [part for pair in outputs for part in pair]
+    lengths = {size: size.to_bytes(8, "big") for size in set(map(len, parts))}
+    return hashlib.sha256(b"".join([lengths[len(part)] + part for part in parts])).hexdigest()

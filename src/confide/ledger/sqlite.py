@@ -18,9 +18,10 @@ from confide.ledger.failures import Progress, explained
 from confide.ledger.store import Store
 from confide.ledger.tables import FORMAT, STREAMED, metadata
 
-__all__ = ["SQLiteStore", "on_network"]
+__all__ = ["APPLICATION", "SQLiteStore", "on_network"]
 
-_APPLICATION = 0x636F6E66  # "conf": tells a ledger from any other SQLite file
+#: "conf": tells a ledger from any other SQLite file.
+APPLICATION = 0x636F6E66
 _SMALLEST = 512  # bytes of the smallest SQLite file that holds anything
 _NETWORK = {
     "nfs",
@@ -88,7 +89,7 @@ class SQLiteStore(Store):
         with self.writing(creating=True) as connection:
             if _is_empty(connection):
                 metadata.create_all(connection)
-                connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
+                connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
                 self.set_format(connection, FORMAT)
         self.check()
 
@@ -96,7 +97,7 @@ class SQLiteStore(Store):
         with self.reading() as connection:
             application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
             version = self.format_of(connection)
-        if application != _APPLICATION:
+        if application != APPLICATION:
             raise PlanError(
                 f"{self.path} is not a ledger; give the path of a ledger, or of a new file: Ledger.create(path, "
                 "dataset=..., budget=...)"

@@ -10,9 +10,15 @@ drawn by whoever analyses, of the same variance in every row. With l'' the secon
     SL     l(t2) - Q / 2 l''(t2)                       the same; with zeta = 0 X2 is X1
     RB     l(t1) / zeta + (1 - 1 / zeta) G(t1; zeta Q / 2)     the mean of DR, SDR and SL over S': never of larger variance
 
+A column of levels is told truly with probability k, else as one of its L levels at random. A record then stands L times, once with each
+level z, weighed by u_z = (1{z is told} - (1 - k) / L) / k, whose mean is 1 at the true level and 0 at the others. Levels and noise are
+drawn independently, so that the weighed sum of corrected losses has the mean of the loss of the true record, whatever the loss; of two
+such columns the weights are products.
+
 Unbiased: the distribution of X1 is zeta that of X plus (1 - zeta) that of X + S, and X2 has that of X + S; and E of a function g of
 X + S, minus half the Laplacian of g in the scales lam, is E g(X), as 1 + q / 2 is the inverse of the characteristic function of S.
-Source: Lu, Chen, Qiu 2026, sections 4 and 5 (DR, SDR, SL); RB is derived here: errata, the section on protected records.
+Source: Lu, Chen, Qiu 2026, sections 4 and 5 (DR, SDR, SL); RB is derived here: errata, the section on protected records; so are the
+weights of levels, by the inverse of the matrix of what is told.
 """
 
 from __future__ import annotations
@@ -38,7 +44,8 @@ class Rows:
     """Protected rows as an analyst has them, in units of the declared domains.
 
     x (n, p) terms and y (n,) response; lam (p,): noise standard deviation of each term, 0 where it is public; lam_y: of the response;
-    zeta: the probability that a row was published without noise.
+    zeta: the probability that a row was published without noise. Where columns of levels were protected each of the `len(rows)` records
+    stands `copies` times in a row, as it was told first, with weights (n,).
     """
 
     x: Array
@@ -46,6 +53,8 @@ class Rows:
     lam: Array
     lam_y: float
     zeta: float
+    weights: Array | None = None
+    copies: int = 1
 
     def noised_again(self, generator: np.random.Generator) -> Self:
         """X2 of the module: one more draw, of covariance zeta diag(lam^2), so that all rows carry the same noise.
@@ -54,17 +63,39 @@ class Rows:
         """
         if self.zeta == 0:
             return self
-        n, p = self.x.shape
-        radius = np.sqrt(self.zeta * generator.standard_exponential(n))
-        noise = generator.standard_normal((n, p + 1))
+        n, p = len(self), self.x.shape[1]
+        radius = np.repeat(np.sqrt(self.zeta * generator.standard_exponential(n)), self.copies)
+        noise = np.repeat(generator.standard_normal((n, p + 1)), self.copies, axis=0)
         return replace(
             self,
             x=self.x + radius[:, None] * noise[:, :p] * self.lam,
             y=self.y + radius * noise[:, p] * self.lam_y,
         )
 
+    def as_told(self) -> Self:
+        """Each record once, with the levels that were told."""
+        if self.weights is None:
+            return self
+        return replace(self, x=self.x[:: self.copies], y=self.y[:: self.copies], weights=None, copies=1)
+
+    def weighed(self, values: Array) -> Array:
+        """Values of rows (n,) or (n, k), times their weights."""
+        if self.weights is None:
+            return values
+        return values * (self.weights if values.ndim == 1 else self.weights[:, None])
+
+    def by_record(self, values: Array) -> Array:
+        """Values of rows (n, ..), weighed and added up over the copies of a record."""
+        if self.weights is None:
+            return values
+        return np.asarray(self.weighed(values).reshape(len(self), self.copies, *values.shape[1:]).sum(axis=1))
+
+    def mean(self, values: Array) -> float:
+        """The mean over records of values (n,), or of one value for all."""
+        return float(self.weighed(values).mean()) * self.copies
+
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.y) // self.copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +129,16 @@ class Corrected:
         q, dq = self.noise(theta)
         mean, gradient = 0.0, np.zeros_like(theta)
         for rows, (value, by_t, by_q) in self._parts(theta, q):
-            mean += float(value.mean())
-            gradient += rows.x.T @ by_t / len(rows) + float(np.mean(by_q)) * dq
+            mean += rows.mean(value)
+            gradient += rows.x.T @ rows.weighed(by_t) / len(rows) + rows.mean(by_q) * dq
         return mean, gradient
 
     def scores(self, theta: Array) -> Array:
-        """The gradient of each row's corrected loss, shape (n, p)."""
+        """The gradient of each record's corrected loss, shape (records, p)."""
         q, dq = self.noise(theta)
-        scores = np.zeros_like(self.rows.x)
+        scores = np.zeros((len(self.rows), len(theta)))
         for rows, (_, by_t, by_q) in self._parts(theta, q):
-            scores += by_t[:, None] * rows.x + np.multiply.outer(np.broadcast_to(by_q, by_t.shape), dq)
+            scores += rows.by_record(by_t[:, None] * rows.x + np.multiply.outer(np.broadcast_to(by_q, by_t.shape), dq))
         return scores
 
     def curvature(self, theta: Array, steps: Array) -> Array:
@@ -125,7 +156,8 @@ class Corrected:
         zeta, one, two = self.rows.zeta, self.rows, self.again
         match self.method:
             case "naive":
-                return [(one, self._plain(one, theta, 1.0))]
+                told = one.as_told()
+                return [(told, self._plain(told, theta, 1.0))]
             case "DR":
                 return [(one, self._plain(one, theta, 1 / zeta)), (two, self._plain(two, theta, 1 - 1 / zeta))]
             case "SDR":

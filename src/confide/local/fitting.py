@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 BOX = 10.0
 #: The Gaussian smoothing of a loss with a kink, in residual standard deviations: where slopes cover and their error is least.
 SMOOTHING = 0.8
+_REFITS, _SETTLED = 6, 0.95
 _JITTERED, _JITTER = 5, 0.5
 _STEP = 1e-4
 _FLOOR = 0.02  # of the mean eigenvalue of a corrected Gram matrix, for a start only
@@ -59,7 +60,7 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
     The mean corrected loss is not convex, and for some samples has no minimum: its bend is weighed negatively. So it is minimised within
     a box from the naive fit, from the corrected least-squares fit and from points around them, and the lowest minimum counts that is
     interior and has a positive definite curvature. Where there is none, `identified` is False and theta NaN.
-    h: smoothing of a kinked loss in units of the response; left out, .8 residual standard deviations.
+    h: smoothing of a kinked loss in units of the response; left out, .8 residual standard deviations (`_smoothing`).
     """
     again = rows.noised_again(np.random.default_rng(seed))
     line = closed_form(method, rows, again)
@@ -67,7 +68,7 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
         if h is None:
             # a loss whose slope does not jump is smooth enough for what asks no second derivative of it
             bare = not loss.cornered and method not in ("SL", "SDR")
-            h = 0.0 if bare else SMOOTHING * residual_sd(rows, line, method)
+            h = 0.0 if bare else _smoothing(loss, method, rows, again, line, box)
         loss = loss.at(h)
     problem = Corrected(loss, method, rows, again)
     if isinstance(loss, Squared):
@@ -93,18 +94,44 @@ def closed_form(method: str, rows: Rows, again: Rows) -> Array:
 
 def residual_sd(rows: Rows, line: Array, method: str) -> float:
     """The standard deviation of the true residuals about a line, what noise adds taken away, at least .22 of that of what is seen."""
-    seen = float(np.mean(np.square(rows.y - rows.x @ line)))
+    rows = rows.as_told() if method == "naive" else rows
+    squares = np.square(rows.y - rows.x @ line)
+    seen = rows.mean(squares)
     added = float(np.square(rows.lam) @ np.square(line)) + rows.lam_y**2
     share = 0.0 if method == "naive" else 1 - rows.zeta
-    return sqrt(max(seen - share * added, 0.05 * seen))
+    return sqrt(max(seen - share * added, 0.05 * float(squares.mean())))
+
+
+def _smoothing(loss: Loss, method: str, rows: Rows, again: Rows, line: Array, box: float) -> float:
+    """.8 residual standard deviations, about the corrected line, or about fits that start from the naive one where those are less.
+
+    The mean squared residual about any fixed line is at least that about the population's. Where much noise leaves the corrected Gram
+    matrix next to singular, the corrected line is far from all records; the naive one is not, and the fits that follow, each smoothed by
+    the one before, come nearer.
+    """
+    at = closed_form("naive", rows, rows)
+    own = SMOOTHING * residual_sd(rows, line, method) if np.isfinite(line).all() else inf
+    h = SMOOTHING * residual_sd(rows, at, method)
+    if not h < own:
+        return own
+    for _ in range(_REFITS):
+        found = _minimum(Corrected(loss.at(h), method, rows, again), at, box)
+        if found is None:
+            break
+        nearer, at = SMOOTHING * residual_sd(rows, found[1], method), found[1]
+        if nearer > _SETTLED * h:
+            break
+        h = nearer
+    return h
 
 
 def _moments(method: str, rows: Rows, again: Rows) -> tuple[Array, Array]:
     def of(one: Rows) -> tuple[Array, Array]:
-        return one.x.T @ one.x / len(one), one.x.T @ one.y / len(one)
+        weighed = one.weighed(one.x)
+        return weighed.T @ one.x / len(one), weighed.T @ one.y / len(one)
 
     noise, zeta = np.diag(np.square(rows.lam)), rows.zeta
-    gram, cross = of(again if method == "SL" else rows)
+    gram, cross = of({"SL": again, "naive": rows.as_told()}.get(method, rows))
     if method == "DR":
         second, cross_again = of(again)
         return gram / zeta + (1 - 1 / zeta) * second, cross / zeta + (1 - 1 / zeta) * cross_again
@@ -129,6 +156,8 @@ def _starts(
     minima count once.
     """
     p = rows.x.shape[1]
+    if problem.method == "naive" and problem.loss.convex and np.isfinite(line).all():
+        return [np.clip(line, -box, box)]  # the only minimum
     naive = _minimum(replace(problem, method="naive"), np.zeros(p), box)
     seeds = [] if naive is None else [naive[1]]
     seeds += [_floored(problem.method, rows, again)] + ([line] if np.isfinite(line).all() else [])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from confide.errors import PlanError
-from confide.local.noisy_means import Tail, absolute, density, log_odds_smoothed, sign, signed_square
+from confide.local.noisy_means import Tail, absolute, density, log_odds, log_odds_smoothed, sign, signed_square
 
 __all__ = ["LOSSES", "Check", "Hinge", "Huber", "Logistic", "Loss", "Poisson", "Squared", "loss_named"]
 
@@ -34,6 +34,7 @@ class Loss:
 
     location: whether l depends on y - t alone, so that the response may be protected and scaled. kinked: whether a derivative jumps, and
     cornered: whether the first one does. widest: the noise variance of the index from which on a corrected score has no variance.
+    sides: what the first and the second level of a response of two levels are. convex: whether the loss itself is convex in t.
     """
 
     name: ClassVar[str]
@@ -41,6 +42,8 @@ class Loss:
     kinked: ClassVar[bool] = False
     cornered: ClassVar[bool] = True
     widest: ClassVar[float] = inf
+    sides: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    convex: ClassVar[bool] = True
 
     @property
     def flat(self) -> bool:
@@ -130,9 +133,8 @@ class Logistic(Loss):
         return np.asarray(expit(t)) - y
 
     def first(self, t: Array, y: Array) -> tuple[Array, Array]:
-        small = np.exp(-np.abs(t))
-        whole = 1 + small
-        return np.maximum(t, 0) + np.log(whole) - y * t, np.where(t > 0, 1.0, small) / whole - y
+        value, slope = log_odds(t)
+        return value - y * t, slope - y
 
     def bend(self, t: Array, y: Array) -> Array:
         return self.derivatives(t, y)[2]
@@ -249,6 +251,7 @@ class Hinge(Kinked):
     """max(0, 1 - y t) for y in {-1, 1}, under Gaussian noise of standard deviation h: (1 - y t + |y - t|) / 2."""
 
     name = "hinge"
+    sides = (-1.0, 1.0)
     target = "separating line of the hinge loss"
 
     @property

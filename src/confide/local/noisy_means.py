@@ -14,9 +14,19 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
-from scipy.special import erfc, erfcx, expit, ndtr
+from scipy.special import erfc, erfcx, ndtr
 
-__all__ = ["NEXT_TO_NOTHING", "Tail", "absolute", "density", "laguerre", "log_odds_smoothed", "sign", "signed_square"]
+__all__ = [
+    "NEXT_TO_NOTHING",
+    "Tail",
+    "absolute",
+    "density",
+    "laguerre",
+    "log_odds",
+    "log_odds_smoothed",
+    "sign",
+    "signed_square",
+]
 
 Array = NDArray[np.float64]
 
@@ -118,12 +128,18 @@ def _log_odds_at(t: Array, y: Array, v: float) -> tuple[Array, Array, Array]:
     for u, w in zip(scale * points, weights / 2, strict=True):
         if w < _TINY:
             continue
-        up, low = t + u, t - u
-        above, below = np.asarray(expit(up)), np.asarray(expit(low))
-        mean += w * (np.logaddexp(0, up) + np.logaddexp(0, low))
+        (upper, above), (lower, below) = log_odds(t + u), log_odds(t - u)
+        mean += w * (upper + lower)
         slope += w * (above + below)
         grown += w * (u / scale) * (above - below)
     return mean - y * t, slope - y, grown / (2 * scale)
+
+
+def log_odds(t: Array) -> tuple[Array, Array]:
+    """log(1 + e^t) and its slope, by one exponential."""
+    small = np.exp(-np.abs(t))
+    whole = 1 + small
+    return np.maximum(t, 0) + np.log(whole), np.where(t > 0, 1.0, small) / whole
 
 
 def _wide(t: Array, y: Array, scale: float) -> tuple[Array, Array, Array]:

@@ -37,6 +37,7 @@ class OwnLoss(Loss):
     title: str = "line of the least mean loss"
 
     name = "own"
+    convex = False
 
     @property
     def target(self) -> str:

@@ -209,8 +209,8 @@ class Protection:
             return None
         if name in self.levels:
             raise PlanError(
-                f"{name!r} went through randomised response, and a formula cannot correct its levels; its shares are known: write "
-                f"cf.local.shares(data, {name!r})"
+                f"{name!r} has levels, which went through randomised response, and no numbers; write cf.local.shares(data, {name!r}) for "
+                f"their shares, or let them be terms: cf.local.fit(data, 'y ~ {name}')"
             )
         raise PlanError(
             f"the protected table has no column {name!r}; it has {', '.join([*self.protected, *self.public])}"

@@ -63,7 +63,7 @@ def own_intercept(
         return np.where(away >= 0, 1.0, 0.0) / zeta + (1 - 1 / zeta) * _laplace(away / scale) - loss.tau
 
     grid = theta[at] + np.linspace(-_REACH, _REACH, _POINTS) * spread
-    values = np.sort([float(scores(a, slopes).mean()) for a in grid])
+    values = np.sort([rows.mean(scores(a, slopes)) for a in grid])
     if not values[0] < 0 < values[-1]:
         return ("partial", _UNKNOWN, *_without(estimates, covariance, at))
     a0 = float(np.interp(0.0, values, grid))
@@ -73,13 +73,13 @@ def own_intercept(
         if k != at:
             move = np.zeros(len(theta))
             move[k] = step
-            last[k] = float(np.mean(scores(a0, slopes + move) - scores(a0, slopes - move))) / (2 * step)
-    last[-1] = float(np.mean(scores(a0 + step, slopes) - scores(a0 - step, slopes))) / (2 * step)
+            last[k] = rows.mean(scores(a0, slopes + move) - scores(a0, slopes - move)) / (2 * step)
+    last[-1] = rows.mean(scores(a0 + step, slopes) - scores(a0 - step, slopes)) / (2 * step)
     if last[-1] <= 0:
         return ("partial", _UNKNOWN, *_without(estimates, covariance, at))
     curvature = np.zeros((len(theta) + 1, len(theta) + 1))
     curvature[:-1, :-1], curvature[-1] = done.curvature, last
-    stacked = np.column_stack([done.scores, scores(a0, slopes)])
+    stacked = np.column_stack([done.scores, rows.by_record(scores(a0, slopes))])
     inverse = np.linalg.inv(curvature)
     whole = inverse @ np.cov(stacked, rowvar=False) @ inverse.T / len(rows)
     # the smoothed intercept leaves, the own one takes its place

@@ -51,12 +51,13 @@ class Stream:
         store = self.ledger.outputs(self.planned.named(STREAM))
         noise, done = SecureNoise(), []
         for values, named in source.rowwise((*told.protected, *told.public), ROWS, ids):
-            if any(one is None for one in named):
+            if None in named:
                 raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
 
             def draw(at: Sequence[int], values: list[NDArray[np.float64]] = values) -> list[bytes]:
                 steps = noised(noise, schema, told, [own[at] for own in values])
-                return [row.tobytes() for row in steps.astype("<i8")]
+                raw, size = steps.astype("<i8").tobytes(), 8 * steps.shape[1]
+                return [raw[start : start + size] for start in range(0, len(raw), size)]
 
             kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(
                 len(named), len(told.protected)

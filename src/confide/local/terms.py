@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.errors import PlanError
+from confide._lazy import later
+from confide.errors import PlanError, ReleaseError
 from confide.local.corrected import Rows
 from confide.local.losses import Loss
-from confide.local.protection import Protection
+from confide.local.protection import Protection, Told
 
 if TYPE_CHECKING:
     import pandas as pd
+else:
+    pd = later("pandas")
 
 __all__ = ["Model"]
 
 Array = NDArray[np.float64]
+
+# Combinations of protected levels in one formula: each record stands so many times.
+_MOST_COPIES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +50,14 @@ class Model:
     def of(cls, frame: pd.DataFrame, told: Protection, formula: str, loss: Loss) -> Model:
         """The model matrix by formulaic. A protected column enters as it stands: noise under a function has another correction.
 
-        Raises `PlanError` for unknown columns, for functions and products of protected ones, and for a protected response of a loss that
-        is not one of y - t.
+        Protected levels may enter as they like, among themselves and with public columns: each record stands once with each level
+        (`confide.local.corrected`). As the response, a protected column of two levels is the share of the second.
+        Raises `PlanError` for unknown columns, for functions and products of protected numbers, for a response of other than two levels
+        and for a protected response of a loss that is not one of y - t.
         """
         left, right = _sides(formula)
+        named = {left, *_variables(right, formula)}
+        frame, weights, copies = _over_levels(frame, {k: one for k, one in told.levels.items() if k in named})
         y, lam_y, middle_y, width_y = _response(frame, told, left, loss)
         matrix, variables = _matrix(frame, right, formula)
         names = tuple(str(name) for name in matrix.columns)
@@ -57,12 +69,15 @@ class Model:
         if at is None:
             middle[:] = 0.0
             middle_y = 0.0
-        scaled = Rows((x - middle) / width, (y - middle_y) / width_y, lam / width, lam_y / width_y, told.zeta)
+        scaled = Rows(
+            (x - middle) / width, (y - middle_y) / width_y, lam / width, lam_y / width_y, told.zeta, weights, copies
+        )
         to_units, shift = np.diag(width_y / width), np.zeros(len(names))
         if at is not None:
             to_units[at, :] -= width_y * middle / width
             shift[at] = middle_y
-        return cls(names, scaled, to_units, shift, left, at, width_y)
+        response = f"{left}[{told.levels[left].levels[1]}]" if left in told.levels else left
+        return cls(names, scaled, to_units, shift, response, at, width_y)
 
     def in_units(self, theta: Array, covariance: Array) -> tuple[Array, Array]:
         """Coefficients and their covariance in the data's units."""
@@ -79,20 +94,87 @@ def _sides(formula: str) -> tuple[str, str]:
 
 def _response(frame: pd.DataFrame, told: Protection, name: str, loss: Loss) -> tuple[Array, float, float, float]:
     """(values, noise sd, middle, width): the last two 0 and 1 where the loss is not one of y - t."""
+    if name in told.levels:
+        y = _two_sided(frame[name], told.levels[name].levels, loss)
+        return y, 0.0, *_around(y, loss)
     noised = told.column(name)
-    y = np.asarray(frame[name], dtype=np.float64)
+    y = _numbers(frame[name], name, loss)
     if noised is None:
         loss.checked(y)
-        if not loss.location:
-            return y, 0.0, 0.0, 1.0
-        spread = float(y.std()) or 1.0
-        return y, 0.0, float(y.mean()), spread
+        return y, 0.0, *_around(y, loss)
     if not loss.location:
         raise PlanError(
             f"the response {name!r} is protected, and loss={loss.name!r} needs its true values; publish it as it is when the table is "
             "protected, or write loss='squared', 'quantile' or 'huber'"
         )
     return y, noised.sd, (noised.low + noised.high) / 2, noised.high - noised.low
+
+
+def _around(y: Array, loss: Loss) -> tuple[float, float]:
+    """(middle, width) of a response without noise."""
+    return (float(y.mean()), float(y.std()) or 1.0) if loss.location else (0.0, 1.0)
+
+
+def _numbers(column: pd.Series, name: str, loss: Loss) -> Array:
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        low, high = loss.sides
+        raise PlanError(
+            f"the response {name!r} was published as levels, and a response is a number; publish it as {low:g} and {high:g}, or protect "
+            f"its two levels: cf.local.protect(..., levels={{{name!r}: 1.0}})"
+        ) from None
+
+
+def _two_sided(column: pd.Series, levels: tuple[str, ...], loss: Loss) -> Array:
+    if len(levels) != 2:
+        raise PlanError(
+            f"the response {column.name!r} has {len(levels)} levels, and a response has two; its shares are known: write "
+            f"cf.local.shares(data, {column.name!r})"
+        )
+    return np.asarray(np.where(column.cat.codes == 1, loss.sides[1], loss.sides[0]), dtype=np.float64)
+
+
+def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.DataFrame, Array | None, int]:
+    """(frame, weights, copies): each record once with every combination of these levels, as it was told first."""
+    if not levels:
+        return frame, None, 1
+    copies = prod(len(one.levels) for one in levels.values())
+    if copies > _MOST_COPIES:
+        raise PlanError(
+            f"the levels of {', '.join(levels)} make {copies:,} combinations, and a formula takes {_MOST_COPIES}; take fewer of them"
+        )
+    records = np.arange(len(frame))
+    wide = frame.take(np.repeat(records, copies)).reset_index(drop=True)
+    weights, apart = np.ones(copies), copies
+    for name, one in levels.items():
+        count, keep = len(one.levels), float(one.keep)
+        apart //= count
+        away = np.arange(copies) // apart % count  # from the level that was told
+        known = pd.Index(one.levels)
+        told = known.get_indexer(pd.Index(frame[name]))
+        if (told < 0).any():
+            raise ReleaseError(
+                f"the table has cells of {name!r} that are none of its levels; ask for it as it was protected"
+            )
+        codes = ((told[:, None] + away) % count).ravel()
+        wide[name] = pd.Categorical.from_codes(codes, categories=known)
+        weights = weights * ((away == 0) - (1 - keep) / count) / keep
+    return wide, np.tile(weights, len(frame)), copies
+
+
+def _variables(right: str, formula: str) -> set[str]:
+    """The columns that the right side names."""
+    from formulaic import Formula
+
+    try:
+        return {str(name) for name in Formula(right).required_variables}
+    except Exception as error:
+        raise _unreadable(formula, error) from None
+
+
+def _unreadable(formula: str, error: Exception) -> PlanError:
+    return PlanError(f"the formula {formula!r} cannot be read on this table: {error}; write 'y ~ x1 + x2'")
 
 
 def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame, dict[str, set[str]]]:
@@ -104,14 +186,12 @@ def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame
     except FactorEvaluationError as error:
         unknown = re.search(r"NameError: `?'?([^`' ]+)", str(error))
         if unknown is None:
-            raise PlanError(
-                f"the formula {formula!r} cannot be read on this table: {error}; write 'y ~ x1 + x2'"
-            ) from None
+            raise _unreadable(formula, error) from None
         raise PlanError(
             f"the table has no column {unknown[1]!r}; it has: {', '.join(map(str, frame.columns))}"
         ) from None
     except Exception as error:
-        raise PlanError(f"the formula {formula!r} cannot be read on this table: {error}; write 'y ~ x1 + x2'") from None
+        raise _unreadable(formula, error) from None
     spec = made.model_spec
     variables: dict[str, set[str]] = {}
     for part in spec.structure:
@@ -123,8 +203,6 @@ def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame
 
 def _units(name: str, variables: set[str], values: Array, told: Protection) -> tuple[float, float, float]:
     """(noise sd, middle, width) of one term."""
-    for column in sorted(variables & set(told.levels)):
-        told.column(column)  # refuses it
     protected = sorted(variables & set(told.columns))
     if not protected:
         spread = float(values.std())

@@ -301,6 +301,10 @@ class Curve(BaseResult):
         """How many points there are."""
         return (("Points", f"{len(self.points):,}"),)
 
+    def reported(self) -> tuple[tuple[str, str, str], ...]:
+        """A curve is made of sums near its points, and says how many records there are nowhere."""
+        return (("Records", "their number is not published", ""),)
+
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """All points: the features, estimate, se, low, high, band_low, band_high (NaN where no band is known), privacy_share."""
         known = isfinite(self.crossings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, nan
+from math import inf, isinf, isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from confide.results import student, wald
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.joint_law import JointLaw
 from confide.results.shown import ANSWERED
-from confide.results.words import WITHOUT_NUMBERS, short
+from confide.results.table import pvalue
+from confide.results.words import INTERCEPTS, WITHOUT_NUMBERS, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,11 @@ else:
 __all__ = ["Estimates", "check_alpha"]
 
 Vector = NDArray[np.float64]
+
+_JOINT = (
+    "the test that every coefficient but the intercept is zero, with sampling and privacy noise; nested models are compared by such tests "
+    "(wald_test), because log-likelihoods, and with them AIC and BIC, are not published"
+)
 
 # Rows of a covariance that are compared with columns at once.
 _STRIP = 128
@@ -180,6 +186,19 @@ class Estimates(BaseResult):
         known = known[~np.isnan(known)]
         texts = [_df(df) for df in (known.min(), known.max())] if len(known) else []
         return (("Df (Student's t)", " to ".join(dict.fromkeys(texts))),)
+
+    def reported(self) -> tuple[tuple[str, str, str], ...]:
+        """The joint test of a regression's slopes, where all are answered; and that no number of records is published, where none is."""
+        slopes = [name for name in self.names if name not in INTERCEPTS]
+        facts = []
+        if self.status == "ok" and 0 < len(slopes) < len(self.names):
+            tested = self.wald_test(slopes)
+            known = "" if isinf(tested.df_denom) else f", {_df(tested.df_denom)}"
+            said = f"F({tested.df_num}{known}) = {tested.statistic:.4g}, P>F {pvalue(tested.pvalue)}"
+            facts.append(("All slopes zero", said, _JOINT))
+        if isnan(getattr(self, "nobs", 0.0)):
+            facts.append(("Records", "their number is not published", ""))
+        return tuple(facts)
 
     def more(self, alpha: float) -> dict[str, Any]:
         """Entries of the JSON beyond the table."""

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.results.table import view
-from confide.results.words import LITERAL, SIMULATED, STATUS_WORDS, WITHOUT_NUMBERS, clean, level_words, short
+from confide.results.words import (
+    INTERCEPTS,
+    LITERAL,
+    SIMULATED,
+    STATUS_WORDS,
+    WITHOUT_NUMBERS,
+    clean,
+    level_words,
+    short,
+    thousands,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["caption", "chosen", "drawn", "nothing"]
 
-INTERCEPTS = ("Intercept", "const")
 
 # Told apart by width as well as by colour, in print and by colour-blind readers.
 _WHOLE, _SAMPLING, _POINT = "#d1772e", "#1f4e79", "#ffffff"
@@ -167,6 +176,8 @@ def _draw(result: Shown, alpha: float, ax: Axes, rows: _Rows, *, empty: bool) ->
             _bars(result, ax, rows, places)
         else:
             ax.scatter(rows.estimates, places, s=40, facecolors="none", edgecolors=_SAMPLING, linewidths=1.5, zorder=4)
+        if 1e3 <= max(map(abs, ax.get_xlim())) < 1e9:
+            thousands(ax.xaxis)
     names = (
         [f"{short(name)}\n{said}" for name, said in zip(rows.names, rows.said, strict=True)]
         if rows.own

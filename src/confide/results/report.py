@@ -6,6 +6,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -37,10 +38,13 @@ __all__ = ["page", "svg"]
 def page(result: Shown, alpha: float) -> str:
     """The whole page as text. It names no time and no machine: the same result gives the same page."""
     seen, level = view(result, alpha), level_words(alpha)
+    further = result.reported()
+    seen = replace(seen, facts=(*seen.facts, *((clean(label), clean(text)) for label, text, _ in further)))
     own = result._own_picture
     described = result.guarantee.describe()  # stands under what is protected
     notes = [note for note in result.notes() if note[1] != described]
-    legend = (*bias_words(result), *notes, *result.legend)
+    read = [(label, words) for label, _, words in further if words]
+    legend = (*read, *bias_words(result), *notes, *result.legend)
     template = environment().get_template("report.html.j2")
     return template.render(
         table=seen,

@@ -132,6 +132,10 @@ class Shown:
         """Lines below the table, before `legend`."""
         return ()
 
+    def reported(self) -> Sequence[tuple[str, str, str]]:
+        """Facts that the page alone has, with words on how to read them ("" for none): what takes a moment to compute, or is missed."""
+        return ()
+
     @property
     def shown(self) -> Sequence[int] | None:
         """Positions of the rows that are printed; None for all of them."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from confide.results.shown import Shown
 
 __all__ = [
+    "INTERCEPTS",
     "LITERAL",
     "SIMULATED",
     "STATUS_WORDS",
@@ -73,6 +74,9 @@ _SHARE = (
 
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
 WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative", "failed")
+
+#: What a model calls its constant.
+INTERCEPTS = ("Intercept", "const")
 
 
 class Flag(str):
@@ -227,7 +231,7 @@ def short(name: str, most: int = 28) -> str:
 
 def thousands(axis: Any) -> None:
     """Write the numbers of an axis with separators, as tables do."""
-    axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.6g}")
 
 
 def missing_words(columns: Mapping[str, Column], design: Design) -> str:

@@ -4,8 +4,9 @@ A SQLite or DuckDB file is a place like a folder, and its tables are named behin
 password, has its address in a variable of the environment, `CLINIC=postgresql://...`, and is named by that variable: so a command, a
 script or a page names the records, and says nothing of where they are or who may read them.
 
-Names and types come from the database's own catalogue; no row is read. Tables alone are listed, no views and no virtual tables: those
-compute what they give, and a file that others wrote would choose what is computed. DuckDB files are opened without access to others.
+Names and types come from the database's own catalogue; no row is read. Tables alone are listed, no views, no virtual tables and none with
+generated columns: those compute what they give, anew in each pass, and a file that others wrote would choose what is computed. DuckDB
+files are opened without access to others, however they are named. The tables of a ledger are what was charged, and no records.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = ["Database", "Field", "table_at"]
 Field = tuple[str, str, str]
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_DUCKDB = re.compile(r"duckdb:///(.+)", re.DOTALL)
 _USUAL = ("main", "public")
 _LISTED = """
 select t.table_schema, t.table_name, c.column_name, c.data_type
@@ -38,10 +40,19 @@ from information_schema.tables t join information_schema.columns c
 on t.table_catalog = c.table_catalog and t.table_schema = c.table_schema and t.table_name = c.table_name
 where t.table_type = 'BASE TABLE' and t.table_schema not in ('information_schema', 'pg_catalog')
 order by t.table_schema, t.table_name, c.ordinal_position"""
-# virtual tables have no page of their own
+# which columns are generated not every version says elsewhere than in a table's definition; a name that looks like it hides its table
+_LISTED_DUCKDB = _LISTED.replace(
+    "order by",
+    """and not exists (select 1 from duckdb_tables() d where d.database_name = t.table_catalog and d.schema_name = t.table_schema
+and d.table_name = t.table_name and contains(upper(d.sql), 'GENERATED ALWAYS'))
+order by""",
+)
+# virtual tables have no page of their own; virtual generated columns are hidden as 2, stored ones as 3
 _LISTED_SQLITE = """
 select 'main', t.name, c.name, c.type from sqlite_schema t join pragma_table_info(t.name) c
-where t.type = 'table' and t.rootpage > 0 and t.name not like 'sqlite\\_%' escape '\\' order by t.name, c.cid"""
+where t.type = 'table' and t.rootpage > 0 and t.name not like 'sqlite\\_%' escape '\\'
+and not exists (select 1 from pragma_table_xinfo(t.name) g where g.hidden = 2)
+and (select application_id from pragma_application_id) <> {ledger} order by t.name, c.cid"""
 # what a declared type begins with, without its digits
 _KINDS = {
     "boolean": ("bool", "boolean"),
@@ -72,6 +83,8 @@ class Database:
                 raise SourceError(
                     f"the variable {found[1]} is not set; it holds the address of a database: export {found[1]}=postgresql://user@host/survey"
                 )
+            if file := _DUCKDB.fullmatch(address):
+                return cls(name, "DuckDB", file[1])
             return cls(name, "address", address)
         if (kind := _file_kind(Path(name))) is None:
             raise SourceError(
@@ -90,7 +103,8 @@ class Database:
         if table not in found:
             held = ", ".join(map(clean, found)) or "none"
             raise SourceError(
-                f"{clean(self.name)} has no table {clean(table)!r}{near_match(table, tuple(found))}; it has: {held}"
+                f"{clean(self.name)} has no table {clean(table)!r}{near_match(table, tuple(found))}; it has: {held} (views, virtual tables "
+                "and tables with generated columns compute what they give, and are asked by cf.sql; a ledger holds no records)"
             )
         (schema, name), fields = found[table]
         asked = f"select * from {quoted(schema)}.{quoted(name)}"
@@ -119,21 +133,21 @@ class Database:
         )
 
     def _listed(self) -> list[Any]:
+        from confide.ledger.sqlite import APPLICATION
+
+        of_sqlite = _LISTED_SQLITE.format(ledger=APPLICATION)
         if self.kind == "SQLite":
             with closing(
                 import_module("sqlite3").connect(f"{Path(self._place).resolve().as_uri()}?mode=ro", uri=True)
             ) as connection:
-                return list(connection.execute(_LISTED_SQLITE).fetchall())
+                return list(connection.execute(of_sqlite).fetchall())
         if self.kind == "DuckDB":
             with closing(_duckdb(self._place)) as connection:
-                return list(connection.execute(_LISTED).fetchall())
+                return list(connection.execute(_LISTED_DUCKDB).fetchall())
         query = sql(self._place, _LISTED)
-        with closing(query.connect()) as connection:
-            if query.database == "DuckDB":
-                return list(connection.execute(_LISTED).fetchall())
-            with connection.cursor() as cursor:
-                cursor.execute(_LISTED_SQLITE if query.database == "SQLite" else _LISTED)
-                return list(cursor.fetchall())
+        with closing(query.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(of_sqlite if query.database == "SQLite" else _LISTED)
+            return list(cursor.fetchall())
 
 
 def table_at(place: str | os.PathLike[str]) -> Query | None:

@@ -6,42 +6,40 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request as Web
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from confide import gate
-from confide._special import ndtr
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
-from confide.faces.questions import PUBLICATION, QUESTIONS, asked_in, by_family, number, question, reading_of
+from confide.faces.questions import PUBLICATION, QUESTIONS, Question, asked_in, by_family, number, question, reading_of
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
 from confide.protocol import Plan
-from confide.schema import Schema, Unit
+from confide.schema import Schema
 from confide.sources import read
+from confide.studio import budgets
 from confide.studio.desk import Desk
 from confide.studio.folder import Folder, Request
-from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, schema_of, stem_of
+from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of, stem_of
 from confide.studio.guard import Guard, Keys, policy
+from confide.studio.pages import CHANCES, SCRIPT, WRITTEN, download, report, templates, to, written
 from confide.studio.steps import STEPS
+from confide.studio.upload import ENDINGS, LARGEST, Stray, received
 
 __all__ = ["Studio", "serve"]
 
+_RECORDS = "/records"
 _PRACTICE = (2_000, 1)
-_REPORT = (
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
-)
 
 
 class Studio:
@@ -50,7 +48,10 @@ class Studio:
     def __init__(self, folder: str | Path, port: int, databases: Sequence[str] = ()) -> None:
         self.folder, self.keys, self.port = Folder.at(folder, databases), Keys(), port
         self.desk = Desk(self.folder)
-        self.app = Starlette(routes=list(self._routes()), middleware=[Middleware(Guard, keys=self.keys, port=port)])
+        self.app = Starlette(
+            routes=list(self._routes()),
+            middleware=[Middleware(Guard, keys=self.keys, port=port, files={_RECORDS: LARGEST})],
+        )
 
     @property
     def link(self) -> str:
@@ -71,6 +72,7 @@ class Studio:
             ("/approve/{nonce}", self.approval),
             ("/release/{name}", self.report),
             ("/release/{name}/file", self.file),
+            ("/release/{name}/report.{ending}", self.written),
             ("/style.css", self.style),
             ("/favicon.ico", lambda _: Response(status_code=204)),
         )
@@ -88,6 +90,7 @@ class Studio:
             yield Route(path, self._shows(page), methods=["GET"])
         for path, action in done:
             yield Route(path, self._does(action), methods=["POST"])
+        yield Route(_RECORDS, self.take, methods=["POST"])
 
     def _shows(self, page: Callable[[Web], Response]) -> Any:
         async def endpoint(web: Web) -> Response:
@@ -102,9 +105,7 @@ class Studio:
             except ValueError:
                 return self._message("This form cannot be read", "Go back, and send it again.", 400)
             if not self.keys.own(form.pop("csrf", "")):
-                return self._message(
-                    "This form is of another session", "Nothing was done. Go to the first page, and begin there.", 403
-                )
+                return self._refused(Stray())
             return await run_in_threadpool(self._answered, action, web, form)
 
         return endpoint
@@ -112,17 +113,24 @@ class Studio:
     def _answered(self, work: Callable[..., Response], *given: Any) -> Response:
         try:
             return work(*given)
-        except ConfideError as error:
+        except Exception as error:
+            return self._refused(error)
+
+    def _refused(self, error: Exception) -> Response:
+        if isinstance(error, Stray):
+            words = "Nothing was done. Go to the first page, and begin there."
+            return self._message("This form is of another session", words, 403)
+        if isinstance(error, ConfideError):
             return self._message("That cannot be done", str(error), 422)
-        except Exception:  # its words may be about records
-            words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
-            return self._message("That stopped", words, 500)
+        # its words may be about records
+        words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
+        return self._message("That stopped", words, 500)
 
     # pages ------------------------------------------------------------------------------------------------------------
 
     def _page(self, template: str, /, status: int = 200, script: str | None = None, **facts: Any) -> Response:
-        made = _templates().get_template(f"{template}.html.j2")
-        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, **facts)
+        made = templates().get_template(f"{template}.html.j2")
+        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, chances=CHANCES, **facts)
         headers = {"Content-Security-Policy": policy(script)}
         return HTMLResponse(text, status, headers=headers)
 
@@ -140,10 +148,12 @@ class Studio:
         return self._page(
             "home",
             data=self.folder.data(),
+            endings=ENDINGS,
+            largest=LARGEST >> 30,
             schemas=self.folder.schemas(),
-            ledgers=[(name, self._accounts(name)) for name in self.folder.ledgers()],
+            ledgers=[(name, budgets.accounts(self.folder, name)) for name in self.folder.ledgers()],
             asked=asked,
-            chances=[(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)],
+            budget=budgets.beginning(self.folder, budgets.first_without(self.folder)),
             loose=[name for name in self.folder.releases() if name not in own],
         )
 
@@ -153,14 +163,12 @@ class Studio:
         except ConfideError:
             return "unreadable"
 
-    def _accounts(self, name: str) -> list[tuple[str, str]]:
-        """(dataset, what is left) of a ledger; nothing of a file that is none."""
+    async def take(self, web: Web) -> Response:
+        """A file that the browser sends comes into the folder, never over another; then the page about it is shown."""
         try:
-            return [
-                (one, _show(self.folder.path(name), one).remaining) for one in Ledger.datasets(self.folder.path(name))
-            ]
-        except ConfideError:
-            return []
+            return to(await received(web, self.folder, self.keys.own))
+        except Exception as error:
+            return self._refused(error)
 
     # the schema -------------------------------------------------------------------------------------------------------
 
@@ -172,7 +180,13 @@ class Studio:
         found = self.folder.fields(data)
         columns = [{"name": name, "kind": kind, "note": note, "at": at} for at, (name, kind, note) in enumerate(found)]
         return self._page(
-            "schema_form", status, data=data, columns=columns, form=form, error=error.split("\n") if error else []
+            "schema_form",
+            status,
+            data=data,
+            stem=stem_of(data),
+            columns=columns,
+            form=form,
+            error=error.split("\n") if error else [],
         )
 
     def write_schema(self, web: Web, form: Form) -> Response:
@@ -187,13 +201,25 @@ class Studio:
             return self._schema_page(data, form, f"{name} is there already; move it away to write another", 409)
         except ConfideError as error:
             return self._schema_page(data, form, str(error), 422)
-        return _to(f"/schema/{quote(name)}")
+        return to(f"/schema/{quote(name)}")
 
     def schema(self, web: Web) -> Response:
         """The columns of a schema, and what may be asked of them."""
         name = web.path_params["name"]
         found = self._schema(name)
-        return self._page("schema", name=name, schema=found, columns=list(columns_of(found)), questions=QUESTIONS)
+        facts: dict[str, Any] = {
+            "schema": found,
+            "columns": list(columns_of(found)),
+            "rules": rules_of(found),
+            "questions": QUESTIONS,
+        }
+        return self._page(
+            "schema",
+            name=name,
+            budget=budgets.beginning(self.folder, found),
+            has_budget=budgets.has_one(self.folder, found),
+            **facts,
+        )
 
     def _schema(self, name: str) -> Schema:
         return Schema.from_toml(self.folder.path(name))
@@ -210,7 +236,7 @@ class Studio:
         Ledger.create(
             self.folder.path(name), dataset=dataset, budget=budget, unit=unit if unit not in ("", "record") else None
         ).close()
-        return _to(f"/ledger/{quote(name)}")
+        return to(f"/ledger/{quote(name)}")
 
     def ledger(self, web: Web) -> Response:
         """What was spent, what is left and what it buys, of each data set of a ledger."""
@@ -220,7 +246,12 @@ class Studio:
         for dataset in Ledger.datasets(place):
             with closing(Ledger.open(place, dataset=dataset)) as book:
                 shown.append((book.show(), book.buys()))
-        return self._page("ledger", name=name, accounts=shown)
+        return self._page(
+            "ledger",
+            name=name,
+            accounts=shown,
+            schemas=budgets.schemas_of(self.folder, [one.dataset for one, _ in shown]),
+        )
 
     # questions --------------------------------------------------------------------------------------------------------
 
@@ -233,16 +264,16 @@ class Studio:
         facts |= {"error": [], "rows": rows_of(form) if many else 0}
         if form.get("kind") and not many:
             facts["chosen"] = question(form["kind"])
+        first: Question = facts.get("chosen", QUESTIONS[0])
+        facts["example"] = (None if found is None else first.asked_of(found)) or first.example
         if found is not None:
             facts["columns"] = list(columns_of(found))
-            if "chosen" in facts:
-                facts["example"] = facts["chosen"].asked_of(found) or facts["chosen"].example
         if found is not None and (asked_in(form) if many else form.get("formula")):
             try:
                 facts["plan"] = self._plan(form)
             except ConfideError as error:
                 facts["error"] = str(error).split("\n")
-        return self._page("publication" if many else "ask", 200, _SCRIPT, query=urlencode(form), **facts)
+        return self._page("publication" if many else "ask", 200, SCRIPT, query=urlencode(form), **facts)
 
     def _plan(self, form: Form, schema: Schema | None = None) -> Plan:
         """schema: another than the one that the form names."""
@@ -265,13 +296,9 @@ class Studio:
     def _practised(self, made: Plan, form: Form) -> Response:
         schema = Schema.from_dict(made.schema)
         n, seed = _PRACTICE
-        if isinstance(schema.unit, Unit) or schema.cluster is not None:
-            raise PlanError(
-                "practice records have no ids, so that a schema with a unit or clusters cannot be practised here"
-            )
         size = made.n or made.planned_n or n
         done = gate.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
-        return _report(_read(form, gate.infer(done)))
+        return report(_read(form, gate.infer(done)))
 
     def write_request(self, web: Web, form: Form) -> Response:
         """Keep what is asked as a request: a file that the steward decides on."""
@@ -279,7 +306,7 @@ class Studio:
         made = self._plan(asked)
         stem = form.get("name", "").strip() or f"{asked['kind']}-{asked.get('formula', made.target)}"
         kept = self.folder.ask(stem, made, form.get("who", ""), form.get("purpose", ""), asked)
-        return _to(f"/request/{quote(kept.name)}")
+        return to(f"/request/{quote(kept.name)}")
 
     # requests and approvals -------------------------------------------------------------------------------------------
 
@@ -295,8 +322,9 @@ class Studio:
             decision=self.folder.decision(asked.name),
             held=self.desk.held(asked.name),
             data=self.folder.data(),
-            ledgers=[(name, own) for name in self.folder.ledgers() if (own := self._accounts(name))],
+            ledgers=[(name, own) for name in self.folder.ledgers() if (own := budgets.accounts(self.folder, name))],
             endings=list(STEPS),
+            written=list(WRITTEN),
             error=[],
         )
         if state.name == "running":
@@ -318,8 +346,9 @@ class Studio:
             raise PlanError(f"steps are written as {', '.join(STEPS)}, not as {ending!r}")
         said = self.folder.decision(asked.name) or {}
         media, write = STEPS[ending]
-        text = write(asked, str(said.get("data", "DATA.csv")), str(said.get("ledger", "LEDGER.db")))
-        return _download(text, f"{asked.name}.{ending}", media)
+        data, ledger = str(said.get("data", "DATA.csv")), str(said.get("ledger", "LEDGER.db"))
+        text = write(asked, data, ledger, said.get("keep_others") is True)
+        return download(text, f"{asked.name}.{ending}", media)
 
     def simulate(self, web: Web, form: Form) -> Response:
         """What the request would give on practice records."""
@@ -335,7 +364,7 @@ class Studio:
         if not reason:
             raise PlanError("a refusal needs a reason, for the one who asks")
         self.folder.decide(asked.name, {"decision": "refused", "reason": reason, "plan_sha256": asked.plan.sha256})
-        return _to(f"/request/{quote(asked.name)}")
+        return to(f"/request/{quote(asked.name)}")
 
     def again(self, web: Web, form: Form) -> Response:
         """Put the decision on a request aside, where nothing came of it or the steward thinks again."""
@@ -345,7 +374,7 @@ class Studio:
                 "this request was released, or is not decided; ask the question again for another release of it"
             )
         self.folder.reopen(asked.name)
-        return _to(f"/request/{quote(asked.name)}")
+        return to(f"/request/{quote(asked.name)}")
 
     def approve(self, web: Web, form: Form) -> Response:
         """Say what the release would be charged to whom; nothing is done yet."""
@@ -353,8 +382,8 @@ class Studio:
         if form.get("sha256") != asked.plan.sha256:
             raise PlanError("the request's file changed since this page was shown; nothing was done; read it again")
         ledger, _, dataset = form.get("ledger", "").partition("/")
-        made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None)
-        return _to(f"/approve/{made.nonce}")
+        made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None, form.get("keep_others") == "yes")
+        return to(f"/approve/{made.nonce}")
 
     def approval(self, web: Web) -> Response:
         """The last page before a charge: the digest, the price, what is left."""
@@ -364,18 +393,26 @@ class Studio:
 
     def begin(self, web: Web, form: Form) -> Response:
         """Begin the release, once; every further click shows the same one."""
-        return _to(f"/request/{quote(self.desk.begin(web.path_params['nonce']))}")
+        return to(f"/request/{quote(self.desk.begin(web.path_params['nonce']))}")
 
     # releases ---------------------------------------------------------------------------------------------------------
 
     def report(self, web: Web) -> Response:
         """The report of a release, made from its file."""
-        name = web.path_params["name"]
+        return report(self._result(web.path_params["name"]))
+
+    def _result(self, name: str) -> Any:
+        """What the release of a request says, as its form reads it."""
         done = self.folder.release(name)
         if done is None:
             raise PlanError(f"there is no release of {name!r} in this folder")
         form = self.folder.request(name).form if name in self.folder.requests() else {}
-        return _report(_read(form, gate.infer(done)))
+        return _read(form, gate.infer(done))
+
+    def written(self, web: Web) -> Response:
+        """The report of a release as a file."""
+        name = web.path_params["name"]
+        return written(self._result(name), name, web.path_params["ending"])
 
     def file(self, web: Web) -> Response:
         """The file of a release, to be published."""
@@ -383,7 +420,7 @@ class Studio:
         done = self.desk.held(name) or self.folder.release(name)
         if done is None:
             raise PlanError(f"there is no release of {name!r} in this folder")
-        return _download(done.to_json(), f"{name}.release.json", "application/json")
+        return download(done.to_json(), f"{name}.release.json", "application/json")
 
 
 def serve(
@@ -405,64 +442,9 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-_SCRIPT = """\
-const form = document.getElementById("question"), plan = document.getElementById("plan");
-let timer = 0;
-form.addEventListener("input", () => {
-  clearTimeout(timer);
-  timer = setTimeout(async () => {
-    if (form.elements.formula && !form.elements.formula.value) return;
-    plan.setAttribute("aria-busy", "true");
-    const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(form)));
-    if (answer.ok) plan.innerHTML = await answer.text();
-    plan.removeAttribute("aria-busy");
-  }, 400);
-});
-"""
-
-
-@lru_cache(maxsize=1)
-def _templates() -> Environment:
-    loader = PackageLoader("confide.studio", "templates")
-    made = Environment(
-        loader=loader,
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["plain"] = clean
-    return made
-
-
 def _read(form: Form, result: Any) -> Any:
     """The result as its form reads it; a form of a file that somebody altered leaves it as it is."""
     try:
         return reading_of(form)(result)
     except ConfideError:
         return result
-
-
-def _to(place: str) -> Response:
-    return RedirectResponse(place, 303)
-
-
-def _report(result: Any) -> Response:
-    """A result's own page. It is made of a file that anyone may have written, so that it runs nothing and reaches nothing."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as place:
-        text = result.report(Path(place) / "report.html").read_text(encoding="utf-8")
-    return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT})
-
-
-def _download(text: str, name: str, media: str) -> Response:
-    named = f"attachment; filename*=UTF-8''{quote(name)}"
-    return Response(
-        text, media_type=media, headers={"Content-Disposition": named, "Content-Security-Policy": "default-src 'none'"}
-    )
-
-
-def _show(place: Path, dataset: str) -> Any:
-    with closing(Ledger.open(place, dataset=dataset)) as book:
-        return book.show()

@@ -28,7 +28,10 @@ __all__ = ["Desk", "Prepared", "State"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A release that may be begun: what, of which records, on whose account, and what that takes."""
+    """A release that may be begun: what, of which records, on whose account, and what that takes.
+
+    keep_others: whether the other questions of a publication are kept where one fails after the charge (`gate.release`).
+    """
 
     nonce: str
     request: str
@@ -39,6 +42,7 @@ class Prepared:
     price: str
     before: str
     after: str
+    keep_others: bool
     mark: FileMark | None = field(repr=False)
 
 
@@ -65,7 +69,9 @@ class Desk:
         self._failed: dict[str, str] = {}
         self._held: dict[str, Release] = {}
 
-    def prepare(self, asked: Request, data: str, ledger: str, dataset: str | None) -> Prepared:
+    def prepare(
+        self, asked: Request, data: str, ledger: str, dataset: str | None, keep_others: bool = False
+    ) -> Prepared:
         """Everything that can be said before records are read; `ConfideError` where the release would be refused.
 
         Only names and types of the file are looked at.
@@ -90,6 +96,7 @@ class Desk:
                 f"{quote.statement}, counted as {quote.price}",
                 str(quote.before),
                 "nothing: this takes all that is left" if quote.last else str(quote.after),
+                keep_others and bool(asked.plan.children),
                 mark,
             )
         finally:
@@ -125,9 +132,8 @@ class Desk:
         if held is None:
             return own.request
         said = {"decision": "approved", "plan_sha256": own.sha256}
-        if not self._folder.decide(
-            own.request, {**said, "data": own.data, "ledger": own.ledger, "dataset": own.dataset}
-        ):
+        said |= {"data": own.data, "ledger": own.ledger, "dataset": own.dataset}
+        if not self._folder.decide(own.request, {**said, **({"keep_others": True} if own.keep_others else {})}):
             self._folder.let_go(own.request, held)
             return own.request
         with self._lock:
@@ -187,7 +193,8 @@ class Desk:
             schema = Schema.from_dict(asked.plan.schema)
             book = Ledger.open(self._folder.path(own.ledger), dataset=own.dataset)
             try:
-                done = gate.release(asked.plan, read(self._folder.records(own.data), schema), ledger=book)
+                records = read(self._folder.records(own.data), schema)
+                done = gate.release(asked.plan, records, ledger=book, keep_others=own.keep_others)
                 self._held[asked.name] = done
                 self._folder.keep(asked.name, done)
                 del self._held[asked.name]

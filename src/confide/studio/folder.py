@@ -19,17 +19,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from confide._text import clean
-from confide.errors import ConfideError, PlanError
+from confide.errors import ConfideError, PlanError, SchemaError
 from confide.ledger import Ledger
 from confide.protocol import Plan, Release
 from confide.schema.draft import fields_of
 from confide.sources import Database
 from confide.sources.parts import FileMark
 
-__all__ = ["Folder", "Request", "now"]
+__all__ = ["DATA", "DATABASES", "Folder", "Request", "now"]
 
-_DATA = (".csv", ".csv.gz", ".parquet", ".pq")
-_DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
+#: How names of files end that hold records, and of databases whose tables do.
+DATA = (".csv", ".csv.gz", ".parquet", ".pq")
+DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
 _VARIABLE = "env:"
 _LONGEST = 60
 # A request is a plan and a few words.
@@ -88,13 +89,13 @@ class Folder:
     def data(self) -> list[str]:
         """What holds records: CSV and Parquet files, and tables of databases ("survey.sqlite/answers", "env:CLINIC/answers")."""
         ledgers = self.ledgers()
-        places = [name for name in self._names(*_DATABASES) if name not in ledgers]
+        places = [name for name in self._names(*DATABASES) if name not in ledgers]
         tables = [
             f"{name}/{table}"
             for name in (*places, *(f"{_VARIABLE}{one}" for one in self.variables))
             for table in self._tables(name)
         ]
-        return [*self._names(*_DATA), *tables]
+        return [*self._names(*DATA), *tables]
 
     def _tables(self, name: str) -> list[str]:
         """Tables by their names; none of what is no database, or cannot be opened now."""
@@ -117,8 +118,17 @@ class Folder:
         return self._database(place).query(table) if mark else self.path(name)
 
     def fields(self, name: str) -> list[tuple[str, str, str]]:
-        """Name, kind and note of each column, from metadata."""
-        return fields_of(self.records(name))
+        """Name, kind and note of each column, from metadata; `PlanError` for a file whose columns no comma separates."""
+        try:
+            return fields_of(self.records(name))
+        except SchemaError as error:
+            if "delimiter=" not in str(error):
+                raise PlanError(str(error).replace(f"{self.root}{os.sep}", "")) from None
+        # numbers of such a file often have a comma, too, and would all count as missing: nobody would see it before the charge
+        raise PlanError(
+            f"the columns of {name} are separated by another mark than a comma; save it with commas between columns and points in numbers "
+            "(a spreadsheet does that as CSV UTF-8), or as Parquet"
+        )
 
     def mark(self, name: str) -> FileMark | None:
         """The state of the file that holds the records; None of a database elsewhere."""

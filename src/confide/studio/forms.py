@@ -15,7 +15,7 @@ from confide.publication import Publication
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.toml import column_from_settings
 
-__all__ = ["Form", "asked_of", "columns_of", "plan_of", "rows_of", "schema_of", "stem_of"]
+__all__ = ["Form", "asked_of", "columns_of", "plan_of", "rows_of", "rules_of", "schema_of", "stem_of"]
 
 Form = Mapping[str, str]
 
@@ -61,6 +61,15 @@ def plan_of(form: Form, schema: Schema) -> Plan:
     return gate.plan(made, schema, privacy, n=n)
 
 
+def rules_of(schema: Schema) -> dict[str, str]:
+    """What a missing value of each column, and a label that is no level, counts as."""
+    rules = {name: schema[name].on_missing for name in schema.names}
+    return {
+        name: "left out" if rule == "drop" else f"{rule:g}" if isinstance(rule, float) else str(rule)
+        for name, rule in rules.items()
+    }
+
+
 def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
     """(name, kind, values) of each column."""
     for name in schema.names:
@@ -74,11 +83,14 @@ def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
 def schema_of(fields: Sequence[tuple[str, str, str]], form: Form) -> Schema:
     """The schema that a filled form describes. fields: of the records, in the form's order."""
     columns: dict[str, Any] = {}
-    for at, (name, _, _) in enumerate(fields):
-        own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "from")}
+    for at, (name, found, _) in enumerate(fields):
+        own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "missing", "from")}
         if not own["kind"]:
+            # bounds of a boolean stand in the form from the beginning
+            if any(own[key] for key in ("levels", "from", *(() if found == "boolean" else ("low", "high")))):
+                raise PlanError(f"column {name!r}: choose its kind, or clear its fields to leave it out")
             continue
-        table: dict[str, Any] = {"kind": own["kind"], "on_missing": "drop"}
+        table: dict[str, Any] = {"kind": own["kind"], "on_missing": _rule(own["missing"], name, own["kind"])}
         if own["kind"] == "categorical":
             table["levels"] = [one.strip() for one in own["levels"].split(",") if one.strip()]
         else:
@@ -103,6 +115,13 @@ def stem_of(data: str) -> str:
     place, mark, table = data.removeprefix("env:").partition("/")
     stem = place.split(".")[0] or "table"
     return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', table).strip('-') or 'table'}" if mark else stem
+
+
+def _rule(text: str, name: str, kind: str) -> str | float | int:
+    """What a missing value counts as, and a label that is no level: nothing, a level, a number within the bounds."""
+    if kind == "categorical" or text in ("", "drop", "midpoint"):
+        return text or "drop"
+    return _bound(text, f"column {name!r}: what a missing value counts as", kind)
 
 
 def _bound(text: str, what: str, kind: str) -> float | int:

@@ -9,6 +9,7 @@ anything.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from base64 import b64encode
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ __all__ = ["Guard", "Keys", "policy"]
 
 _SAFE = ("GET", "HEAD")
 # A form of the studio is a few fields of text; a longer body is not one.
-_LONGEST = 1 << 18
+_PLAIN, _LONGEST = "application/x-www-form-urlencoded", 1 << 18
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -66,8 +67,9 @@ class Keys:
 class Guard:
     """ASGI middleware: refuses, with a plain line and no cause that helps a stranger, whatever is not the steward's own request."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
-        self._app, self._keys, self._port = app, keys, port
+    def __init__(self, app: ASGIApp, keys: Keys, port: int, files: Mapping[str, int]) -> None:
+        """files: the paths whose form carries a file, and how many bytes it may have."""
+        self._app, self._keys, self._port, self._files = app, keys, port, files
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self._name = f"confide_studio_{port}"
 
@@ -100,7 +102,7 @@ class Guard:
             if scope["method"] == "GET" and scope["path"] == "/" and self._keys.opens(token):
                 return self._opened()
             return _no("no session: open the link that `confide studio` printed; it opens one browser, once", 403)
-        if scope["method"] not in _SAFE and not self._from_here(headers):
+        if scope["method"] not in _SAFE and not self._from_here(scope["path"], headers):
             return _no("this form does not come from the studio's own page", 403)
         return None
 
@@ -116,15 +118,16 @@ class Guard:
             return ""
         return "" if found is None else found.value
 
-    def _from_here(self, headers: Mapping[str, str]) -> bool:
-        """A form of the studio: same origin, said by the browser itself, short, and plain."""
+    def _from_here(self, path: str, headers: Mapping[str, str]) -> bool:
+        """A form of the studio: same origin, said by the browser itself, short, and plain; or long where it carries a file."""
         length = headers.get("content-length", "")
+        kind, most = ("multipart/form-data", self._files[path]) if path in self._files else (_PLAIN, _LONGEST)
         return (
             headers.get("origin") == f"http://{headers['host']}"
             and headers.get("sec-fetch-site", "same-origin") == "same-origin"
-            and headers.get("content-type", "").split(";")[0] == "application/x-www-form-urlencoded"
-            and length.isdigit()
-            and int(length) <= _LONGEST
+            and headers.get("content-type", "").split(";")[0] == kind
+            and re.fullmatch("[0-9]{1,12}", length) is not None
+            and int(length) <= most
         )
 
 

@@ -21,12 +21,12 @@ __all__ = ["STEPS", "commands", "notebook", "script"]
 _TESTS = {one.name: one.method for one in QUESTIONS if one.test}
 
 
-def script(asked: Request, data: str, ledger: str) -> str:
+def script(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
     """A Python program: plan, release, infer."""
-    return "\n\n".join(_pieces(asked, data, ledger)) + "\n"
+    return "\n\n".join(_pieces(asked, data, ledger, keep_others)) + "\n"
 
 
-def commands(asked: Request, data: str, ledger: str) -> str:
+def commands(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
     """A shell script of three commands; the questions of a publication are a file, which it writes first."""
     name, privacy = asked.name, asked.plan.requested
     if not isinstance(privacy, GDP):
@@ -37,9 +37,10 @@ def commands(asked: Request, data: str, ledger: str) -> str:
         plan += ["--relation", privacy.relation]
     if asked.plan.n is not None:
         plan += ["--n", str(asked.plan.n)]
+    kept = ["--keep-others"] if keep_others else []
     lines = [
         [*plan, "-o", f"{name}.plan.json"],
-        ["confide", "release", f"{name}.plan.json", data, "--ledger", ledger, "-o", f"{name}.release.json"],
+        ["confide", "release", f"{name}.plan.json", data, "--ledger", ledger, *kept, "-o", f"{name}.release.json"],
         ["confide", "infer", f"{name}.release.json", "--report", f"{name}.html"],
     ]
     said = "\n".join(" ".join(shlex.quote(word) for word in line) for line in lines)
@@ -84,7 +85,7 @@ def _weight(share: Any) -> int | float:
     return int(share) if share == int(share) else float(share)
 
 
-def notebook(asked: Request, data: str, ledger: str) -> str:
+def notebook(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
     """The script as a Jupyter notebook, a cell for each step."""
 
     def cell(number: int, text: str) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def notebook(asked: Request, data: str, ledger: str) -> str:
         return {**own, "execution_count": None, "outputs": []}
 
     made = {
-        "cells": [cell(number, text) for number, text in enumerate(_pieces(asked, data, ledger), 1)],
+        "cells": [cell(number, text) for number, text in enumerate(_pieces(asked, data, ledger, keep_others), 1)],
         "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -101,19 +102,20 @@ def notebook(asked: Request, data: str, ledger: str) -> str:
 
 
 #: The ending of the file, its media type, and what writes it.
-STEPS: Mapping[str, tuple[str, Callable[[Request, str, str], str]]] = {
+STEPS: Mapping[str, tuple[str, Callable[[Request, str, str, bool], str]]] = {
     "py": ("text/x-python", script),
     "sh": ("text/x-shellscript", commands),
     "ipynb": ("application/x-ipynb+json", notebook),
 }
 
 
-def _pieces(asked: Request, data: str, ledger: str) -> list[str]:
+def _pieces(asked: Request, data: str, ledger: str, keep_others: bool) -> list[str]:
     plan = asked.plan
     kind = type(plan.requested).__name__
     levels = [getattr(plan.requested, name) for name in plan.requested.numbers()]
     privacy = ", ".join([*(repr(level) for level in levels if level), f"relation={plan.relation!r}"])
     more = "" if plan.n is None else f", n={plan.n}"
+    kept = ", keep_others=True" if keep_others else ""
     return [
         "import confide as cf\nfrom confide import registry",
         f"schema = cf.Schema.from_toml({_schema(asked)!r})\n"
@@ -123,7 +125,7 @@ def _pieces(asked: Request, data: str, ledger: str) -> list[str]:
         "print(plan)",
         f"data = cf.read({data!r}, schema)\n"
         f"ledger = cf.Ledger.open({ledger!r}, dataset=schema.dataset)\n"
-        f"release = cf.release(plan, data, ledger=ledger)  # charges the ledger, once for each call\n"
+        f"release = cf.release(plan, data, ledger=ledger{kept})  # charges the ledger, once for each call\n"
         f"release.save({asked.name + '.release.json'!r})",
         f"{_reading(asked)}\nprint(result)\nresult.report({asked.name + '.html'!r})",
     ]

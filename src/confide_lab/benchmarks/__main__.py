@@ -53,11 +53,15 @@ NAMES = (
     "votes",
     "tables_page",
     "tests_power",
+    "pooled_lines",
     "advice",
     "units",
     "within",
 )
 
+
+#: Tests of the checkout that belong to `all`: the long ones, and every page of documentation.
+MARKS = "long or page"
 
 #: Those with words of their own, and where they are.
 COMMANDS = {
@@ -72,7 +76,7 @@ def main(words: Sequence[str]) -> int:
     """Runs what is named, or lists the names; the number of checks that failed, at most 1."""
     if not words:
         print("\n".join(f"{name:20} {about(name)}" for name in sorted({*NAMES, *COMMANDS})))
-        print(f"{'all':20} all of them, and the long tests of the checkout in this folder")
+        print(f"{'all':20} all of them, and the long tests and all pages of the checkout in this folder")
         return 0
     if words[0] in COMMANDS:
         return int(module(words[0]).main(list(words[1:])) or 0)
@@ -84,7 +88,7 @@ def main(words: Sequence[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     failed = [line for name in names for line in _run(name, out)]
     if words[0] == "all":
-        code = subprocess.run([sys.executable, "-m", "pytest", "-q", "-m", "long", "-n", "2"], check=False).returncode
+        code = subprocess.run([sys.executable, "-m", "pytest", "-q", "-m", MARKS, "-n", "2"], check=False).returncode
         failed += ["long tests"] if code not in (0, 5) else []
     for line in failed:
         print(f"FAILED  {line}")

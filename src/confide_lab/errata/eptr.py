@@ -6,9 +6,12 @@ from functools import partial
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
 
 from confide.aggregates.safety_formulas import kappa
-from confide.guarantees.reply import worst_delta
+from confide.guarantees import ApproxDP, calibrate_gaussian
+from confide.guarantees.reply import GaussianReply, worst_delta
 from confide_lab.errata.register import Check, Finding, near
 from confide_lab.published.eptr import classical_multiplier, distance_probability, logistic_probability
 
@@ -94,10 +97,56 @@ def wine_code() -> list[Finding]:
     return found
 
 
+def kernel() -> list[Finding]:
+    """E6: the largest move of a kernel estimate by one record, in R/D for a sum D of weights, over all two-valued sets of 7 records."""
+    most = 0.0
+    weights = np.ones(7)
+    for first in range(2**7):
+        y = 1.0 - 2.0 * np.array([first >> k & 1 for k in range(7)])
+        total, estimate = weights.sum(), y @ weights / weights.sum()
+        for weight in np.linspace(0, 1, 11):
+            for other in (-1.0, 1.0):
+                moved = (y[1:] @ weights[1:] + weight * other) / (weights[1:].sum() + weight)
+                most = max(most, float(abs(moved - estimate)) * total)
+    return [near("largest move times D/R", "4", most, 2.0, 1e-9)]
+
+
+def unshifted() -> list[Finding]:
+    """E8: the exact delta over the stated one of a test that is not shifted by one record, estimate only after the reply."""
+    found = []
+    for epsilon, delta, plan, value in ((1, 0.01, 50, 1.335), (1, 1e-6, 200, 1.214), (8, 1e-5, 3, 101.0)):
+        reply = GaussianReply(calibrate_gaussian(ApproxDP(epsilon, delta)), delta, plan)
+        worst = worst_delta(
+            partial(_no_shift, mu=reply.mu_test, delta=delta), reply.mu_release, epsilon, largest=1.5 * plan, step=0.1
+        )
+        found.append(near(f"exact delta over {delta:g} at epsilon = {epsilon}, plan {plan}", "1", worst / delta, value))
+    return found
+
+
+def _no_shift(gamma: NDArray[np.float64], mu: float, delta: float) -> NDArray[np.float64]:
+    return np.where(gamma > 0, special.ndtr(mu * gamma + special.ndtri(delta)), 0.0)
+
+
+def scales_of_classes() -> list[Finding]:
+    """E10d: delta at epsilon = 1 of ten Laplace numbers without any signal whose scale is 1/(n_k + 1), classes of n_k and n_k + 1."""
+    found = []
+    sizes = np.linspace(0, 90, 900_001)
+    weights = stats.gamma(10).pdf(sizes) * (sizes[1] - sizes[0])
+    for small, value in ((4, 0.031), (1, 0.27)):
+        ratio = (small + 2) / (small + 1)
+        loss = -10 * log(ratio) + sizes * (ratio - 1)
+        delta = float((np.maximum(-np.expm1(1.0 - loss), 0) * weights).sum())
+        found.append(near(f"class of {small} against {small + 1}", "0", delta, value, 0.02))
+    return found
+
+
 CHECKS: dict[str, Check] = {
     "eptr-e1": release,
     "eptr-e2": distance,
     "eptr-e4": line,
     "eptr-e5": class_means,
+    "eptr-e6": kernel,
+    "eptr-e8": unshifted,
     "eptr-e10": wine_code,
+    "eptr-e10d": scales_of_classes,
 }

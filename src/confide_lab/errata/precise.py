@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 
 from confide_lab.errata.register import Check, Finding, near
 from confide_lab.published.precise import C0, beta_bins, density_gap, draws_of, l1_change, leak_event, least_epsilon
@@ -46,9 +47,18 @@ def supremum() -> list[Finding]:
     ]
 
 
+def ranks() -> list[Finding]:
+    """P5: how far one record moves the expected rank of a point among the m draws, n = 100, k = 30 and 31, where 1 is claimed."""
+    x = np.linspace(0, 1, 20_001)
+    moved = np.abs(stats.beta(31, 71).cdf(x) - stats.beta(32, 70).cdf(x)).max()
+    m = draws_of(density_gap(30, 31, 100), 0.005)
+    return [near(f"expected move of a rank among {m} draws", "1", m * float(moved), 7.03, 0.01)]
+
+
 CHECKS: dict[str, Check] = {
     "precise-p1": sensitivity,
     "precise-p2": epsilon,
     "precise-p3": collapse,
     "precise-p4": supremum,
+    "precise-p5": ranks,
 }

@@ -39,7 +39,7 @@ def near(what: str, claimed: str, found: float, value: float, share: float = 0.0
 
 #: The numbers of one erratum.
 Check = Callable[[], list[Finding]]
-_MODULES = ("binagg", "eptr", "generalized_ptr", "practice", "precise", "zil")
+_MODULES = ("binagg", "eptr", "generalized_ptr", "generalized_ptr_proofs", "practice", "precise", "zil")
 
 
 @lru_cache(maxsize=1)

@@ -28,6 +28,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "eptr.figure3": "confide_lab.experiments.eptr_kernel:FIGURE3",
     "gptr.figure1": "confide_lab.experiments.gptr:FIGURE1",
     "gptr.logistic": "confide_lab.experiments.gptr_logistic:LOGISTIC",
+    "gptr.search": "confide_lab.experiments.gptr_search:SEARCH",
     "gptr.intervals": "confide_lab.experiments.gptr:INTERVALS",
     "pate.figure2": "confide_lab.experiments.pate:FIGURE2",
     "pca.comparison": "confide_lab.experiments.pca:COMPARISON",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.special import ndtri
 
 import confide as cf
 from confide_lab.experiment import Block, Experiment, Quantity
@@ -77,7 +78,7 @@ _ZETA = {"linear, d=3": 0.1}
 def truncated_normal(generator: np.random.Generator, shape: tuple[int, ...], half: float) -> Array:
     """Standard normal draws within (-half, half), by the quantile function."""
     low, high = stats.norm.cdf([-half, half])
-    return np.asarray(stats.norm.ppf(generator.uniform(low, high, shape)))
+    return np.asarray(ndtri(generator.uniform(low, high, shape)))
 
 
 def covered(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:

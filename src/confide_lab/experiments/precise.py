@@ -47,6 +47,7 @@ _LEAST = {
     "laplace": 0.95,
     "mean": 0.95,
     "quantile": 0.95,
+    "pure quantile": 0.95,
 }
 _MOST = {("noise-aware", "mean coverage"): 0.975}
 

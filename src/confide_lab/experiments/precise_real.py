@@ -2,8 +2,10 @@
 
 A sample of n records is drawn from the table with replacement; each of its numeric columns is asked for by itself, relation substitute,
 mu = 1 each. The target is the table's own mean or quantile, whatever the column's shape. "mean": the default of `cf.intervals.mean`;
-"quantile": the .1, .5 and .9 quantiles of `cf.intervals.quantile`; "sample mean": Student's interval, no privacy; "sample quantile": order
-statistics, no privacy. A replication counts as one trial, however many columns it has.
+"quantile": the .1, .5 and .9 quantiles of `cf.intervals.quantile`; "pure quantile": the same with epsilon = 1; "exponential": three plain
+exponential mechanisms with a third of that epsilon each, which have no interval; "sample mean": Student's interval, no privacy; "sample
+quantile": order statistics, no privacy. Errors are in widths of the interval without privacy. A replication counts as one trial, however
+many columns it has.
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Experiment, Quantity
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.precise import failing
+from confide_lab.published.interval_rivals import private_quantile
 
 __all__ = ["REAL", "SETS", "columns_of", "measure_real"]
 
 Array = NDArray[np.float64]
+#: Estimate, low, high.
+Answer = tuple[float, float, float]
 
 
 SETS = ("D4", "D8", "bike", "concrete", "yacht", "california", "casp", "adult")
@@ -52,45 +57,56 @@ def measure_real(at: Mapping[str, Any], generator: np.random.Generator) -> dict[
     n, method, wide = int(at["n"]), str(at["method"]), float(at["wide"])
     settings = {key: value for key, value in at.items() if key != "wide"}  # the same samples for all bounds
     rows = shared("precise real", settings).integers(0, len(frame), n)
-    inside, ratios = [], []
+    inside, ratios, errors = [], [], []
     for name in frame:
         whole, values = frame[name].to_numpy(), frame[name].to_numpy()[rows]
-        ends, bare = _intervals(method, values, bounds[str(name)], wide, generator), _plain(method, values)
+        found, bare = _answers(method, values, bounds[str(name)], wide, generator), _plain(method, values)
         truths = [whole.mean()] if method.endswith("mean") else np.quantile(whole, QUANTILES, method="inverted_cdf")
-        for truth, (low, high), (least, most) in zip(truths, ends, bare, strict=True):
+        for truth, (estimate, low, high), (_, least, most) in zip(truths, found, bare, strict=True):
             inside.append(low <= truth <= high)
             ratios.append((high - low) / (most - least) if most > least else np.nan)
-    return {"covered": float(np.mean(inside)), "ratio": float(np.nanmedian(ratios))}
+            errors.append(abs(estimate - truth) / (most - least) if most > least else np.nan)
+    error = float(np.nanmedian(errors))
+    if method == "exponential":
+        return {"error": error}
+    return {"covered": float(np.mean(inside)), "ratio": float(np.nanmedian(ratios)), "error": error}
 
 
-def _intervals(
+def _answers(
     method: str, values: Array, bounds: tuple[float, float], wide: float, generator: np.random.Generator
-) -> list[tuple[float, float]]:
+) -> list[Answer]:
     if method.startswith("sample"):
         return _plain(method, values)
     centre, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
-    schema = cf.Schema({"x": cf.Numeric(centre - wide * half, centre + wide * half, on_missing="midpoint")})
-    data = cf.read({"x": values}, schema)
-    asked = {
-        "privacy": cf.GDP(1.0, relation="substitute"),
+    box = (centre - wide * half, centre + wide * half)
+    if method == "exponential":
+        found = [private_quantile(values, q, 1 / len(QUANTILES), box, generator) for q in QUANTILES]
+        return [(one, np.nan, np.nan) for one in found]
+    data = cf.read({"x": values}, cf.Schema({"x": cf.Numeric(*box, on_missing="midpoint")}))
+    pure = method == "pure quantile"
+    settings: Any = {
+        "privacy": cf.PureDP(1.0, relation="substitute") if pure else cf.GDP(1.0, relation="substitute"),
         "ledger": None,
         "noise": SimulatedNoise(int(generator.integers(2**31))),
     }
     if method == "mean":
-        found: Any = cf.intervals.mean(data, "x", **asked)
+        result: Any = cf.intervals.mean(data, "x", **settings)
     else:
-        found = cf.intervals.quantile(data, "x", q=QUANTILES, **asked)
-    return [(float(low), float(high)) for low, high in found.conf_int().to_numpy()]
+        result = cf.intervals.quantile(data, "x", q=QUANTILES, **settings)
+    frame = result.to_frame()
+    return list(
+        zip(frame["estimate"].astype(float), frame["low"].astype(float), frame["high"].astype(float), strict=True)
+    )
 
 
-def _plain(method: str, values: Array) -> list[tuple[float, float]]:
+def _plain(method: str, values: Array) -> list[Answer]:
     n = len(values)
     if method.endswith("mean"):
         half = stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / sqrt(n)
-        return [(values.mean() - half, values.mean() + half)]
+        return [(values.mean(), values.mean() - half, values.mean() + half)]
     ordered = np.sort(values)
-    places = [np.clip(stats.binom.ppf([0.025, 0.975], n, q), 1, n).astype(int) for q in QUANTILES]
-    return [(float(ordered[low - 1]), float(ordered[min(high, n - 1)])) for low, high in places]
+    places = [np.clip(stats.binom.ppf([0.025, 0.5, 0.975], n, q), 1, n).astype(int) for q in QUANTILES]
+    return [(ordered[at - 1], ordered[low - 1], ordered[min(high, n - 1)]) for low, at, high in places]
 
 
 def _missing(method: str) -> str | None:
@@ -104,16 +120,24 @@ REAL = Experiment(
         Block(
             name="columns",
             grid={"set": SETS, "n": (500, 10_000), "wide": (1.0, 4.0, 20.0)},
-            methods=("mean", "sample mean", "quantile", "sample quantile"),
+            methods=("mean", "sample mean", "quantile", "pure quantile", "exponential", "sample quantile"),
             measure=measure_real,
-            quantities=(Quantity("coverage", of="covered"), Quantity("width over no privacy", "median", of="ratio")),
+            quantities=(
+                Quantity("coverage", of="covered"),
+                Quantity("width over no privacy", "median", of="ratio"),
+                Quantity("error", "median"),
+            ),
             replications=20,
             full=1000,
             missing=_missing,
             without=lambda settings, method: method.startswith("sample") and settings["wide"] != 1.0,
             checks=failing,
-            titles={"mean": "cf.intervals.mean", "quantile": "cf.intervals.quantile"},
-            title="coverage of the whole table's numbers over the columns, mu = 1 each, and width over the interval without privacy",
+            titles={
+                "mean": "cf.intervals.mean",
+                "quantile": "cf.intervals.quantile, mu = 1",
+                "pure quantile": "cf.intervals.quantile, epsilon = 1",
+            },
+            title="coverage of the whole table's numbers over the columns, width over the interval without privacy, errors in its widths",
         ),
     ),
     sources=("public bounds of the sets: the manifest of CONFIDE_DATA (docs/lab.md)",),

@@ -40,6 +40,7 @@ class Wang(Loss):
 
     name = "sCL"
     location = True
+    convex = False
 
     def at(self, h: float) -> Self:
         return self

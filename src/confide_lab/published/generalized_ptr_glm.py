@@ -8,6 +8,7 @@ objective perturbation needs (experiment gptr.logistic).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import exp, expm1, inf, log, log1p, sqrt
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from confide_lab.published.generalized_ptr import hyperparameter_selection
 from confide_lab.published.marks import published
+from confide_lab.published.selection import run_budget
 
 __all__ = [
     "chaudhuri_objective",
@@ -23,6 +26,7 @@ __all__ = [
     "hessian_shaped",
     "hessian_shaped_gamma",
     "hessian_shaped_rdp",
+    "hessian_shaped_search",
     "kifer_objective",
     "logistic_minimiser",
 ]
@@ -64,23 +68,37 @@ def _hessian(rows: Array, pull: Array) -> Array:
     "(epsilon, 2 delta)-DP for a proposed ridge (Theorem C.9)",
     "C.6 does not follow from E.1, whose first factor is (R L + 4 beta)/alpha and not R (L + beta)/alpha",
     "the proof of E.1 takes a chi variable with d degrees of freedom for a half-normal one and a log-determinant without its factor d",
-    "the eigenvalue's noise sd sqrt(log(4/delta))/(epsilon/2) is too small for (epsilon/2, delta/2), and its shift misses a root",
+    "the eigenvalue's noise sd sqrt(log(4/delta))/(epsilon/2) is too small for (epsilon/2, delta/2)",
+    "the shift is printed as sqrt(2 log(4/delta)) log(1/delta): a normal quantile has the second logarithm under the root as well "
+    "(shift='restored')",
     "C.11 needs strong convexity on the segment between the minimisers: its bound holds for ridge >= 2 R L, not R L",
 )
 def hessian_shaped(
-    x: Array, y: Array, rng: np.random.Generator, *, ridge: float, epsilon: float, delta: float
+    x: Array, y: Array, rng: np.random.Generator, *, ridge: float, epsilon: float, delta: float, shift: str = "printed"
 ) -> dict[str, Any]:
     """Example C.8, steps 2 to 7 with Remark C.7, for one ridge. Returns theta (d,), or None where no gamma fits, and alpha, gamma."""
+    return _hessian_shaped(_fit(x, y, ridge), rng, ridge, epsilon, delta, shift)
+
+
+def _fit(x: Array, y: Array, ridge: float) -> tuple[Array, Array]:
+    """The minimiser and the Hessian of the loss there, without the ridge: all that a run reads."""
     theta = logistic_minimiser(x, y, ridge)
     rows = x * y[:, None]
-    bent = _hessian(rows, special.expit(-(rows @ theta)))
+    return theta, _hessian(rows, special.expit(-(rows @ theta)))
+
+
+def _hessian_shaped(
+    fit: tuple[Array, Array], rng: np.random.Generator, ridge: float, epsilon: float, delta: float, shift: str
+) -> dict[str, Any]:
+    theta, bent = fit
+    quantile = {"printed": log(1 / delta), "restored": sqrt(log(1 / delta))}[shift]
     least = float(np.linalg.eigvalsh(bent)[0])
     moved = 2 + 0.25  # 2 R L + beta
     half = epsilon / 2
     noisy = (
         least
         + sqrt(log(4 / delta)) / half * moved * rng.standard_normal()
-        - sqrt(2 * log(4 / delta)) * log(1 / delta) * moved / half
+        - sqrt(2 * log(4 / delta)) * quantile * moved / half
     )
     alpha = max(noisy, 0.0) + ridge
     t = log(2 / (delta / 2))
@@ -90,6 +108,45 @@ def hessian_shaped(
     # gamma/alpha + sqrt(gamma t/alpha) = left, a quadratic in sqrt(gamma/alpha)
     gamma = alpha * ((-sqrt(t) + sqrt(t + 4 * left)) / 2) ** 2
     return {"theta": _shaped(theta, bent + ridge * np.eye(len(theta)), gamma, rng), "alpha": alpha, "gamma": gamma}
+
+
+@published(
+    "(epsilon, delta)-DP (Theorems C.9 and 4.6)",
+    "rests on the privacy of each run, which `hessian_shaped` does not have as printed",
+    "Theorem C.9 says (epsilon, 2 delta) of a run whose two parts are (epsilon/2, delta/2) and fail with delta: a run gets d*/2, so that "
+    "its own claim is (e*, d*)",
+    "the score is on a public validation set, to which a fit of its own may be better",
+)
+def hessian_shaped_search(
+    x: Array,
+    y: Array,
+    rng: np.random.Generator,
+    *,
+    ridges: Sequence[float],
+    score: Callable[[Array], float],
+    epsilon: float,
+    delta: float,
+    shift: str = "printed",
+) -> dict[str, Any]:
+    """Example C.8, steps 1 to 8: Algorithm 3, tau = .05/k, delta_2 = delta/2, over runs of `hessian_shaped` with (e*, d*) of Theorem 4.6.
+
+    score(theta) is large for a good fit of the public validation set. Returns theta (None where no run replied), ridge, runs and
+    budget = (e*, d*).
+    """
+    tau = 0.05 / len(ridges)
+    each, small = run_budget(epsilon, delta, tau)
+    # a candidate is drawn many times, its fit is the same each time
+    fits = {ridge: _fit(x, y, ridge) for ridge in ridges}
+
+    def run(data: dict[float, tuple[Array, Array]], ridge: float, g: np.random.Generator) -> dict[str, Any]:
+        found = _hessian_shaped(data[ridge], g, ridge, each, small / 2, shift)
+        return {"reply": found["theta"] is not None, "output": (found["theta"], ridge)}
+
+    best = hyperparameter_selection(
+        fits, rng, candidates=ridges, run=run, score=lambda pair: score(pair[0]), tau=tau, delta_2=delta / 2
+    )
+    theta, ridge = best["output"] or (None, None)
+    return {"theta": theta, "ridge": ridge, "runs": best["runs"], "budget": (each, small)}
 
 
 def _shaped(theta: Array, hessian: Array, gamma: float, rng: np.random.Generator) -> Array:

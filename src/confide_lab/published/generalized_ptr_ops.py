@@ -112,7 +112,8 @@ def algorithm_7(
     "L = 2, eigenvalue 1000 the exact delta at its gamma is 3.9e-6",
     "the certificates hold for the records at hand and not for those with one record less: (1, 1) and (1, -1) at lam = 1 move the log by "
     ".405, where the bound says .288 (Lemma D.2)",
-    "line 5 prints 4 sqrt(6/delta) for the noise, which is sqrt(log(6/delta)), line 3 lacks a minus, line 8 a pair of parentheses",
+    "line 5 prints sqrt(6/delta) for its noise, where line 3 has sqrt(log(6/delta)), and line 3 has log(2/delta) outside the root, where "
+    "line 5 has it under it; line 8 lacks a pair of parentheses. reading='restored' has logarithm and root in both, 'printed' neither",
 )
 def algorithm_8(
     x: Array,
@@ -124,9 +125,12 @@ def algorithm_8(
     lam: float,
     x_bound: float = 1.0,
     y_bound: float = 1.0,
+    reading: str = "restored",
 ) -> dict[str, Any]:
     """OPS-PTR at one penalty. Returns beta (d,), gamma, eigenvalue and log_lipschitz (noisy bounds)."""
-    return _algorithm_8(_moments(x, y, x_bound, y_bound), rng, epsilon, delta, lam, x_bound, y_bound, sign=1.0)
+    moments = _moments(x, y, x_bound, y_bound)
+    printed = {"printed": True, "restored": False}[reading]
+    return _algorithm_8(moments, rng, epsilon, delta, lam, x_bound, y_bound, sign=1.0, printed=printed)
 
 
 def _moments(x: Array, y: Array, x_bound: float, y_bound: float) -> tuple[Array, Array]:
@@ -146,15 +150,18 @@ def _algorithm_8(
     *,
     sign: float,
     sample: float = 1 / 3,
+    printed: bool = False,
 ) -> dict[str, Any]:
-    """sample: the part of delta that the sample gets, 1/3 in Algorithm 8."""
+    """sample: the part of delta that the sample gets, 1/3 in Algorithm 8; printed: lines 3 and 5 as they are printed."""
     gram, cross = moments
     s, q = sqrt(log(6 / delta)) / (epsilon / 4), sqrt(2 * log(2 / delta))
+    line_3 = sqrt(2) * log(2 / delta) if printed else q
+    line_5 = sqrt(6 / delta) / (epsilon / 4) if printed else s
     least = float(np.linalg.eigvalsh(gram)[0])
-    eigenvalue = max(least + x_bound**2 * s * (rng.standard_normal() - sign * q), 0.0)
+    eigenvalue = max(least + x_bound**2 * s * (rng.standard_normal() - sign * line_3), 0.0)
     span = log(1 + x_bound**2 / (lam + eigenvalue))
     size = log(y_bound + x_bound * float(np.linalg.norm(_ridge(gram, cross, lam))))
-    bound = size + span * s * (rng.standard_normal() + sign * q)
+    bound = size + span * (line_5 * rng.standard_normal() + sign * s * q)
     lipschitz = x_bound * exp(min(bound, 300.0))
     gamma = precision_51(epsilon / 2, delta * sample, lam + eigenvalue, lipschitz, bound=x_bound)
     beta = _sample(gram, cross, lam, gamma, rng) if gamma > 1e-300 else None

@@ -354,6 +354,31 @@ def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
     assert bent.average_marginal_effects()["dy/dx"].isna().to_dict() == {"a": True, "I(a ** 2)": True, "b": False}
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_what_records_that_count_less_lack_moves_the_ends_away_from_zero(sign: float) -> None:
+    """The mean slope is at most `stretch` larger: an end away from zero moves by that factor, no other, and the note says how much."""
+    found, _ = released(Poisson(FORMULA), records(5_000, 3), mu=2.0)
+    assert found.status == "ok" and found.mean_slope is not None
+    own = replace(found.mean_slope, lacking=0.02 * found.mean_slope.value, less=0.003)
+    told = replace(found, estimates=sign * found.estimates, effects=lambda: own)
+    plain = replace(told, effects=lambda: replace(own, lacking=0.0))
+    effects, before = told.average_marginal_effects(), plain.average_marginal_effects()
+    for name, row in effects.iterrows():
+        low, high = before.loc[name, ["low", "high"]]
+        assert row["low"] == pytest.approx(low * (1.02 if low < 0 else 1.0), rel=1e-12)
+        assert row["high"] == pytest.approx(high * (1.02 if high > 0 else 1.0), rel=1e-12)
+    np.testing.assert_array_equal(effects["se"], before["se"])
+    assert "up to 2.00% larger" in effects.attrs["note"] and "0.30% of the records" in effects.attrs["note"]
+    assert before.attrs["note"] == ""
+
+
+def test_no_interval_of_effects_around_a_mean_slope_that_is_noise() -> None:
+    found, _ = released(Poisson(FORMULA), records(5_000, 3), mu=2.0)
+    own = replace(found.mean_slope, value=-0.1)
+    effects = replace(found, effects=lambda: own).average_marginal_effects()
+    assert effects[["low", "high"]].isna().all(axis=None)
+
+
 def test_the_probit_says_what_it_has_not() -> None:
     found, _ = released(Logistic(FORMULA, link="probit"), records(4_000, 4, "probit"))
     assert found.status == "ok" and found.target.startswith("probit regression of y = yes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -394,6 +395,25 @@ def test_the_least_budget_for_a_wished_noise() -> None:
         cf.release(method, cf.read(schema.sample(200, seed=1), schema), ledger=None, noise=SimulatedNoise(1)).to_json()
     )
     assert cf.infer(again).status == "ok"
+
+
+def test_a_public_total_is_not_paid_for(tmp_path: Path) -> None:
+    """Under substitute the number of records is public: a wish for its noise costs nothing, and the rest is as sharp as wished."""
+    schema = cf.Schema({name: cf.Categorical(list("xyz"), on_missing="x") for name in "ab"}, dataset="d")
+    wishes = {"total": 0.5, "1-way": 6.0, "2-way": 5.0}
+    method = Counts("a * b", covers="dataset", precision=wishes)
+    unknown, known = method.priced(schema, "substitute"), method.priced(schema, "substitute", 300)
+    assert unknown is not None and known is not None
+    free = Counts("a * b", covers="dataset", precision={**wishes, "total": 50.0}).priced(schema, "substitute", 300)
+    assert known.mu == pytest.approx(free.mu, rel=1e-3) and known.mu < unknown.mu / 4
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(9.0, relation="substitute"))
+    data = cf.read(schema.sample(300, seed=1), schema, dataset="d")
+    release = cf.release(method, data, n=300, ledger=book)
+    assert release.plan.guarantee.mu == pytest.approx(known.mu)
+    table = cf.infer(release)
+    found = table.params, table.bse
+    assert found[1]["total"] == 0.0 and found[1].max() == pytest.approx(6.0, rel=1e-3)
+    assert found[0]["total"] == 300
 
 
 @pytest.mark.parametrize(

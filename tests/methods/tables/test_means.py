@@ -202,3 +202,12 @@ def test_a_spread_that_few_extremes_rule_is_flagged() -> None:
             Means("x ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(20.0), ledger=None, noise=ZeroNoise()
         )
         assert cf.infer(release).sd()["flag"].tolist() == [flag]
+
+
+@pytest.mark.parametrize("levels", [["a", "b"], ["A", "B"]])
+def test_where_next_to_nobody_was_counted_the_reason_is_the_labels(levels: list[str]) -> None:
+    """Labels that the schema does not know are the first thing to look at; with labels that it knows the reason does not speak of them."""
+    schema = cf.Schema({"x": cf.Numeric(0, 1), "g": cf.Categorical(levels)})
+    frame = pd.DataFrame({"x": np.linspace(0, 1, 400), "g": ["a", "b"] * 200})
+    found = simulated(Means("x ~ g", covers="population"), cf.read(frame, schema), cf.GDP(0.5), 1)
+    assert ("no level of the schema" in found.reason) == (levels == ["A", "B"]) == (found.status != "ok")

@@ -17,6 +17,7 @@ from confide.methods.tables.table_one import TableOne
 from confide.methods.tables.table_one_reading import Numeric
 from confide.methods.tables.table_one_result import TableOneResult
 from confide.noise import SimulatedNoise
+from confide.protocol import seal
 from confide.schema import Practice
 from confide.testing.practice import ZeroNoise
 
@@ -166,3 +167,80 @@ def test_the_contract() -> None:
         }
     )
     assert cf.testing.check_method(TableOne("y + z + k ~ g"), schema, replications=20).ok
+
+
+# weights ---------------------------------------------------------------------------------------------------------------
+
+WEIGHTED = cf.Schema({**SCHEMA.columns, "w": cf.Numeric(0, 6, on_missing="drop")})
+
+
+def _weighed(n: int = 2_000, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = _frame(n, seed)
+    frame["w"] = np.minimum(rng.lognormal(0, 0.6, n), 6)
+    frame["age"] = np.clip(frame["age"] + 8 * np.log(frame["w"]), 0, 100)
+    frame.loc[::13, "w"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("formula", ["age + bmi + smoker + stage ~ arm", "bmi ~ arm", "smoker ~ 1"])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_weighted_without_noise_it_is_numpys_average(formula: str, relation: str) -> None:
+    frame, method = _weighed(), TableOne(formula, weights="w")
+    privacy = cf.GDP(1.0, relation=relation)
+    release = gate.release(method, cf.read(frame, WEIGHTED), privacy, ledger=None, noise=ZeroNoise(), n=2_000)
+    found = method.infer(cf.Release.from_json(release.to_json()))
+    reference = method.reference(Practice.of(frame, WEIGHTED))
+    for name, value in found.params.items():
+        assert value == pytest.approx(reference[str(name)], abs=1e-3), name
+    known = frame[frame["w"].notna()]
+    if formula != "bmi ~ arm":
+        assert found.sizes[0] == pytest.approx(known["w"].sum(), rel=1e-3)
+        one = known[known["smoker"].notna()]
+        assert reference["smoker=yes"] == pytest.approx(np.average(one["smoker"] == "yes", weights=one["w"]), abs=1e-5)
+
+
+def test_weighted_standard_errors_are_the_linearised_ones() -> None:
+    """Of means and shares, by group and over all."""
+    frame = _weighed().dropna()
+    method = TableOne("age + smoker ~ arm", weights="w")
+    release = gate.release(method, cf.read(frame, WEIGHTED), cf.GDP(1e4), ledger=None, noise=ZeroNoise())
+    table = method.infer(release).to_frame()
+    yes = (frame["smoker"] == "yes").astype(float)
+    for row, y in (("age: mean", frame["age"]), ("smoker=yes", yes)):
+        for name, own in (("", frame["arm"] != ""), (" | arm=A", frame["arm"] == "A")):
+            w, values = frame["w"][own], y[own]
+            error = np.sqrt((w**2 * (values - np.average(values, weights=w)) ** 2).sum()) / w.sum()
+            assert table.loc[row + name, "std_err"] == pytest.approx(error, rel=2e-3), row + name
+
+
+def test_weighted_intervals_cover() -> None:
+    """Means, shares and a standardised difference of two groups in 150 samples: .95, by the binomial bound of one in a thousand."""
+    method = TableOne("age + smoker ~ arm", weights="w")
+    whole = _weighed(60_000, seed=5).dropna()
+    truth = method.reference(Practice.of(whole, WEIGHTED))
+    at = {arm: whole[whole["arm"] == arm] for arm in "AB"}
+    means = {arm: np.average(own["age"], weights=own["w"]) for arm, own in at.items()}
+    squares = [np.average((own["age"] - means[arm]) ** 2, weights=own["w"]) for arm, own in at.items()]
+    gap = (means["A"] - means["B"]) / np.sqrt(np.mean(squares))
+    plan = gate.plan(method, WEIGHTED, cf.GDP(0.5))
+    hits: dict[str, int] = {}
+    for seed in range(150):
+        own = whole.sample(2_000, random_state=seed, replace=True).reset_index(drop=True)
+        result = method.infer(seal(method, cf.read(own, WEIGHTED), plan, SimulatedNoise(seed)))
+        assert isinstance(result, TableOneResult)
+        low, high = result.conf_int().to_numpy().T
+        for name, a, b in zip(map(str, result.params.index), low, high, strict=True):
+            hits[name] = hits.get(name, 0) + bool(a <= truth[name] <= b)
+        d = result.differences().loc["age: mean"]
+        hits["difference"] = hits.get("difference", 0) + bool(d["low"] <= gap <= d["high"])
+    assert min(hits.values()) >= stats.binom.ppf(0.001 / len(hits), 150, 0.95), hits
+
+
+def test_medians_have_no_weights() -> None:
+    with pytest.raises(cf.errors.PlanError, match="count alike"):
+        TableOne("age ~ arm", medians=("age",), weights="w")
+    with pytest.raises(cf.errors.PlanError, match="public largest"):
+        gate.plan(TableOne("age ~ arm", weights="stage"), WEIGHTED, cf.GDP(1.0))
+    plan = gate.plan(TableOne("age ~ arm", weights="w"), WEIGHTED, cf.GDP(1.0), n=1_000)
+    assert "weighted by w (at most 6)" in plan.target and "weights of 3" in plan.forecast["assumes"]

@@ -10,7 +10,9 @@ The first half adds up to weighted sums; less the second half they are the sums 
 
     add-remove  the squared sensitivity is that of m.
     substitute  two records in one cell: <F, F'> = (omega omega' + omega (1 - omega) omega' (1 - omega')) <m, m'>, a factor in [0, 2], so
-                that |F - F'|^2 <= 2 L + 4 (-<m, m'>)+ and what rounding adds; the blocks here have <m, m'> >= -4 sqrt(k) 2^20.
+                that |F - F'|^2 <= 2 L + 4 (-<m, m'>)+ and what rounding adds; the blocks here have <m, m'> >= -4 sqrt(k) 2^20. For
+                counts m = m', and with d = |omega - omega'|, t = |1 - omega - omega'| <= 1 - d the squared distance is
+                L d^2 (1 + t^2) <= L (1 - t)^2 (1 + t^2) <= L: one record of the largest weight more or less, as under add-remove.
 
 A weight is a function of the person's own record, by assumption: a weight that was raked or adjusted on this very sample depends on others.
 Source: the bound is derived here; the variance is the usual linearised one of a ratio (Kish 1965).
@@ -139,10 +141,12 @@ class WeightedRows(DoubledRows):
 
     @property
     def together(self) -> int:
-        measures = len(self.inner.measures) if isinstance(self.inner, MomentRows) else 0
-        # <m, m'> >= T^2 - k S^2, and what a number of T^2 = k 2^40 loses by rounding
-        opposed = max(0, measures * BOUND - self.inner.count**2)
         rounding = 2 * ceil(sqrt(self.l2_squared) + 1) * ceil(sqrt(self.block) + 1) + self.block
+        if isinstance(self.inner, CountRows):
+            # each of the two numbers is off by at most half a step, in both records
+            return self.l2_squared + rounding
+        # <m, m'> >= T^2 - k S^2, and what a number of T^2 = k 2^40 loses by rounding
+        opposed = max(0, len(self.inner.measures) * BOUND - self.inner.count**2)
         return 2 * self.l2_squared + 4 * opposed + 2 * rounding
 
     @property

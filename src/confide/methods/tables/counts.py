@@ -344,6 +344,8 @@ class Counts(_CountMethod):
     precision: Mapping[str, float] | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "counts"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
@@ -360,15 +362,11 @@ class Counts(_CountMethod):
         return (
             super().strategy(layout, known=known)
             if self.precision is None
-            else precise_strategy(layout, self.precision)
+            else precise_strategy(layout, self.precision, known=known)
         )
 
-    def knows_total(self, layout: Layout, relation: str, n: int | None) -> bool:
-        """Not where the noise is wished for: the total has its own then."""
-        return self.precision is None and super().knows_total(layout, relation, n)
-
-    def priced(self, schema: Any, relation: str) -> Guarantee | None:
-        """What the wishes for the noise cost, for whoever plans without a privacy; None without wishes."""
+    def priced(self, schema: Any, relation: str, n: int | None = None) -> Guarantee | None:
+        """What the wishes for the noise cost, for whoever plans without a privacy; None without wishes. n: of records, if it is public."""
         if self.precision is None:
             return None
         layout = self.about(schema)
@@ -376,7 +374,9 @@ class Counts(_CountMethod):
             raise PlanError(
                 "precision is of tables whose rows count once each; give privacy=cf.GDP(...), or accuracy= and n"
             )
-        return GDP(least_mu(layout, self.precision, 2.0 if relation == "substitute" else 1.0), relation=relation)
+        known = self.knows_total(layout, relation, n)
+        mu = least_mu(layout, self.precision, 2.0 if relation == "substitute" else 1.0, known=known)
+        return GDP(mu, relation=relation)
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
@@ -422,6 +422,8 @@ class Shares(_CountMethod):
     weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "shares"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"
 

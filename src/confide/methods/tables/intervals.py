@@ -257,6 +257,11 @@ class MeanSums:
         return np.maximum(fourth - square**2, 0.0)
 
     @property
+    def joint_sampling(self) -> Array:
+        """N times the sampling covariance of the mean and s^2."""
+        return self.third
+
+    @property
     def _kurtosis(self) -> Array:
         """Of the records, with the allowances of the interval, within what the bounds allow."""
         square = self.variance

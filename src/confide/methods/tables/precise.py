@@ -40,22 +40,24 @@ def checked_precision(precision: Any, *, weights: Any) -> None:
         )
 
 
-def precise_strategy(layout: Layout, precision: Mapping[str, float]) -> Strategy:
-    """The shares at which the wishes cost least."""
-    return _best(layout.crossing.sizes, layout.closure, _targets(layout, precision))[0]
+def precise_strategy(layout: Layout, precision: Mapping[str, float], *, known: bool = False) -> Strategy:
+    """The shares at which the wishes cost least. known: the number of records is public."""
+    return _best(layout.crossing.sizes, layout.closure, _targets(layout, precision), known)[0]
 
 
-def least_mu(layout: Layout, precision: Mapping[str, float], squared_sensitivity: float) -> float:
+def least_mu(
+    layout: Layout, precision: Mapping[str, float], squared_sensitivity: float, *, known: bool = False
+) -> float:
     """The smallest mu, rounded up in the sixth digit, whose noise is at most what is wished."""
-    need = _best(layout.crossing.sizes, layout.closure, _targets(layout, precision))[1]
+    need = _best(layout.crossing.sizes, layout.closure, _targets(layout, precision), known)[1]
     return sqrt(need * squared_sensitivity) * (1 + 1e-6)
 
 
 @lru_cache(maxsize=64)
 def _best(
-    sizes: tuple[int, ...], closure: tuple[Axes, ...], targets: tuple[tuple[Axes, float], ...]
+    sizes: tuple[int, ...], closure: tuple[Axes, ...], targets: tuple[tuple[Axes, float], ...], known: bool
 ) -> tuple[Strategy, float]:
-    return Strategy.for_precision(sizes, closure, dict(targets))
+    return Strategy.for_precision(sizes, closure, dict(targets), known=known)
 
 
 def _targets(layout: Layout, precision: Mapping[str, float]) -> tuple[tuple[Axes, float], ...]:

@@ -64,6 +64,10 @@ _REASONS = {
     "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
     "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
 }
+_NOBODY = (
+    "; next to no record was counted: a label that is no level of the schema and a value that is no number count as missing, and a record "
+    "with one is left out, so compare the schema's levels and kinds with the file"
+)
 # Rows on a screen and in a picture; all of them are in `to_frame`.
 _PRINTED = 60
 
@@ -113,7 +117,7 @@ class CellTable(BaseResult):
         if self.status == "ok":
             status = self._found_status()
             self._put("status", status)
-            self._put("reason", _REASONS.get(status, ""))
+            self._put("reason", _REASONS.get(status, "") + (_NOBODY if status != "ok" and self._nobody else ""))
         super().__post_init__()
 
     @classmethod
@@ -250,6 +254,11 @@ class CellTable(BaseResult):
         if self._open.all():
             return "uninformative"
         return "weak" if (self._open | self._weak).all() else "ok"
+
+    @property
+    def _nobody(self) -> bool:
+        """Whether the number of records is not told from none by its noise."""
+        return bool(self.size < 3 * np.sqrt(self.count_variance(())))
 
     @cached_property
     def marks(self) -> NDArray[Any]:
@@ -450,7 +459,7 @@ class CellTable(BaseResult):
     @property
     def title(self) -> str:
         what = f" of {', '.join(self.measured)}" if any(self.measured) else ""
-        right = self.layout.words.rpartition("~")[2].strip()
+        right = self.layout.words.rpartition("~")[2].strip().replace("`", "")
         what = what or whose_words(self.layout.crossing.schema)
         return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
 

@@ -72,9 +72,12 @@ class Strategy:
 
     @classmethod
     def for_precision(
-        cls, sizes: Sequence[int], closure: Sequence[Axes], targets: Mapping[Axes, float]
+        cls, sizes: Sequence[int], closure: Sequence[Axes], targets: Mapping[Axes, float], *, known: bool = False
     ) -> tuple[Strategy, float]:
-        """(strategy, the least mu^2) with noise variances of at most `targets` for counts of cells of the marginals named."""
+        """(strategy, the least mu^2) with noise variances of at most `targets` for counts of cells of the marginals named.
+
+        known: the total is public, so that a target of its own costs nothing.
+        """
         asked = tuple(targets)
         wanted = np.array([targets[axes] for axes in asked])
         if not (wanted > 0).all():
@@ -83,7 +86,8 @@ class Strategy:
         omega, best = np.ones(len(asked)), None
         for _ in range(_ROUNDS):
             # a weight of variance alone, so that omega is the dual of its own target
-            own = cls.of(sizes, closure, asked, weights=tuple(float(v) for v in omega / wanted * mean))
+            weights = tuple(float(v) for v in omega / wanted * mean)
+            own = cls.of(sizes, closure, asked, weights=weights, known=known)
             need = np.array([own.variance(axes) for axes in asked]) / wanted
             if best is None or need.max() < best[1]:
                 best = own, float(need.max())

@@ -3,7 +3,9 @@
 Guarantee: mu-GDP, add-remove or substitute. A tenth of mu^2 for the numbers of records by group, an equal share of the rest for each row.
 All numeric columns are one release of free moments (`confide.aggregates.cells.free_moments`): a record gives (T, S phi(u_1), ...,
 S phi(u_k)) to its group, T^2 the tenth's part, and S to a count of its own where a value is missing, so that no record is left out because
-another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). Each categorical column
+another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). With weights each of
+these blocks m counts as (omega m, omega (1 - omega) m), omega = w/W in [0, 1], which is no longer
+(`confide.aggregates.cells.weighted_cells`, where substitute is proved, too). Each categorical column
 is a crossing with the groups, a record in one cell; each median is cumulative counts in 64 bins (`confide.aggregates.cells.cumulative`).
 Groups are disjoint. Noise is independent, so that mu^2 adds up (Dong, Roth, Su 2022).
 
@@ -15,31 +17,28 @@ p-values: groups of a study differ by design or by chance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
-from math import isqrt, sqrt
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
-from confide.aggregates.cells.crossing import Attribute, Crossing
-from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows
-from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
-from confide.aggregates.rows import BOUND
+from confide.aggregates.cells.crossing import Attribute
+from confide.aggregates.cells.cumulative import BinTotals
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.distribution import rank_error
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.intervals import MeanSums
-from confide.methods.tables.layout import Layout
+from confide.methods.tables.layout import Layout, weight_of
 from confide.methods.tables.result import checked_reading
-from confide.methods.tables.table_one_reading import Level, Numeric, Row
+from confide.methods.tables.table_one_about import STEPS, TableOneAbout
+from confide.methods.tables.table_one_reader import Reader
 from confide.methods.tables.table_one_result import TableOneResult
 from confide.protocol import Method, Plan, Question, Release, Statistic
+from confide.protocol.plan import LATE
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formula import cut
 
@@ -48,62 +47,8 @@ __all__ = ["TableOne", "TableOneAbout"]
 Array = NDArray[np.float64]
 
 _COUNTS = Fraction(1, 10)
-_BINS = 64
 _SIZES = (1_000, 10_000, 100_000)
 _EXAMPLE = 'write TableOne("age + bmi + smoker ~ arm")'
-
-
-@dataclass(frozen=True)
-class TableOneAbout:
-    """What the rows are about. groups: the crossing right of ~, or none; order: the columns as they were named."""
-
-    schema: Schema
-    groups: Crossing
-    order: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    levels: tuple[Attribute, ...]
-    medians: tuple[Measure, ...]
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return tuple(range(len(self.groups.attributes)))
-
-    @property
-    def cells(self) -> int:
-        return self.groups.cells(self.axes)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the groups."""
-        titles = [own.name for own in self.groups.attributes]
-        return tuple(
-            ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
-            for labels in self.groups.labels(self.axes)
-        )
-
-    @property
-    def rows(self) -> int:
-        return len(self.measures) + len(self.levels) + len(self.medians)
-
-    def moments(self, relation: str) -> MomentRows:
-        """All numeric columns by group; T^2 : S^2 is a tenth to the share of a row, and k : 1 under substitute, where it is free."""
-        if self.apart:
-            return MomentRows(self.groups, self.axes, self.measures, count_steps(1, relation))
-        squared = len(self.measures) * BOUND if relation == "substitute" else self.rows * BOUND // 9
-        return MomentRows(self.groups, self.axes, self.measures, isqrt(squared))
-
-    @property
-    def apart(self) -> bool:
-        """Whether the groups' numbers of records are a release of their own."""
-        return not self.measures or (len(self.measures) == 1 and self.measures[0].drops)
-
-    def crossed(self, attribute: Attribute) -> CellIndex:
-        """The cells of a categorical column within the groups."""
-        crossing = Crossing((*self.groups.attributes, attribute), self.schema)
-        return CellIndex(crossing, tuple(range(len(crossing.attributes))))
-
-    def bins(self, measure: Measure) -> CumulativeRows:
-        return CumulativeRows(self.groups, self.axes, measure, Bins.of(measure, _BINS))
 
 
 @dataclass(frozen=True)
@@ -111,7 +56,8 @@ class TableOne(Method):
     """Means, medians, shares and standardised differences of several columns, by group and for all records, from one plan.
 
     formula: "age + bmi + smoker + stage ~ arm", numeric columns and categorical ones left, groups right, or "~ 1"; medians: numeric columns
-    that get a row with median and quartiles, too; covers: "population" or "dataset".
+    that get a row with median and quartiles, too; covers: "population" or "dataset"; weights: a numeric column with public bounds, as for
+    `Means`, in tables without medians.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"age": cf.Numeric(0, 100), "smoker": cf.Categorical(["no", "yes"]), "arm": cf.Categorical(["A", "B"])})
@@ -124,6 +70,7 @@ class TableOne(Method):
     formula: str
     medians: tuple[str, ...] = ()
     covers: str = "population"
+    weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "table_one"
     family: ClassVar[str] = "tables"
@@ -137,6 +84,10 @@ class TableOne(Method):
         named = (self.medians,) if isinstance(self.medians, str) else tuple(self.medians)
         object.__setattr__(self, "medians", named)
         checked_reading(self.covers, "table_one")
+        if self.weights is not None and named:
+            raise PlanError(
+                f"medians are of records that count alike, and this table has weights={self.weights!r}; leave medians out"
+            )
 
     # plan -------------------------------------------------------------------------------------------------------------
 
@@ -169,6 +120,7 @@ class TableOne(Method):
             tuple(Measure.of(name, whole) for name in names if name not in categorical),
             tuple(Attribute.of(name, whole) for name in names if name in categorical),
             tuple(Measure.of(name, whole) for name in self.medians),
+            None if self.weights is None else weight_of(self.weights, whole),
         )
 
     def statistics(self, about: TableOneAbout, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
@@ -176,12 +128,12 @@ class TableOne(Method):
         row = (1 - _COUNTS) / about.rows
         found: dict[str, tuple[Statistic, Fraction]] = {}
         if about.apart:
-            found["groups"] = (CellCounts(CellIndex(about.groups, about.axes)), _COUNTS)
+            found["groups"] = (about.counted(), _COUNTS)
         if about.measures:
             own = row * len(about.measures) + (0 if about.apart else _COUNTS)
-            found["moments"] = (CellTotals(about.moments(relation)), own)
+            found["moments"] = (about.summed(relation), own)
         for attribute in about.levels:
-            found[f"levels of {attribute.name}"] = (CellCounts(about.crossed(attribute)), row)
+            found[f"levels of {attribute.name}"] = (about.counted(attribute), row)
         for measure in about.medians:
             found[f"quartiles of {measure.name}"] = (BinTotals(about.bins(measure)), row)
         return found
@@ -189,8 +141,9 @@ class TableOne(Method):
     def facts(self, about: TableOneAbout) -> Mapping[str, Any]:
         """Target and covers."""
         by = about.groups.title(about.axes)
+        weighed = "" if about.weight is None else f", weighted by {self.weights} (at most {about.heaviest:g})"
         return {
-            "target": f"Table One of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}"),
+            "target": f"Table One of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}") + weighed,
             "covers": f"{self.intervals}, or privacy noise alone where these very records are asked about",
         }
 
@@ -201,6 +154,8 @@ class TableOne(Method):
         made, about = super().plan(schema, privacy, n=n, public=public), self.about(schema)
         found: dict[str, Any] = {
             "assumes": "in one group, groups and levels of equal size; of medians the share of records below"
+            if about.weight is None
+            else f"in one group, groups and levels of equal size, weights of {about.weight.middle:g} each, the middle of their bounds"
         }
         for size in (n,) if n else _SIZES:
             found[str(size)] = self._expected(made, about, size / about.cells)
@@ -209,20 +164,22 @@ class TableOne(Method):
     def _expected(self, made: Plan, about: TableOneAbout, size: float) -> dict[str, float]:
         """Standard errors by row: means with a third of the half-width as sd, half-way to a bound."""
         part = 1.0 if self.covers == "population" else 0.0
-        sds = {name: made.spend(name).noise_sd or 0.0 for name in made.statistics}
+        # in units of the mean weight the noise is W/mean as large
+        unit = 1.0 if about.weight is None else about.weight.middle / about.heaviest
+        sds = {name: (made.spend(name).noise_sd or 0.0) / unit for name in made.statistics}
         found = {}
         for own in about.measures:
             rows = about.moments(made.relation)
             noise = sds["moments"] ** 2 * (1 / rows.steps**2 + 1 / (4 * rows.count**2))
             found[f"{own.name}: mean"] = own.half * sqrt(part * size / 9 + noise) / size
         for level in about.levels:
-            p, noise = 1 / level.size, sds[f"levels of {level.name}"] ** 2
+            p, noise = 1 / level.size, (sds[f"levels of {level.name}"] / about.step) ** 2
             # the share's base is the sum of its levels
             of_share = noise * (1 - 2 * p + p * p * level.size)
             found[level.name] = sqrt(part * size * p * (1 - p) + of_share) / size
         for own in about.medians:
-            unit = sds[f"quartiles of {own.name}"] ** 2 / 4.0**20
-            found[f"{own.name}: median"] = rank_error(0.5, size, unit, about.bins(own).bins.size, part)
+            noise = (sds[f"quartiles of {own.name}"] / STEPS) ** 2
+            found[f"{own.name}: median"] = rank_error(0.5, size, noise, about.bins(own).bins.size, part)
         return found
 
     # infer ------------------------------------------------------------------------------------------------------------
@@ -230,8 +187,10 @@ class TableOne(Method):
     def table(self, release: Release, about: TableOneAbout, question: Question) -> TableOneResult:
         """All rows. question: `covers`."""
         reading = checked_reading(question.covers or self.covers, "table_one")
-        rows, sizes, sd = _Reader(release, about, 1.0 if reading == "population" else 0.0).read()
-        return TableOneResult.read(release, rows, about.names, sizes, sd, reading)
+        rows, sizes, sd = Reader(release, about, 1.0 if reading == "population" else 0.0).read()
+        return TableOneResult.read(
+            release, rows, about.names, sizes, sd, reading, heaviest=about.heaviest, weights=self.weights
+        )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Means, medians and shares of practice records, by the names of the table."""
@@ -240,6 +199,10 @@ class TableOne(Method):
         codes = {name: practice.codes[name] for name in practice.codes}
         group = _stacked(about.groups.columns, codes, len(practice))
         place = about.groups.places(group, about.axes) if about.groups.columns else np.zeros(len(practice), dtype=int)
+        weights = np.ones(len(practice))
+        if about.weight is not None:
+            omega, weighed = places_of_weights(about.weight, _stacked(about.weight.columns, codes, len(practice)))
+            weights = omega if weighed is None else np.where(weighed, omega, 0.0)
         found: dict[str, float] = {}
         for row, values, keep in _values(about, codes):
             groups = [("", place < about.cells), *((n, place == k) for k, n in enumerate(about.names) if n)]
@@ -248,7 +211,7 @@ class TableOne(Method):
                 value = (
                     float(np.quantile(number, 0.5, method="inverted_cdf"))
                     if row.endswith("median")
-                    else float(number.mean())
+                    else float(np.average(number, weights=weights[own & keep]))
                 )
                 found[f"{row} | {name}" if name else row] = value
         return found
@@ -258,13 +221,16 @@ class TableOne(Method):
         if not isinstance(schema, Schema):
             return ()
         about = self.about(schema)
-        names = dict.fromkeys((*about.groups.columns, *about.order))
+        weight = () if about.weight is None else about.weight.columns
+        names = dict.fromkeys((*about.groups.columns, *about.order, *weight))
         ends = []
         for last in (0, -1):
             columns = {name: schema[name] for name in names}
             ends.append(
                 {
-                    name: own.levels[last] if isinstance(own, Categorical) else (own.high if last else own.low)
+                    name: own.levels[last]
+                    if isinstance(own, Categorical)
+                    else (own.high if last or name in weight else own.low)
                     for name, own in columns.items()
                 }
             )
@@ -289,72 +255,3 @@ def _values(about: TableOneAbout, codes: Mapping[str, Array]) -> Iterator[tuple[
             level = codes[own.column]
             for k, label in enumerate(own.labels):
                 yield f"{name}={label}", (level == k).astype(np.float64), level >= 0
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """The rows of a release. All records are the sum of the groups, with the sum of their noise."""
-
-    release: Release
-    about: TableOneAbout
-    part: float
-
-    def read(self) -> tuple[tuple[Row, ...], Array, float]:
-        """(rows, numbers of records: all, then each group; the noise sd of a group's)."""
-        rows: list[Row] = []
-        for name in self.about.order:
-            rows += [self._numeric(k) for k, own in enumerate(self.about.measures) if own.name == name]
-            rows += [row for own in self.about.levels if own.name == name for row in self._levels(own)]
-        sizes, variance = self._sizes
-        return tuple(rows), np.append(sizes.sum(), sizes), float(np.sqrt(variance))
-
-    @cached_property
-    def _moments(self) -> tuple[Array, MomentRows, float]:
-        rows = self.about.moments(self.release.plan.relation)
-        noisy = self.release["moments"]
-        return noisy.decode().reshape(rows.block, -1), rows, noisy.variance
-
-    @cached_property
-    def _sizes(self) -> tuple[Array, float]:
-        if self.about.apart:
-            return self.release["groups"].decode(), self.release["groups"].variance
-        table, rows, variance = self._moments
-        return table[0] / rows.count, variance / rows.count**2
-
-    def _numeric(self, column: int) -> Row:
-        table, rows, variance = self._moments
-        start, measure = rows.starts[column], self.about.measures[column]
-        n, v0 = table[0] / rows.count, variance / rows.count**2
-        if rows.counts_missing(column):
-            n, v0 = n - table[start + 4] / 2.0**20, v0 + variance / 4.0**20
-        s, q, c, d = table[start : start + 4] / rows.steps
-        v1 = variance / rows.steps**2
-        whole = [np.append(one.sum(), one) for one in (n, s, q, c, d)]
-        cells = np.append(float(len(n)), np.ones(len(n)))
-        sums = MeanSums(whole[0], whole[1], whole[2], whole[3], whole[4], cells * v0, cells * v1)
-        quartiles = self._quartiles(measure) if any(own.name == measure.name for own in self.about.medians) else ()
-        return Numeric(measure.name, sums, measure.middle, measure.half, self.part, quartiles)
-
-    def _quartiles(self, measure: Measure) -> tuple[Group, ...]:
-        rows, noisy = self.about.bins(measure), self.release[f"quartiles of {measure.name}"]
-        own = strategy(rows.bins.size)
-        counts = own.counts(noisy.decode().reshape(rows.block, rows.cells).T)
-        unit = noisy.variance / 4.0**20
-        whole = Group("", counts.sum(axis=0), unit * rows.cells, rows.bins, own, self.part)
-        return (
-            whole,
-            *(
-                Group(name, one, unit, rows.bins, own, self.part)
-                for name, one in zip(self.about.names, counts, strict=True)
-            ),
-        )
-
-    def _levels(self, own: Attribute) -> list[Row]:
-        noisy = self.release[f"levels of {own.name}"]
-        table = noisy.decode().reshape(self.about.cells, own.size)
-        table = np.concatenate([table.sum(axis=0, keepdims=True), table])
-        cells = np.append(float(self.about.cells), np.ones(self.about.cells))
-        return [
-            Level(f"{own.name}={label}", table[:, k], table.sum(axis=1), cells * noisy.variance, own.size, self.part)
-            for k, label in enumerate(own.labels)
-        ]

@@ -103,22 +103,27 @@ class Numeric(Row):
         sampled = self.part / sums.size[pair]
         m, q = sums.mean[pair], 1.0 - square - sums.mean[pair] ** 2
         v0, v1 = sums.v0[pair] / sums.size[pair] ** 2, sums.v1[pair] / sums.size[pair] ** 2
-        fourth = np.maximum(sums.fourth + np.sqrt(sums.fourth_noise) / 2, sums.plain_variance**2)[pair]
         of_mean = sampled * sums.variance[pair] + v1 + m * m * v0
-        of_square = sampled * (fourth - square**2) + sums.variance_noise[pair]
-        together = sampled * sums.third[pair] - 2 * m * v1 - m * (q + 2 * m * m) * v0
+        of_square = sampled * sums.spread_sampling[pair] + sums.variance_noise[pair]
+        together = sampled * sums.joint_sampling[pair] - 2 * m * v1 - m * (q + 2 * m * m) * v0
         return standardised(m, square, of_mean, of_square, together, alpha, clear=bool(sums.clear[pair].all()))
 
 
 @dataclass(frozen=True, eq=False)
 class Level(Row):
-    """A level of a categorical column: numbers with it and with any level, of all records and each group; noise variance of one number."""
+    """A level of a categorical column: numbers with it and with any level, of all records and each group; noise variance of one number.
+
+    With weights numbers are sums of omega = w/W, weights: sum omega^2/sum omega of the records with the level and of all of them, and
+    heaviest is W.
+    """
 
     counts: Array
     bases: Array
     variance: Array
     levels: int
     part: float
+    weights: tuple[Array | float, Array | float] = (1.0, 1.0)
+    heaviest: float = 1.0
 
     @property
     def sizes(self) -> Array:
@@ -138,14 +143,21 @@ class Level(Row):
         p = self._share
         return np.asarray(self.variance * (1 - 2 * p + self.levels * p * p) / np.maximum(self.bases, 1.0) ** 2)
 
+    @property
+    def _square(self) -> Array:
+        """N times the sampling variance of the share: p (1 - p) without weights."""
+        own, of_base = self.weights
+        p = self._share
+        return np.asarray(p * (own + (of_base - 2 * own) * p))
+
     def cells(self, alpha: float) -> list[Cells]:
         """The share; printed with the number."""
         z, p = float(-special.ndtri(alpha / 2)), self._share
-        low, high = share_interval(
-            self.counts, self.bases, self.variance, self.variance * self.levels, self.variance, z, self.part
-        )
-        errors = np.sqrt(self.part * p * (1 - p) / np.maximum(self.bases, 1.0) + self._noise)
-        texts = tuple(f"{count:,.0f} ({share:.1%})" for count, share in zip(self.counts, p, strict=True))
+        noises = self.variance, self.variance * self.levels, self.variance
+        low, high = share_interval(self.counts, self.bases, *noises, z, self.part, *self.weights)
+        errors = np.sqrt(self.part * self._square / np.maximum(self.bases, 1.0) + self._noise)
+        numbers = self.heaviest * self.counts
+        texts = tuple(f"{count:,.0f} ({share:.1%})" for count, share in zip(numbers, p, strict=True))
         return [Cells(self.name, p, errors, low, high, (low <= 0) & (high >= 1), texts)]
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
@@ -153,7 +165,9 @@ class Level(Row):
         pair = [one, other]
         p = self._share[pair]
         square = np.maximum(p * (1 - p), 1e-4)
-        of_mean = self.part * square / np.maximum(self.bases[pair], 1.0) + self._noise[pair]
+        of_mean = (
+            self.part * np.maximum(self._square[pair], 1e-4) / np.maximum(self.bases[pair], 1.0) + self._noise[pair]
+        )
         slope = 1 - 2 * p
         return standardised(p, square, of_mean, slope**2 * of_mean, slope * of_mean, alpha)
 

@@ -37,7 +37,7 @@ class TableOneResult(BaseResult):
     """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; what is printed is wide, without them.
 
     rows; groups: names; sizes: noisy numbers of records, all and each group; size_sd: noise of one group's; reading: "population" or
-    "dataset".
+    "dataset"; weights: their column, and sizes are sums of weights; heaviest: the largest weight, the unit that rows count in, or 1.
     """
 
     rows: tuple[Row, ...]
@@ -45,6 +45,8 @@ class TableOneResult(BaseResult):
     sizes: Array
     size_sd: float
     reading: str
+    weights: str | None = None
+    heaviest: float = 1.0
 
     family: ClassVar[str] = "Table One"
     rows_are: ClassVar[str] = "row"
@@ -58,6 +60,9 @@ class TableOneResult(BaseResult):
         sizes: Array,
         size_sd: float,
         reading: str,
+        *,
+        weights: str | None = None,
+        heaviest: float = 1.0,
     ) -> Self:
         """The result of a release."""
         stated: dict[str, str] = {}
@@ -71,9 +76,11 @@ class TableOneResult(BaseResult):
             covers=_COVERS[reading],
             rows=rows,
             groups=groups,
-            sizes=sizes,
-            size_sd=size_sd,
+            sizes=heaviest * sizes,
+            size_sd=heaviest * size_sd,
             reading=reading,
+            weights=weights,
+            heaviest=heaviest,
             **stated,
         )
 
@@ -86,6 +93,11 @@ class TableOneResult(BaseResult):
         """The names of the columns of numbers: all records, then the groups where there are any."""
         return ("overall", *(name for name in self.groups if name))
 
+    @property
+    def _what(self) -> str:
+        """What sizes are."""
+        return "records" if self.weights is None else f"sum of {self.weights}"
+
     def _cells(self, alpha: float) -> list[tuple[Row, Cells]]:
         return [(row, cells) for row in self.rows for cells in row.cells(alpha)]  # type: ignore[attr-defined]
 
@@ -93,7 +105,7 @@ class TableOneResult(BaseResult):
         """The wide table: mean (sd), median [quartiles] or number (share) of each row, in one column for each group."""
         cells = [one for _, one in self._cells(alpha)]
         sizes = [f"{size:,.0f}" for size in self.sizes]
-        found = [Column("name", ["records", *(one.name for one in cells)], "name", head=self.rows_are)]
+        found = [Column("name", [self._what, *(one.name for one in cells)], "name", head=self.rows_are)]
         for k, name in enumerate(self._shown):
             found.append(Column(name, [sizes[k], *(one.texts[k] for one in cells)], "text"))
         if len(self.groups) == 2:
@@ -111,7 +123,8 @@ class TableOneResult(BaseResult):
 
     def head(self) -> tuple[tuple[str, str], ...]:
         """What is covered, and the noise of the groups' sizes."""
-        return ("Covers", self.reading), ("Noise sd", f"{self.size_sd:,.3g} records in a group")
+        of = "records" if self.weights is None else "in weight"
+        return ("Covers", self.reading), ("Noise sd", f"{self.size_sd:,.3g} {of} in a group")
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """How to read the cells, and the guarantee."""
@@ -144,9 +157,9 @@ class TableOneResult(BaseResult):
     def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
         """The long table: one row for each number. Columns row, group, records, estimate, std_err, low, high, flag.
 
-        estimate: of means and medians in the column's units, of levels the share. flag: "below_noise" for a group that does not stand
-        above the noise of its number of records, "weak" for a mean of too few records for so skewed a column, "whole_range" where the noise
-        leaves every value possible.
+        records: with weights the sum of them; estimate: of means and medians in the column's units, of levels the share. flag:
+        "below_noise" for a group that does not stand above the noise of its number of records, "weak" for a mean of too few records for so
+        skewed a column, "whole_range" where the noise leaves every value possible.
         """
         level = self._alpha(alpha)
         parts: list[dict[str, Any]] = []
@@ -161,7 +174,7 @@ class TableOneResult(BaseResult):
                     {
                         "row": cells.name,
                         "group": group,
-                        "records": row.sizes[k],
+                        "records": self.heaviest * row.sizes[k],
                         "estimate": cells.estimates[k],
                         "std_err": cells.errors[k],
                         "low": cells.low[k],

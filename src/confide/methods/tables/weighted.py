@@ -25,7 +25,7 @@ _LEAST = 1e-4
 _BORROWED = 4.0
 
 
-def mean_weights(n: Array, squares: Array, noise_sd: float, overall: float) -> Array:
+def mean_weights(n: Array, squares: Array, noise_sd: Array | float, overall: float) -> Array:
     """sum omega^2/sum omega of each cell, moved towards that of all records where the cell is near its noise.
 
     >>> mean_weights(np.array([100.0, 0.0]), np.array([50.0, 3.0]), 1.0, 0.3).round(3).tolist()
@@ -125,6 +125,12 @@ class WeightedSums(MeanSums):
         noise = np.sqrt(2 * self.fourth_noise) * self.size / 2
         found = fourth + noise - 2 * square * self._squares + square**2 * self.n2
         return np.asarray(np.maximum(found, 0.0) / self.size)
+
+    @property
+    def joint_sampling(self) -> Array:
+        """sum omega^2 (u - m) ((u - m)^2 - s^2)/N."""
+        found, _ = self._third
+        return np.asarray((found - self.plain_variance * (self.s2 - self.mean * self.n2)) / self.size)
 
     def redrawn(self, mean: Array, own: Array, noises: Sequence[Array]) -> WeightedSums:
         """Draws of a release, (runs, cells), of records of the same weights."""

@@ -17,13 +17,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt, sqrt
+from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide import _special as special
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.cumulative import (
     BinRows,
@@ -39,6 +38,7 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.rows import BOUND
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.methods.tests.rank_power import power_note
 from confide.methods.tests.rank_reading import Scored, Shape, scores_of
 from confide.methods.tests.rank_result import RankTest, read_one, read_several, read_two
 from confide.noise import keyed_generator
@@ -130,7 +130,11 @@ class _Ranks(Method):
         event = Together((allowance.spend("cumulative", first, _FIRST), allowance.spend("scores", second, _SECOND)))
         live = {"histograms": Histograms(about.first), "cumulative": first, "scores": second}
         made = Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
-        return made if not n else replace(made, notes=(*made.notes, self._power(made, about, n)))
+        return (
+            made
+            if not n
+            else replace(made, notes=(*made.notes, power_note(n, about.second.cells, _noise(made, about))))
+        )
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for the histograms, which stay here; round 1, the scores that follow from it, round 2."""
@@ -151,27 +155,17 @@ class _Ranks(Method):
         shape = about.shape(first.decode(), first.variance)
         return about, shape, about.scored(shape, second.decode(), second.variance)
 
-    def _power(self, plan: Plan, about: RankAbout, n: int) -> str:
-        """Standard errors at n records in groups of equal size if laws are equal, and the power that follows."""
-        k, unit = about.second.cells, float(about.second.steps)
-        noise = (plan.spend("scores").noise_sd or 0.0) ** 2 / unit**2
-        size = n / k
-        se = sqrt(1 / (3 * n) + noise / n**2) if k == 1 else sqrt(2 * (1 / (12 * size) + noise / size**2 / 4))
-        z = float(special.ndtri(0.975))
-        least = (z + float(special.ndtri(0.8))) * se
-        power = ", ".join(f"{special.ndtr(effect / se - z):.0%} at {effect:g}" for effect in (0.05, 0.1, 0.2))
-        what = "P(d + d' > 0) - 1/2" if k == 1 else "P(Y1 > Y2) - 1/2 of two of its groups"
-        return (
-            f"with {n:,} records{'' if k == 1 else ' in groups of equal size'} the power (5 %, two sides) for an effect {what} is about "
-            f"{power}; 80 % at {least:.2g}"
-        )
-
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the scores."""
         if isinstance(schema, Schema):
             for name in self.about(schema).first.measure.columns:
                 column = schema[name]
                 yield {name: getattr(column, "low", None)}, {name: getattr(column, "high", None)}
+
+
+def _noise(plan: Plan, about: RankAbout) -> float:
+    """The noise variance of a group's sum of scores."""
+    return ((plan.spend("scores").noise_sd or 0.0) / float(about.second.steps)) ** 2
 
 
 def _count(relation: str) -> int:

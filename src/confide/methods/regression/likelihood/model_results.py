@@ -113,7 +113,8 @@ class ModelEstimates(DesignEstimates):
         It is the DERIVATIVE of the mean, of columns of 0 and 1 and of levels, too: the difference between 1 and 0 would need the features
         of the records once more. A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is
         NaN; beside coefficients that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of
-        the coefficients and of the mean slope (`fisher_effects`).
+        the coefficients and of the mean slope (`fisher_effects`). Records whose features lie far out count less in the mean slope, which
+        may be larger by what they lack: the ends of intervals are that much farther from zero, and `frame.attrs["note"]` says how much.
 
         Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (mechanisms other than "glm",
         the probit).
@@ -144,9 +145,12 @@ class ModelEstimates(DesignEstimates):
             way[j] += own.value
             se = sqrt(max(float(way @ kept @ way), 0.0) + beta**2 * own.variance)
             free = self.df if np.ndim(self.df) == 0 else np.asarray(self.df)[j]
-            half = float(student.quantile(alpha / 2, free)) * se + abs(beta) * own.bias + abs(own.value) * bias[j]
-            rows.append((name, beta * own.value, se, beta * own.value - half, beta * own.value + half))
-        return pd.DataFrame(rows, columns=["name", "dy/dx", "se", "low", "high"]).set_index("name")
+            half = float(student.quantile(alpha / 2, free)) * se + abs(own.value) * bias[j]
+            low, high = own.stretched(beta * own.value - half, beta * own.value + half)
+            rows.append((name, beta * own.value, se, low, high))
+        found = pd.DataFrame(rows, columns=["name", "dy/dx", "se", "low", "high"]).set_index("name")
+        found.attrs["note"] = "" if withheld else own.words()
+        return found
 
     def _alone(self, term: Any, held: Counter[str]) -> bool:
         """Whether a term is a column, or a level of one that stands in no other kind of term."""

@@ -9,14 +9,15 @@ it is another function of eta, and no released number holds its mean. How the me
 taken from the made points (`fisher_start`) at the released line; it carries the estimate over the last step, and the error of
 the coefficients into that of the effects. Its own sampling variance, Var h/n, comes from the points, too; that it hangs together with the
 coefficients' is left out. Records that count less take from sum w h at most max h times their number, of which the histogram
-of N^2 gives a bound: a bias in the interval.
+of N^2 gives a bound B n: since 0 <= w <= 1, E dm/deta lies between the mean slope s and s + B max h. So an effect lies between b s and
+b s (1 + r), r = B max h / s: the end of an interval that is away from zero is moved by the factor 1 + r, the other not at all.
 All of it is post-processing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,16 +36,42 @@ Array = NDArray[np.float64]
 
 # The step of a central difference in eta.
 _STEP = 1e-3
+# Of itself: what an interval's end is moved by that is not worth a word.
+_SAID = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
 class MeanSlope:
-    """E dm/deta in units of the outcome, its gradient in the coefficients (k,), its own variance, and a bound on its bias."""
+    """E dm/deta in units of the outcome, its gradient in the coefficients (k,), its own variance.
+
+    lacking: a bound on what records that count less take from it; less: a bound on their share.
+    """
 
     value: float
     gradient: Array
     variance: float
-    bias: float
+    lacking: float
+    less: float
+
+    @property
+    def stretch(self) -> float:
+        """By how much of itself the mean slope may be larger; NaN where noise leaves none."""
+        return self.lacking / self.value if self.value > 0 else nan
+
+    def stretched(self, low: float, high: float) -> tuple[float, float]:
+        """An interval of coefficient x `value` as one of coefficient x E dm/deta."""
+        most = 1.0 + self.stretch
+        return float(np.minimum(low, low * most)), float(np.maximum(high, high * most))
+
+    def words(self) -> str:
+        """What intervals hold beside sampling and noise; "" where that is nothing to speak of."""
+        if not self.stretch > _SAID:
+            return ""
+        return (
+            f"effects may be up to {self.stretch:.2%} larger, which intervals hold beyond their standard errors: as many as "
+            f"{self.less:.2%} of the records, whose features lie far out, count less in the mean slope; tighter bounds of features, more "
+            "records or a larger budget leave fewer of them"
+        )
 
 
 def mean_slope(read: FisherFigures) -> MeanSlope | None:
@@ -72,4 +99,4 @@ def mean_slope(read: FisherFigures) -> MeanSlope | None:
     most = float(slopes.max()) if isinstance(family, Counts) else 0.25
     # coefficients in the data's units are J theta
     gradient = np.asarray(np.linalg.solve(read.units.T, in_z), dtype=np.float64)
-    return MeanSlope(value, gradient, variance, less * most)
+    return MeanSlope(value, gradient, variance, less * most, less)
