@@ -43,7 +43,8 @@ DISTANCE = 2.0
 _ABOVE, _ALONE, _SD = 2.0, 3.5, 0.25
 _SLOWEST = 0.5
 # A cell of so many noise sds, and a next one of less than so many, are no tail: lognormal ones fall to a third or a half from cell to cell.
-_FULL, _EMPTY = 16.0, 3.0
+# Of less than so many persons, whatever the noise, the next cell may be empty by chance.
+_FULL, _EMPTY, _PERSONS = 16.0, 3.0, 30.0
 # Sds of noise that may hide weight beyond, an error of 5 %; from how many on a cell is one that every later count sees too.
 _LIKELY, _CLEAR = 1.645, 8.0
 
@@ -161,7 +162,7 @@ def continued(counts: Array, sd: float) -> Array:
 
 def _beyond(counts: Array, sd: float) -> int:
     """How many cells lie beyond the last full one, where weights end at once; 0 for a tail, and for weights that reach their bound."""
-    full = np.flatnonzero(counts > _FULL * sd)
+    full = np.flatnonzero(counts > max(_FULL * sd, _PERSONS))
     top = int(full[0]) if len(full) and sd > 0 else 0
     return top if top and counts[top - 1] < _EMPTY * sd else 0
 
