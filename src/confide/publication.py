@@ -374,7 +374,8 @@ def _stored(name: Any, question: Any) -> dict[str, Any]:
     if own["method"] not in registry.known() or own["method"] == Publication.name:
         raise PlanError(
             f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
-            "them, and cf.register makes one of your own known"
+            "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
+            "that are asked here: report[name].test(...)"
         )
     return own
 

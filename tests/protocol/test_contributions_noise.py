@@ -30,3 +30,8 @@ def test_the_share_of_rows_is_a_range_where_a_cell_holds_several_sizes() -> None
     low, high = said.lost_range
     assert low <= 7 / 8 <= high and "80% to 88%" in said.words(1) and "12% to 20%" in said.words(1, weighted=True)
     assert "about 50%" in Counted.of(np.eye(CELLS)[1] * 100, 0.5, 1).words(1)
+
+
+def test_what_stands_after_a_plus_or_minus_is_at_95_percent_as_elsewhere() -> None:
+    said = Counted.of(np.eye(CELLS)[0] * 1_000, 10.0, 1)
+    assert said.words(1, whole=True).startswith(f"1,000 ± {1.96 * said.units_sd:,.0f}; ")

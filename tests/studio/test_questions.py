@@ -40,6 +40,8 @@ def test_fewer_columns_are_asked_less():
         question("persons").asked_of(PERSONS) == "any(sex == 'm')"
         and question("ratios").asked_of(FULL) == "income / age ~ `odd name`"
     )
+    labelled = cf.Schema({"age": cf.Integer(18, 90), "smoker": cf.Categorical(["no", "yes"])})
+    assert question("logistic").asked_of(labelled) == "smoker ~ age" and question("logistic").asked_of(few) is None
 
 
 def test_what_is_no_question():

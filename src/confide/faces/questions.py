@@ -200,7 +200,7 @@ _KINDS = (
         "logistic",
         "Odds of a two-valued outcome",
         "logistic",
-        "{outcome} ~ {number}",
+        "{outcome} ~ {number} | {pair} ~ {number}",
         "Logistic regression.",
         'regress "{}" --method logistic',
     ),

@@ -54,6 +54,8 @@ _MOST = 2.0 ** np.arange(CELLS)
 # What is above chance in all cells together (one of 4,000 lies above it by noise alone: a cell of 2^16 rows that noise fills outweighs all
 # others), and a share of lost rows worth a flag.
 _ABOVE, _NOTICEABLE, _ONE_SIDED = 3.5, 0.05, 1.645
+#: A number after ± is this many sds of noise everywhere: within it at 95 %.
+_HALF = 1.96
 # Fewer equal units than this are worth a flag; with several rows of each, fewer than this over mu give no interval.
 _FEW_UNITS, _NOISY_UNITS = 40.0, 200.0
 
@@ -157,21 +159,21 @@ class Counted:
         return self.lost - _ONE_SIDED * self.lost_sd > _NOTICEABLE
 
     def words(self, k: int, *, weighted: bool = False, whole: bool = False, per: str | None = None) -> str:
-        """In one line, for the head of a table. weighted: all rows count, those of units with more than k by weight; whole: units do,
+        """In one line, for a head; ± is at 95 %. weighted: all rows count, those of units with more than k by weight; whole: units do,
         whatever rows they have; per: they count once in each level of this column, in at most k."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
         if per is not None:
-            more = f"{self.above:.0%} ± {self.above_sd:.0%} have rows in more than {k} levels of {per}"
-            return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {more}"
+            more = f"{self.above:.0%} ± {_HALF * self.above_sd:.0%} have rows in more than {k} levels of {per}"
+            return f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}; {more}"
         if whole:
-            return f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}"
+            return f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}; {self.above:.0%} ± {_HALF * self.above_sd:.0%} have more than {rows}"
         low, high = self.lost_range
         share = f"{_between(low, high)} of the rows do not count"
         if weighted:
             share = f"all rows count by weight, together as {_between(1 - high, 1 - low)} of them would"
         return (
-            f"{self.units:,.0f} ± {self.units_sd:,.0f}; {self.above:.0%} ± {self.above_sd:.0%} have more than {rows}; "
-            f"{share} (noise ± {self.lost_sd:.1%}; units with many rows are seen from some "
+            f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}; {self.above:.0%} ± {_HALF * self.above_sd:.0%} have more than {rows}; "
+            f"{share} (noise ± {_HALF * self.lost_sd:.1%}; units with many rows are seen from some "
             f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f} on)"
         )
 

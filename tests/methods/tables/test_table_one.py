@@ -244,3 +244,14 @@ def test_medians_have_no_weights() -> None:
         gate.plan(TableOne("age ~ arm", weights="stage"), WEIGHTED, cf.GDP(1.0))
     plan = gate.plan(TableOne("age ~ arm", weights="w"), WEIGHTED, cf.GDP(1.0), n=1_000)
     assert "weighted by w (at most 6)" in plan.target and "weights of 3" in plan.forecast["assumes"]
+
+
+def test_an_sd_that_is_noise_is_a_dash() -> None:
+    wide = cf.Schema({"income": cf.Numeric(0, 1_000_000), "arm": cf.Categorical(["A", "B"])})
+    frame = pd.DataFrame({"income": np.full(600, 30_000.0), "arm": ["A", "B"] * 300})
+    found = cf.tables.table_one(
+        "income ~ arm", cf.read(frame, wide), covers="population", privacy=cf.GDP(0.3), ledger=None
+    )
+    said = str(found.summary())
+    row = next(line for line in said.splitlines() if line.startswith("income: mean"))
+    assert row.count("(-)") == 3 and row.split()[-1] == "-" and "stand above its noise" in said.replace("\n", " ")

@@ -68,7 +68,7 @@ class Contributions(Method):
             kept_sd=[one.lost_sd for one in found],
             noise=[histogram.noise_ratio(noisy.decode(), sd, k) for k in _ROWS],
             histogram=noisy.decode(),
-            facts=(("Units (noisy)", f"{found[0].units:,.0f} ± {found[0].units_sd:,.0f}"),),
+            facts=(("Units (noisy)", f"{found[0].units:,.0f} ± {1.96 * found[0].units_sd:,.0f}"),),
         )
 
 

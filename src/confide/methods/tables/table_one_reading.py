@@ -19,6 +19,7 @@ from scipy import special
 
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.intervals import MeanSums, share_interval
+from confide.results.table import DASH
 
 __all__ = ["Cells", "Level", "Numeric", "Row", "standardised"]
 
@@ -50,7 +51,10 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Numeric(Row):
-    """A numeric column: sums in [-1, 1] units of all records and each group; quartiles: cumulative counts of the same, or none."""
+    """A numeric column: sums in [-1, 1] units of all records and each group; quartiles: cumulative counts of the same, or none.
+
+    An sd that does not stand above its noise is no figure to print: what is left of its square may be the least that there can be.
+    """
 
     sums: MeanSums
     middle: float
@@ -71,7 +75,10 @@ class Numeric(Row):
         z = float(-special.ndtri(alpha / 2))
         low, high = self.sums.interval(z, self.part)
         mean, sd = self.middle + self.half * self.sums.mean, self.half * np.sqrt(self.sums.plain_variance)
-        texts = tuple(f"{_short(m, s)} ({_short(s, s)})" for m, s in zip(mean, sd, strict=True))
+        texts = tuple(
+            f"{_short(m, s)} ({_short(s, s) if clear else DASH})"
+            for m, s, clear in zip(mean, sd, self.sums.clear, strict=True)
+        )
         own = Cells(
             f"{self.name}: mean",
             mean,

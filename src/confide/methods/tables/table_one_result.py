@@ -15,6 +15,7 @@ from confide.errors import PlanError
 from confide.methods.tables.table_one_reading import Cells, Level, Numeric, Row
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha
+from confide.results.table import DASH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +112,9 @@ class TableOneResult(BaseResult):
         if len(self.groups) == 2:
             differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
             texts = ["", *("" if one is None else f"{one[0]:.2f}" for one in differences)]
+            for place, (row, _) in enumerate(self._cells(alpha), start=1):
+                if texts[place] and isinstance(row, Numeric) and not row.sums.clear[1:].all():
+                    texts[place] = DASH
             found.append(Column("std_difference", texts, "text", head="std. diff"))
         return tuple(found)
 
@@ -133,13 +137,18 @@ class TableOneResult(BaseResult):
             for row in self.rows
             if isinstance(row, Numeric) and row.quartiles
         ]
+        hidden = any(isinstance(row, Numeric) and not row.sums.clear.all() for row in self.rows)
+        dash = (
+            "; (-): an sd that does not stand above its noise, nor does a difference in units of it" if hidden else ""
+        )
         told = (
             [("Medians", f"are told to a bin, and lie anywhere in it; its width: {', '.join(steps)}")] if steps else []
         )
         return (
             (
                 "Cells",
-                "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags",
+                "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags"
+                + dash,
             ),
             *told,
             ("In words", self.guarantee.describe()),

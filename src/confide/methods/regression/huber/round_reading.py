@@ -55,7 +55,7 @@ _BIAS_AWARE_FLAG = Flag(
 _RESIDUAL_CLIPPING = Flag(
     "residual_clipping",
     "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
-    "skewed or the relation is curved, the line differs from the least-squares one, which target='ols' gives",
+    "skewed or the relation is curved, the line differs from the least-squares one, which LeastSquares gives",
 )
 
 Array = NDArray[np.float64]
