@@ -81,7 +81,7 @@ def served(folder: Path, databases: Sequence[str] = ()) -> Iterator[Studio]:
     """A studio that answers."""
     listening = socket.create_server(("127.0.0.1", 0))
     studio = Studio(folder, listening.getsockname()[1], databases)
-    server = uvicorn.Server(uvicorn.Config(studio.app, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(studio.app, log_level="error", lifespan="off", proxy_headers=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -16,6 +21,7 @@ from tests.studio.served import MEANS, Visitor, approval, prepared, served, sett
 from confide.errors import PlanError
 from confide.ledger import Ledger
 from confide.protocol.exact import digest
+from confide.studio import peers
 from confide.studio.folder import Folder
 
 
@@ -234,3 +240,72 @@ def test_a_form_of_another_question_hides_no_result(folder, visitor):
     _altered(folder, "other", lambda said: said["form"].update(rows))
     assert visitor.post("/request/other/simulate").status == 200
     (folder / "other.request.json").unlink()
+
+
+_THIEF = """
+import socket, sys
+port, cookie, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+kind, host = (socket.AF_INET, "127.0.0.1") if kind == "4" else (socket.AF_INET6, "::ffff:127.0.0.1")
+link = socket.socket(kind, socket.SOCK_STREAM)
+link.connect((host, port))
+link.sendall(f"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\nCookie: {cookie}\\r\\nConnection: close\\r\\n\\r\\n".encode())
+print(link.makefile().readline())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not Path("/proc/net/tcp").exists(), reason="takes another account, on Linux")
+@pytest.mark.parametrize("kind", ["4", "6"])
+def test_a_stolen_cookie_opens_nothing_for_another_account(visitor, kind):
+    """A browser sends the cookie to every port of this machine, and another account may run a server on one."""
+    call = [sys.executable, "-S", "-c", _THIEF, str(visitor.studio.port), visitor.cookie, kind]
+    assert " 200 " in subprocess.run(call, check=True, capture_output=True, text=True).stdout
+    call[0] = "/usr/bin/python3"
+    if not Path(call[0]).exists():
+        pytest.skip("another account may run no Python here")
+    assert " 403 " in subprocess.run(call, check=True, capture_output=True, text=True, user=65534).stdout
+
+
+def _row(local: int, remote: int, state: str, user: int) -> str:
+    here = f"{int.from_bytes(bytes([127, 0, 0, 1]), sys.byteorder):08X}"
+    return f"0: {here}:{local:04X} {here}:{remote:04X} {state} 0:0 00:0 0 {user} 0 17\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "refused"),
+    [
+        ([(9, 80, "01", os.getuid()), (80, 9, "01", os.getuid())], False),
+        ([(9, 80, "01", os.getuid() + 1), (80, 9, "01", os.getuid())], True),
+        ([(9, 80, "05", 0), (80, 9, "08", os.getuid())], True),
+        ([(9, 81, "01", os.getuid() + 1), (80, 9, "01", os.getuid())], False),
+        ([(80, 9, "08", os.getuid())], True),
+        ([], True),
+    ],
+)
+def test_whose_connection_it_is(monkeypatch, tmp_path, rows, refused):
+    table = tmp_path / "tcp"
+    table.write_text("names\n" + "".join(_row(*row) for row in rows))
+    monkeypatch.setattr(peers, "_TABLES", (table, tmp_path / "none"))
+    assert peers.stranger(("127.0.0.1", 9), ("127.0.0.1", 80)) == refused
+    monkeypatch.setattr(peers, "_TABLES", (tmp_path / "none",))
+    assert not peers.stranger(("127.0.0.1", 9), ("127.0.0.1", 80))
+
+
+def test_cookies_of_other_servers_lock_nobody_out(visitor):
+    for other in ('a={"b":1}', 'a="b', "a b", visitor.cookie.split("=")[0] + "=other"):
+        assert visitor.get("/", Cookie=f"{other}; {visitor.cookie}").status == 200
+        assert visitor.get("/", Cookie=other).status == 403
+
+
+def test_a_body_in_chunks_is_no_form(visitor):
+    assert visitor.post("/ledger", **{"Transfer-Encoding": "chunked", "Content-Length": "10"}).status == 403
+
+
+def test_commands_stop_where_the_plan_is_another(folder, visitor):
+    text = visitor.get(f"{visitor.page}/steps.sh").text
+    (check,) = [line for line in text.splitlines() if line.startswith("grep")]
+    plan = folder / "means.plan.json"
+    asked = visitor.studio.folder.request("means").plan
+    for written, status in ((asked, 0), (replace(asked, n=7), 1)):
+        plan.write_text(written.to_json())
+        assert subprocess.run(["sh", "-ec", check], cwd=folder, check=False).returncode == status
+    plan.unlink()

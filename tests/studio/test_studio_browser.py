@@ -77,6 +77,7 @@ def _home(page):
 
 def _released(page, formula: str, kind: str) -> None:
     page.get_by_role("link", name="Ask about").first.click()
+    page.wait_for_load_state()  # what is typed before the script runs moves no plan
     page.select_option("[name=kind]", kind)
     page.fill("[name=formula]", formula)
     page.locator("#plan pre", has_text="plan sha256").wait_for(state="attached")

@@ -440,7 +440,9 @@ def serve(
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
         studio = Studio(folder, listening.getsockname()[1], databases)
-        config = uvicorn.Config(studio.app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        # who is at the other end is asked of the system, not of a header
+        plain: dict[str, Any] = {"access_log": False, "server_header": False, "proxy_headers": False, "lifespan": "off"}
+        config = uvicorn.Config(studio.app, log_level="warning", **plain)
         tell(studio.link)
         sys.stdout.flush()
         uvicorn.Server(config).run(sockets=[listening])

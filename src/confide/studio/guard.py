@@ -13,11 +13,12 @@ import re
 import secrets
 from base64 import b64encode
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from confide.studio.peers import stranger
 
 __all__ = ["Guard", "Keys", "policy"]
 
@@ -97,7 +98,9 @@ class Guard:
     def _refused(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         if headers.get("host", "") not in self._hosts:
             return _no("this page answers on its own address alone", 421)
-        if not self._keys.known(self._cookie(headers)):
+        if stranger(scope["client"], ("127.0.0.1", self._port)):
+            return _no("this page is of another account", 403)
+        if not any(map(self._keys.known, self._cookies(headers))):
             token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
             if scope["method"] == "GET" and scope["path"] == "/" and self._keys.opens(token):
                 return self._opened()
@@ -111,12 +114,10 @@ class Guard:
         response.set_cookie(self._name, self._keys.cookie, httponly=True, samesite="strict", path="/")
         return response
 
-    def _cookie(self, headers: Mapping[str, str]) -> str:
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._name)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
+    def _cookies(self, headers: Mapping[str, str]) -> list[str]:
+        """The values of this port's cookie. Others are of other servers on this machine, and may be no text that a parser takes."""
+        parts = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
+        return [value for name, _, value in parts if name == self._name]
 
     def _from_here(self, path: str, headers: Mapping[str, str]) -> bool:
         """A form of the studio: same origin, said by the browser itself, short, and plain; or long where it carries a file."""
@@ -128,6 +129,8 @@ class Guard:
             and headers.get("content-type", "").split(";")[0] == kind
             and re.fullmatch("[0-9]{1,12}", length) is not None
             and int(length) <= most
+            # a body in chunks may be longer than it says; browsers send none
+            and "transfer-encoding" not in headers
         )
 
 

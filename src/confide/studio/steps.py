@@ -43,7 +43,10 @@ def commands(asked: Request, data: str, ledger: str, keep_others: bool = False) 
         ["confide", "release", f"{name}.plan.json", data, "--ledger", ledger, *kept, "-o", f"{name}.release.json"],
         ["confide", "infer", f"{name}.release.json", "--report", f"{name}.html"],
     ]
-    said = "\n".join(" ".join(shlex.quote(word) for word in line) for line in lines)
+    planned, *then = (" ".join(shlex.quote(word) for word in line) for line in lines)
+    # a schema that changed since makes another plan
+    checked = f'grep -q \'"sha256":"{asked.plan.sha256}"\' {shlex.quote(f"./{name}.plan.json")}'
+    said = "\n".join([planned, checked, *then])
     return f"#!/bin/sh\nset -e\n# the plan that was asked for has the sha256 {asked.plan.sha256}\n{written}{said}\n"
 
 
