@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import json
 import shlex
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from tests.studio.served import MEANS, Visitor, approval, prepared, served, settled, survey
 
 from confide.errors import PlanError
 from confide.ledger import Ledger
+from confide.protocol.exact import digest
 from confide.studio.folder import Folder
 
 
@@ -201,3 +202,35 @@ def test_names_of_files_are_quoted_in_steps(folder, visitor):
     calls = [one for one in ast.walk(ast.parse(visitor.get(f"{asked}/steps.py").text)) if isinstance(one, ast.Constant)]
     assert name in [one.value for one in calls]
     assert "touch" in visitor.get("/").text and not (folder / "pwned").exists()
+
+
+def _altered(folder, name, alter):
+    """The request of means under another name, changed and with a digest that fits."""
+    said = json.loads((folder / "means.request.json").read_text())
+    alter(said)
+    said["plan"]["sha256"] = digest(said["plan"]["body"])
+    (folder / f"{name}.request.json").write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize("ending", ["py", "sh", "ipynb"])
+def test_no_name_of_a_parameter_becomes_code(folder, visitor, ending):
+    code = "**dict(x=__import__('os').system('touch pwned')), y"
+    _altered(folder, "code", lambda said: said["plan"]["body"]["method"]["parameters"].update({code: 1}))
+    answer = visitor.get(f"/request/code/steps.{ending}")
+    assert answer.status == 422 and "__import__" not in answer.text
+    (folder / "code.request.json").unlink()
+
+
+def test_practice_of_many_records_is_refused(folder, visitor):
+    _altered(folder, "many", lambda said: said["plan"]["body"].update({"n": 10**12}))
+    answer = visitor.post("/request/many/simulate")
+    assert answer.status == 422 and "at most 1,000,000" in answer.text
+    assert "at most 1,000,000" in visitor.get("/practise?" + urlencode(MEANS | {"n": str(10**12)})).text
+    (folder / "many.request.json").unlink()
+
+
+def test_a_form_of_another_question_hides_no_result(folder, visitor):
+    rows = {"kind": "publication", "kind0": "means", "formula0": "income ~ region"}
+    _altered(folder, "other", lambda said: said["form"].update(rows))
+    assert visitor.post("/request/other/simulate").status == 200
+    (folder / "other.request.json").unlink()

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, sqrt
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ __all__ = [
     "Codes",
     "DesignRows",
     "IndicatorRows",
+    "LongRows",
     "aligned",
     "lengths",
     "leverage",
@@ -75,6 +76,26 @@ def aligned(rows: int) -> Codes:
     raw = np.empty(rows * apart + 8, dtype=np.float64)
     first = -raw.ctypes.data % 64 // 8
     return raw[first : first + rows * apart].reshape(rows, apart)[:, :_PIECE]
+
+
+class LongRows:
+    """The bounds of a map to rows of at most `longest` steps, which another number fixes than this module's 2^20."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def longest(self) -> int: ...
+
+        @property
+        def width(self) -> int: ...
+
+    @property
+    def l2_squared(self) -> int:
+        return self.longest**2
+
+    @property
+    def l1(self) -> int:
+        return floor(sqrt(self.width) * self.longest) + 1
 
 
 @dataclass(frozen=True)

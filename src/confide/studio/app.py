@@ -39,7 +39,7 @@ from confide.studio.upload import ENDINGS, LARGEST, Stray, received
 __all__ = ["Studio", "serve"]
 
 _RECORDS = "/records"
-_PRACTICE = (2_000, 1)
+_PRACTICE, _MOST_PRACTICE = (2_000, 1), 1_000_000
 
 
 class Studio:
@@ -297,6 +297,10 @@ class Studio:
         schema = Schema.from_dict(made.schema)
         n, seed = _PRACTICE
         size = made.n or made.planned_n or n
+        if size > _MOST_PRACTICE:
+            raise PlanError(
+                f"practice has at most {_MOST_PRACTICE:,} records, and this plan is about {size:,}; its release has no such limit"
+            )
         done = gate.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
         return report(_read(form, gate.infer(done)))
 
@@ -443,8 +447,8 @@ def serve(
 
 
 def _read(form: Form, result: Any) -> Any:
-    """The result as its form reads it; a form of a file that somebody altered leaves it as it is."""
+    """The result as its form reads it; a form of a file that somebody altered, or of another question, leaves it as it is."""
     try:
         return reading_of(form)(result)
-    except ConfideError:
+    except Exception:  # whatever it says, what was paid for is shown
         return result

@@ -162,7 +162,11 @@ def _parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """What a method was told: its first parameter, then those that are not as they are when left out."""
     kind = registry.get(name)
     usual = {one.name: one.default for one in fields(kind)}
-    first = parameters_of(kind)[0]
+    allowed = parameters_of(kind)
+    if not set(given) <= set(allowed):
+        # a request is a file of anyone's, and what stands before "=" in a script is run by it
+        raise PlanError("this request's method has a parameter that it does not take; no steps are written of it")
+    first = allowed[0]
     return {first: given[first]} | {
         key: value for key, value in given.items() if key != first and value != usual.get(key)
     }

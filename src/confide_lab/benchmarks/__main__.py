@@ -63,6 +63,9 @@ NAMES = (
 #: Tests of the checkout that belong to `all`: the long ones, and every page of documentation.
 MARKS = "long or page"
 
+#: Parts of others, asked for by name.
+PARTS = ("advice_short", "ledger_grants")
+
 #: Those with words of their own, and where they are.
 COMMANDS = {
     "faults": "faults",
@@ -75,13 +78,13 @@ COMMANDS = {
 def main(words: Sequence[str]) -> int:
     """Runs what is named, or lists the names; the number of checks that failed, at most 1."""
     if not words:
-        print("\n".join(f"{name:20} {about(name)}" for name in sorted({*NAMES, *COMMANDS})))
+        print("\n".join(f"{name:20} {about(name)}" for name in sorted({*NAMES, *PARTS, *COMMANDS})))
         print(f"{'all':20} all of them, and the long tests and all pages of the checkout in this folder")
         return 0
     if words[0] in COMMANDS:
         return int(module(words[0]).main(list(words[1:])) or 0)
     names = NAMES if words[0] == "all" else words
-    if unknown := [name for name in names if importlib.util.find_spec(f"{__package__}.{name}") is None]:
+    if unknown := [name for name in names if name not in (*NAMES, *PARTS)]:
         print(f"no benchmark is called {unknown[0]!r}; `confide lab bench` lists the names", file=sys.stderr)
         return 2
     out = Path("out/bench")

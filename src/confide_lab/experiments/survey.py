@@ -2,7 +2,7 @@
 
 `survey.designs`: 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
 privacy beside ours; `survey.lines`: the same for a weighted line. `survey.caps`: weights of coefficient of variation 1.5 whose bound is 50
-means. `survey.clusters`: schools.
+means; `survey.rare`: few persons of large weights far from all others. `survey.clusters`: schools.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import confide as cf
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
-__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES"]
+__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "RARE"]
 
 Array = NDArray[np.float64]
 
@@ -256,6 +256,71 @@ CAPS = Experiment(
             weighted,
             (_COVERED, Quantity("half-width", of="half"), Quantity("lost", of="lost")),
             100,
+        ),
+    ),
+    sources=("docs/survey.md",),
+)
+
+
+# Of heavy persons, their share and how far up their response lies; in the first they are those of the largest responses.
+_RARE = {"top 3 %": (0.0, 0.0), "3 %, 2 up": (0.03, 2.0), "1 %, 4 up": (0.01, 4.0), ".5 %, 4 up": (0.005, 4.0)}
+
+
+def _heavy(kind: str, n: int, g: np.random.Generator) -> pd.DataFrame:
+    x, y = g.uniform(-1, 1, n), 1 + g.standard_normal(n)
+    if kind in _RARE:
+        share, up = _RARE[kind]
+        heavy = g.random(n) < share if share else y >= 3
+        y += up * heavy
+        w = np.where(heavy, 33.0, 1.0)
+    else:
+        w = np.exp(g.standard_normal(n))
+        y += np.log(w) / 2
+    return pd.DataFrame({"x": x, "y": np.clip(y + x / 2, -9, 11), "w": np.minimum(w, 50)})
+
+
+@lru_cache(maxsize=8)
+def _line_of_all(kind: str) -> Array:
+    frame = _heavy(kind, 4_000_000, np.random.default_rng(3))
+    return np.asarray(np.polyfit(frame.x, frame.y, 1, w=np.sqrt(frame.w))[::-1])
+
+
+def rare(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the intervals of a weighted line cover the population's, and the intercept's width over that of `svyglm`."""
+    frame, truth = _heavy(at["weights"], at["n"], generator), _line_of_all(at["weights"])
+    low, high = r = _r_line(frame.assign(h=0, k=np.arange(at["n"])), np.array([at["n"]]))
+    if at["method"] != "R":
+        columns = {"x": cf.Numeric(-1, 1), "y": cf.Numeric(-9, 11), "w": cf.Numeric(0, 50)}
+        schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+        found = _asked(frame, schema, cf.regression.LeastSquares("y ~ x"), at["mu"], generator).conf_int().to_numpy()
+        low, high = found[:, 0], found[:, 1]
+    answered = bool(np.isfinite(high).all())
+    inside = (low <= truth) & (truth <= high) if answered else np.full(2, np.nan)
+    return {
+        "intercept": float(inside[0]),
+        "slope": float(inside[1]),
+        "level": float((high - low)[0] / (r[1] - r[0])[0]),
+        "answered": float(answered),
+    }
+
+
+RARE = Experiment(
+    "survey.rare",
+    "Weights of 1 and, of few persons, 33: a weighted line with a bound of 50",
+    (
+        Block(
+            "main",
+            {"weights": (*_RARE, "lognormal"), "n": (2_000, 10_000), "mu": (0.3, 1.0, 3.0)},
+            ("R", "persons"),
+            rare,
+            (
+                Quantity("intercept", of="intercept"),
+                Quantity("slope", of="slope"),
+                Quantity("width of intercept", of="level"),
+                Quantity("answered", of="answered"),
+            ),
+            60,
+            title="y on x; the response of the few lies farther up",
         ),
     ),
     sources=("docs/survey.md",),

@@ -5,6 +5,7 @@ Equality with R's `svyglm` and `calibrate` stands in tests/methods/tables/survey
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -126,6 +127,22 @@ def test_a_cut_of_weights_widens_every_interval_and_says_so() -> None:
         assert found.bias is None if cap == "full" else (found.bias > 0).all()
 
 
+def test_weights_that_end_far_below_their_bound_are_told_with_the_bound_to_change() -> None:
+    g = np.random.default_rng(5)
+    frame = pd.DataFrame({"x": g.uniform(1, 9, 2_000), "w": np.ones(2_000)})
+    frame["y"] = np.clip(20 + 5 * frame.x + 5 * g.normal(size=2_000), 0, 100)
+    columns = {"y": COLUMNS["y"], "x": COLUMNS["x"]}
+    half = {}
+    for bound in (1.0, 50.0):
+        schema = cf.Schema({**columns, "w": cf.Numeric(0, bound)}, design=cf.SurveyDesign(weight="w"))
+        found = simulated(cf.regression.LeastSquares("y ~ x"), cf.read(frame, schema), cf.GDP(3.0), 2)
+        assert found.status == "ok" and ("declare w" in found.summary()) == (bound > 1)
+        half[bound] = np.ptp(found.conf_int().to_numpy(), axis=1)
+        table = simulated(cf.tables.Means("y ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(3.0), 2)
+        assert ("declare w" in table.summary()) == (bound > 1)
+    assert (half[50.0] > 1.5 * half[1.0]).all()
+
+
 def test_declared_effects_and_fractions_scale_the_sampling_variance() -> None:
     data, errors = records().drop(columns="v").dropna(), {}
     for name, more in {"plain": {}, "deff": {"deff": 3.0}, "fraction": {"fraction": 0.25}}.items():
@@ -168,6 +185,20 @@ def test_margins_are_those_of_the_formula() -> None:
         simulated(cf.regression.LeastSquares("y ~ sex + h"), little, cf.GDP(0.05), 1).calibrate(
             {"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 40}}
         )
+
+
+def test_a_plan_says_how_many_records_of_each_level_a_calibrated_mean_needs() -> None:
+    schema = cf.Schema({**COLUMNS, "w": cf.Numeric(0, 4)}, design=cf.SurveyDesign(weight="w"))
+    needed = {}
+    for mu in (0.5, 2.0):
+        (said,) = (
+            one
+            for one in cf.plan(cf.regression.LeastSquares("y ~ sex + h"), schema, cf.GDP(mu)).warnings
+            if "calibrate()" in one
+        )
+        needed[mu] = int(re.search(r"about ([\d,]+) records", said)[1].replace(",", ""))  # type: ignore[index]
+    assert 3 * needed[2.0] < needed[0.5] < 5 * needed[2.0]
+    assert not any("calibrate()" in one for one in cf.plan(LINE, schema, cf.GDP(1.0)).warnings)
 
 
 def test_no_error_tells_of_records() -> None:

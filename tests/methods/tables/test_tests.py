@@ -85,6 +85,19 @@ def test_without_noise_they_are_scipys() -> None:
     assert r.params.iloc[0] == pytest.approx(np.corrcoef(frame.x, frame.y)[0, 1], abs=1e-4)
 
 
+def test_a_correlation_is_answered_where_spreads_stand_above_the_noise_of_the_count_too() -> None:
+    """Where the noise of the count is forgotten 40 % of these releases are ok, of which .90 hold the truth; now next to none."""
+    schema = cf.Schema({name: cf.Numeric(-1, 1, on_missing="midpoint") for name in "xy"})
+    told, method = [], Correlation("x + y")
+    for seed in range(200):
+        g = np.random.default_rng([seed, 500])
+        x = g.normal(size=500)
+        frame = pd.DataFrame({"x": 0.5 + 0.18 * x, "y": 0.18 * (0.6 * x + 0.8 * g.normal(size=500))})
+        release = cf.release(method, cf.read(frame, schema), cf.GDP(0.5), ledger=None, noise=SimulatedNoise(seed))
+        told.append(cf.infer(release).status == "ok")
+    assert sum(told) <= 10
+
+
 def test_one_proportion_is_exact_where_the_number_of_records_is_public() -> None:
     frame = records(300, 2)
     method, privacy = Counts("smoker", covers="population"), cf.GDP(50.0, relation="substitute")

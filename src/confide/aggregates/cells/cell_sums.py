@@ -12,7 +12,7 @@ Marginals are counted one by one: noise, and with it the budget, is the marginal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes, Crossing
+from confide.aggregates.cells.histogram import CellNumber
 from confide.protocol.exact import digest
 
 __all__ = ["CellCounts", "CellIndex", "CellRows", "CellTotals"]
@@ -33,7 +34,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class CellIndex:
+class CellIndex(CellNumber):
     """The cell of a record in a marginal, from 1 on; 0 for a record that is in none.
 
     >>> import confide as cf
@@ -44,7 +45,6 @@ class CellIndex:
 
     crossing: Crossing
     axes: Axes
-    width: int = field(default=1, init=False)
 
     @property
     def cells(self) -> int:
@@ -57,14 +57,6 @@ class CellIndex:
     @property
     def separates(self) -> tuple[str, ...]:
         return self.crossing.separated(self.axes)
-
-    @property
-    def l1(self) -> int:
-        return self.cells
-
-    @property
-    def l2_squared(self) -> int:
-        return self.cells**2
 
     @property
     def digest(self) -> str:

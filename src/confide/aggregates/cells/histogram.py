@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol import Beginning, RecordMap
 
-__all__ = ["CellMap", "Histogram", "WholeSums"]
+__all__ = ["CellMap", "CellNumber", "Histogram", "WholeSums"]
 
 
 class CellMap(RecordMap, Protocol):
@@ -19,6 +19,25 @@ class CellMap(RecordMap, Protocol):
 
     @property
     def cells(self) -> int: ...
+
+
+class CellNumber:
+    """The bounds of a map to one of `cells` cells, whose number is all that it gives."""
+
+    width: ClassVar[int] = 1
+
+    if TYPE_CHECKING:
+
+        @property
+        def cells(self) -> int: ...
+
+    @property
+    def l1(self) -> int:
+        return self.cells
+
+    @property
+    def l2_squared(self) -> int:
+        return self.cells**2
 
 
 class WholeSums:

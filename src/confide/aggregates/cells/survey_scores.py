@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import floor, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.crossing import Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
-from confide.aggregates.rows import BITS, round_within
+from confide.aggregates.rows import BITS, LongRows, round_within
 from confide.protocol.exact import digest
 from confide.protocol.over import MapOver
 
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SurveyScores:
+class SurveyScores(LongRows):
     """The scores of one marginal's estimates. numerator, denominator: columns, None for 1; base: the marginal of denominators, within
     `axes`, None for totals without one.
 
@@ -66,14 +66,6 @@ class SurveyScores:
     @property
     def width(self) -> int:
         return self.crossing.cells(self.axes)
-
-    @property
-    def l2_squared(self) -> int:
-        return self.longest**2
-
-    @property
-    def l1(self) -> int:
-        return floor(sqrt(self.width) * self.longest) + 1
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

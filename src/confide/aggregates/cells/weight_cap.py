@@ -9,6 +9,10 @@ so by at most e times the distance of two means, which is taken to be at most `D
 hide in their noise: beyond the last cell that is seen, whose count may be `_ABOVE` sds of noise larger than it seems, counts are taken to
 halve from cell to cell, as those of a tail like w^-2 do; a cell far out that stands clear of its noise counts as it is.
 
+That is no rule for weights that end at once, many in one cell and none seen in the next, as those of two strata do: they say nothing of a
+rare stratum farther out. There e is what can hide in noise wherever it lies, the noisy sum of (w - W)+ over all cells beyond and `_LIKELY`
+sds of it; W moves out, up to the bound, as far as that is worth its noise.
+
 Guarantee: a person lies in one cell of the histogram, so that one count moves by 1 when she comes or goes; replaced, two do: sqrt(2).
 The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong, Kolesar 2018.
 """
@@ -16,15 +20,18 @@ The choice of W and e are post-processing. Source: derived here; intervals with 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.protocol import Noisy
 from confide.protocol.exact import digest
 
-__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "moments_of_omega", "worst"]
+__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "ended", "ended_words", "hides", "moments_of_omega", "worst"]
 
 Array = NDArray[np.float64]
 
@@ -35,10 +42,15 @@ DISTANCE = 2.0
 # A cell's count in noise sds that is seen next to others, and alone; the sd of y in half-ranges; how slowly counts may fall.
 _ABOVE, _ALONE, _SD = 2.0, 3.5, 0.25
 _SLOWEST = 0.5
+# A cell of so many noise sds, and a next one of less than so many, are no tail: lognormal ones fall to a third or a half from cell to cell.
+# Of less than so many persons, whatever the noise, the next cell may be empty by chance.
+_FULL, _EMPTY, _PERSONS = 16.0, 3.0, 30.0
+# Sds of noise that may hide weight beyond, an error of 5 %; from how many on a cell is one that every later count sees too.
+_LIKELY, _CLEAR = 1.645, 8.0
 
 
 @dataclass(frozen=True)
-class WeightCells:
+class WeightCells(CellNumber):
     """The cell of a person's weight, from 1 (the largest) on, 0 for a person without. cells: `CELLS`, or 1, which counts persons."""
 
     weight: CappedWeight
@@ -47,18 +59,6 @@ class WeightCells:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.weight.columns
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def l1(self) -> int:
-        return self.cells
-
-    @property
-    def l2_squared(self) -> int:
-        return self.cells**2
 
     @property
     def digest(self) -> str:
@@ -96,22 +96,26 @@ class Cap:
         """From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table; meat: the
         noise of the sampling variance as a part of it, times sum omega (`psu_limits.hidden_part`).
 
-        >>> counts = np.zeros(21); counts[10:14] = [20.0, 100.0, 500.0, 1380.0]
+        >>> counts = np.zeros(21); counts[9:14] = [12.0, 30.0, 90.0, 400.0, 1468.0]
         >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1)
         Cap(weight=4.0, lost=0.01..., persons=2000.0)
         """
         persons = max(float(counts.sum()), 1.0)
         if len(counts) == 1:
             return cls(float(edges[0]), 0.0, persons)
-        seen = continued(counts, sd)
+        beyond = _beyond(counts, sd)
+        seen = _above(counts, sd, beyond) if beyond else continued(counts, sd)
         lower = np.append(edges[1:], low)
         inside = np.maximum((edges + np.minimum(lower, edges)) / 2, 1e-300)
-        whole = float(seen @ inside)
         best = (np.inf, float(edges[0]), 0.0)
         for cap in edges.tolist():
             counted = np.minimum(inside, cap)
             total = max(float(seen @ counted), 1e-300)
-            lost = float(seen @ np.maximum(inside - cap, 0.0)) / max(whole, 1e-300)
+            over = float(seen @ np.maximum(inside - cap, 0.0))
+            if beyond:
+                excess = np.maximum(edges[:beyond] - cap, 0.0)
+                over += max(float(counts[:beyond] @ excess), 0.0) + _LIKELY * sd * float(np.linalg.norm(excess))
+            lost = over / max(total + over, 1e-300)
             sampling = cells * _SD**2 * float(seen @ counted**2) / total**2 * (1 + meat * cap * cells / total)
             variance = sampling + noise * (cap * cells / total) ** 2
             half = float(worst(np.array([DISTANCE * _SD * lost / np.sqrt(variance)]), 0.05)[0]) * np.sqrt(variance)
@@ -126,12 +130,17 @@ def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: fl
     >>> moments_of_omega(np.array([0.0, 50.0, 50.0]), 1.0, np.array([8.0, 4.0, 2.0]), 2.0, 4.0)
     (0.625, 0.40625)
     """
-    seen = np.where(counts > _ABOVE * sd, counts, 0.0)
+    seen = _above(counts, sd)
     if not seen.any():
         return 1.0, 1.0
     lower = np.append(edges[1:], low)
     omega = np.clip((edges + np.minimum(lower, edges)) / 2 / cap, 1e-6, 1.0)
     return float(seen @ omega / seen.sum()), float(seen @ omega**2 / seen.sum())
+
+
+def _above(counts: Array, sd: float, first: int = 0) -> Array:
+    """Counts that are seen, from a cell on."""
+    return np.asarray(np.where((counts > _ABOVE * sd) & (np.arange(len(counts)) >= first), counts, 0.0))
 
 
 def continued(counts: Array, sd: float) -> Array:
@@ -140,7 +149,7 @@ def continued(counts: Array, sd: float) -> Array:
     >>> continued(np.array([3.0, -2.0, 40.0, 80.0, 160.0, 80.0]), 5.0).round(1).tolist()
     [12.5, 25.0, 40.0, 80.0, 160.0, 80.0]
     """
-    found = np.where(counts > _ABOVE * sd, counts, 0.0)
+    found = _above(counts, sd)
     top = int(np.argmax(counts))
     while top > 0 and found[top - 1] > 0:
         top -= 1
@@ -149,6 +158,43 @@ def continued(counts: Array, sd: float) -> Array:
         hidden *= _SLOWEST if sd > 0 else 0.0
         found[cell] = max(hidden, counts[cell] if counts[cell] > _ALONE * sd else 0.0)
     return np.asarray(found)
+
+
+def _beyond(counts: Array, sd: float) -> int:
+    """How many cells lie beyond the last full one, where weights end at once; 0 for a tail, and for weights that reach their bound."""
+    full = np.flatnonzero(counts > max(_FULL * sd, _PERSONS))
+    top = int(full[0]) if len(full) and sd > 0 else 0
+    return top if top and counts[top - 1] < _EMPTY * sd else 0
+
+
+def ended(counts: Array, sd: float, edges: Array) -> float | None:
+    """The edge at which the weights end at once, with cells beyond it; None for a tail, and for weights that reach their bound.
+
+    >>> edges = np.array([16.0, 11.3, 8.0, 5.7, 4.0])
+    >>> ended(np.array([3.0, -2.0, 40.0, 80.0, 160.0]), 5.0, edges), ended(np.array([3.0, -2.0, 4.0, 90.0, 160.0]), 5.0, edges)
+    (None, 5.7)
+    """
+    beyond = _beyond(counts, sd)
+    return float(edges[beyond]) if beyond else None
+
+
+def hides(counts: Array, sd: float) -> bool:
+    """Whether weights end at once and next to nobody is seen farther out: those who may be there are too few for any count."""
+    beyond = _beyond(counts, sd)
+    return beyond > 0 and bool(counts[:beyond].max() < _CLEAR * sd)
+
+
+def ended_words(noisy: Noisy, weight: CappedWeight) -> str:
+    """What a release says of weights that end far below their bound, "" for others. noisy: their histogram."""
+    edges = WeightCells(weight, noisy.values.size).edges
+    seen = ended(noisy.decode(), sqrt(noisy.variance), edges)
+    if seen is None:
+        return ""
+    column, bound = weight.columns[0], float(weight.term.high)
+    return (
+        f"many weights are seen up to {seen:.3g} and next to none just beyond, though {column} may be up to {bound:.4g}: rare larger ones "
+        f"would hide in noise, which intervals allow for; declare {column} up to the largest weight of the codebook, if that is smaller"
+    )
 
 
 def worst(bias: Array, alpha: float) -> Array:

@@ -262,7 +262,8 @@ class Sizes:
     """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima.
 
     spread: how many times as large as a record's the scores are that are limited, which are those of units where several rows count;
-    heavy: E omega^2/E omega of records that count by weights omega, `count` being the sum of these.
+    heavy: E omega^2/E omega of records that count by weights omega, `count` being the sum of these; least: of the score's limit in typical
+    sizes of a record of omega = 1, where some of these may be too few to be seen.
     """
 
     weights: Array
@@ -274,6 +275,7 @@ class Sizes:
     levels: Levels
     spread: float = 1.0
     heavy: float = 1.0
+    least: float = 0.0
 
     def limits(self, rare: float | None = None, *, unlimited: bool = False) -> Limits:
         """The limits. rare: the noisy number of records with the rarer of two public values of the response, None for other responses;
@@ -287,7 +289,7 @@ class Sizes:
         typical, scale = min(typical, seen), seen / spread / sqrt(size)
         sampling = scale * spread * sqrt(size / len(self.weights)) * sqrt(number)
         leverage, kappa = (self.maxima.leverage, 0.0) if unlimited else self._leverage(size)
-        score = self._score(typical, sampling)
+        score = max(self._score(typical, sampling), min(self.least * scale * sqrt(size), self.maxima.score))
         if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:
             score = max(score, min(self.maxima.score, self.maxima.residual * sqrt(leverage)))
         score = self.maxima.score if unlimited else self._or_none(score, sampling)

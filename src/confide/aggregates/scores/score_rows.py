@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
 from confide.aggregates.rows import BOUND, lengths, round_within, steps
 from confide.protocol.exact import digest
@@ -85,12 +86,17 @@ class LimitedFeatures(LocatedRows):
 
     def of(self, records: Located) -> Array:
         with np.errstate(all="ignore"):
-            longest = sqrt(self.cap)
-            factor = np.maximum(records.length, longest)
-            np.divide(longest * self.steps, factor, out=factor)
-            if records.keep is not None:
-                factor *= records.keep
+            factor = self._factor(records)
             return round_within(records.v * factor, length=lengths(records.square) * factor)
+
+    def _factor(self, records: Located) -> NDArray[np.float64]:
+        """What v is taken times."""
+        longest = sqrt(self.cap)
+        factor = np.maximum(records.length, longest)
+        np.divide(longest * self.steps, factor, out=factor)
+        if records.keep is not None:
+            factor *= records.keep
+        return factor
 
 
 @dataclass(frozen=True)
@@ -115,13 +121,18 @@ class LimitedScores(LocatedRows):
 
     def of(self, records: Located) -> Array:
         with np.errstate(all="ignore"):
-            size = records.length * np.abs(records.r)
-            np.maximum(size, self.limit, out=size)
-            np.divide(records.r, size, out=size)
-            size *= float(steps(1.0, self.width))
-            if records.keep is not None:
-                size *= records.keep
-            return round_within(records.v * size, length=lengths(records.square) * np.abs(size))
+            factor = self._factor(records, float(steps(1.0, self.width)))
+            return round_within(records.v * factor, length=lengths(records.square) * np.abs(factor))
+
+    def _factor(self, records: Located, whole: float) -> NDArray[np.float64]:
+        """What v is taken times. whole: steps in the bound."""
+        factor = records.length * np.abs(records.r)
+        np.maximum(factor, self.limit, out=factor)
+        np.divide(records.r, factor, out=factor)
+        factor *= whole
+        if records.keep is not None:
+            factor *= records.keep
+        return factor
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,7 @@ class SquareOf(LocatedRows):
 
 
 @dataclass(frozen=True)
-class SizeIndices(LocatedRows):
+class SizeIndices(CellNumber, LocatedRows):
     """The cell of a record's size among rising edges, from 1 on, and 0 for a record that is dropped.
 
     scores: the size is |v r|, else |v|. The plan fixes the number of cells; the edges follow from noisy numbers.
@@ -160,20 +171,11 @@ class SizeIndices(LocatedRows):
 
     edges: tuple[float, ...] = ()
     scores: bool = field(kw_only=True)
-    width: ClassVar[int] = 1
 
     @property
     def cells(self) -> int:
         """How many cells there are: one more than edges."""
         return SCORE_CELLS if self.scores else LEVERAGE_CELLS
-
-    @property
-    def l1(self) -> int:
-        return self.cells
-
-    @property
-    def l2_squared(self) -> int:
-        return self.cells**2
 
     def at(self, frame: Frame, edges: tuple[float, ...]) -> SizeIndices:
         """The map in the coordinates and at the line of a frame; edges in order, as a search among others would depend on the batch."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import floor, sqrt
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
 from confide.aggregates.coordinates import Located, LocatedRows
-from confide.aggregates.rows import BITS, round_within
+from confide.aggregates.rows import BITS, LongRows, round_within
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.protocol.exact import digest
 from confide.protocol.over import MapOver
@@ -32,19 +32,8 @@ __all__ = ["ByWeight", "LongFeatures", "LongScores"]
 Array = NDArray[np.float64]
 
 
-class _Long:
-    """Bounds of a map of `longest` steps."""
-
-    longest: int
-    width: int
-
-    @property
-    def l2_squared(self) -> int:
-        return self.longest**2
-
-    @property
-    def l1(self) -> int:
-        return floor(sqrt(self.width) * self.longest) + 1
+class _Long(LongRows):
+    """A map of `longest` steps."""
 
     @property
     def stated(self) -> tuple[int, ...]:
@@ -70,12 +59,7 @@ class LongFeatures(_Long, LimitedFeatures):
 
     def of(self, records: Located) -> Array:
         with np.errstate(all="ignore"):
-            longest = sqrt(self.cap)
-            factor = np.maximum(records.length, longest)
-            np.divide(longest * self.steps, factor, out=factor)
-            if records.keep is not None:
-                factor *= records.keep
-            return round_within(records.v * factor, self.longest**2)
+            return round_within(records.v * self._factor(records), self.longest**2)
 
 
 @dataclass(frozen=True)
@@ -92,13 +76,7 @@ class LongScores(_Long, LimitedScores):
 
     def of(self, records: Located) -> Array:
         with np.errstate(all="ignore"):
-            size = records.length * np.abs(records.r)
-            np.maximum(size, self.limit, out=size)
-            np.divide(records.r, size, out=size)
-            size *= self._whole
-            if records.keep is not None:
-                size *= records.keep
-            return round_within(records.v * size, self.longest**2)
+            return round_within(records.v * self._factor(records, self._whole), self.longest**2)
 
 
 @dataclass(frozen=True)

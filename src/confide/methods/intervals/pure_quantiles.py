@@ -14,7 +14,7 @@ normal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod, sqrt
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.cumulative_counts import CumulativeCounts
 from confide.aggregates.cells.cumulative_strategy import Strategy
-from confide.aggregates.cells.histogram import WholeSums
+from confide.aggregates.cells.histogram import CellNumber, WholeSums
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -46,26 +46,17 @@ _SMALL_TREE = (8, 16)
 
 
 @dataclass(frozen=True)
-class TreePlace:
+class TreePlace(CellNumber):
     """One record as its bin, counted from 1; 0 for one that is left out. tree: children of a node, level by level."""
 
     schema: Schema
     column: str
     tree: tuple[int, ...] = _TREE
-    width: int = field(default=1, init=False)
 
     @property
     def cells(self) -> int:
         """Number of bins."""
         return prod(self.tree)
-
-    @property
-    def l1(self) -> int:
-        return self.cells
-
-    @property
-    def l2_squared(self) -> int:
-        return self.cells**2
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from confide.aggregates.scores.metric import Cell, Layout
 from confide.aggregates.scores.rounds import Round
 from confide.methods.regression.sandwich import USABLE, Sandwich
 
-__all__ = ["CORRELATED", "CellCounts", "LeftOut"]
+__all__ = ["CORRELATED", "CellCounts", "LeftOut", "least_level"]
 
 Array = NDArray[np.float64]
 
@@ -149,6 +149,16 @@ def _enough(layout: Layout, counted: CellCounts, mu: float, left: Sequence[int],
         told = _demand(layout, replace(counted, counts=counts), mu, others)[cell] <= _DEMAND
         low, high = (low, counts[cell]) if told else (counts[cell], high)
     return high
+
+
+def least_level(layout: Layout, records: float, mu: float) -> float:
+    """About how many of so many records a level must have to be told beside even ones; 0 without factors. mu: of the sum A."""
+    cells = tuple(layout.cells)
+    places = np.array([place for place, _ in cells], dtype=np.int64)
+    even = records / np.maximum(np.bincount(places, minlength=1)[places], 1)
+    # counts of rounds are certain beside what A needs
+    counted = CellCounts(even, np.full(len(cells), 1e-9), records)
+    return max((_enough(layout, counted, mu, [k], k) for k in range(len(cells))), default=0.0)
 
 
 def _demand(layout: Layout, counted: CellCounts, mu: float, left: list[int]) -> Array:

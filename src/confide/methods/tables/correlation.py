@@ -54,6 +54,8 @@ class Correlation(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "correlation"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)
     family: ClassVar[str] = "tests"
     source: ClassVar[str] = "Fisher 1915 on joint moments in one Gaussian release (Dong, Roth, Su 2022)"
     intervals: ClassVar[str] = (

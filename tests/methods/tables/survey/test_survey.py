@@ -15,7 +15,7 @@ import confide as cf
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.survey_scores import SurveyScores
-from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
+from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, ended
 from confide.aggregates.psu_limits import Limits, Sampled
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.errors import ConfideError, PlanError, SchemaError
@@ -410,6 +410,23 @@ def test_the_lost_weight_is_rarely_understated_where_large_weights_hide_in_noise
         cap = Cap.chosen(counts, 5.0, edges, 0.0, 3.0, 1)
         under += cap.lost < np.maximum(w - cap.weight, 0).sum() / w.sum()
     assert under <= 10
+
+
+@pytest.mark.parametrize("heavy", [0, 10, 20])
+def test_a_rare_stratum_far_beyond_all_other_weights_is_never_taken_for_none(heavy: int) -> None:
+    """2,000 persons of weight 1, some of 33, a bound of 50: what the cap leaves out is within e with an error of 5 %."""
+    edges, under, reps = 50.0 * 2.0 ** (-np.arange(CELLS) / 2), {3.0: 0, 3_000.0: 0}, 400
+    w = np.concatenate([np.ones(2_000 - heavy), np.full(heavy, 33.0)])
+    true = -np.diff([(w <= edge).sum() for edge in (*edges, 0.0)]).astype(float)
+    for seed in range(reps):
+        counts = true + 5.0 * np.random.default_rng(seed).normal(size=CELLS)
+        for noise in under:
+            cap = Cap.chosen(counts, 5.0, edges, 0.0, noise, 1)
+            under[noise] += cap.lost < np.maximum(w - cap.weight, 0).sum() / w.sum()
+    # P(Binomial(400, .05) > 35) = .0008
+    assert max(under.values()) <= 35
+    assert ended(true, 5.0, edges) == edges[11]
+    assert ended(np.array([150.0, 40.0, 90.0, 400.0]), 5.0, edges[:4]) is None
 
 
 @pytest.mark.parametrize("cap", ["auto", "full"])

@@ -92,11 +92,12 @@ def names_of(statistics: Mapping[str, Any]) -> tuple[str, str]:
 @dataclass(frozen=True)
 class Weighing:
     """What is known of weights omega in [0, 1] before the rounds: their mean, and how heavy those are that sums are made of,
-    E omega^2/E omega. Without weights both are 1.
+    E omega^2/E omega. Without weights both are 1. least: as in `Sizes`.
     """
 
     mean: float = 1.0
     heavy: float = 1.0
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -394,6 +395,7 @@ class _Draw:
             levels,
             1.0 if self.of.counting is None else self.of.counting.spread,
             self.weighing.heavy,
+            self.weighing.least,
         )
         return sizes.limits(_rarer(self.of.design, standing), unlimited=self.of.limit == "none")
 

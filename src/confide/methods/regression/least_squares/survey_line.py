@@ -15,26 +15,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
 
 from confide.aggregates.psu_limits import too_few
 from confide.aggregates.reference import least_squares
+from confide.aggregates.scores.metric import Layout
 from confide.errors import PlanError
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import PASSES
 from confide.methods.regression.least_squares.survey_reading import SurveyReading
 from confide.methods.regression.least_squares.survey_sums import WEIGHTS, SurveySums
+from confide.methods.regression.left_out import least_level
 from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
+from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.schema import Design, Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 
 __all__ = ["SurveyLine"]
+
+# Of as many records what a level needs hardly hangs on their number.
+_MANY = 1e5
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class SurveyLine:
         meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
         warned = [*too_few(own, sqrt(meat.mu_squared) / (len(self.design.terms) + 1))]
         warned += [f"assumed: {ASSUMPTION}"] if own.weight is not None or own.listed is not None else []
+        warned += self._for_margins(event)
         warned += [NOT_COVERED]
         if not self.clipping_check:
             warned.append("responses outside their bounds are clipped and not counted: clipping_check=False")
@@ -93,6 +99,18 @@ class SurveyLine:
             ),
             "warnings": tuple(warned),
         }
+
+    def _for_margins(self, event: Event) -> list[str]:
+        """What every level needs before the line can be calibrated, where it has levels alone."""
+        if any(len(term.columns) > 1 or not term.binary for term in self.design.terms):
+            return []
+        gram = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "gram")
+        # twice that: whether a level is told follows from noisy counts
+        least = ceil(2 * least_level(Layout.of(self.design), _MANY, sqrt(gram.mu_squared)))
+        heavy = ", times the largest weight that counts over the mean one" if self.drawn.weight is not None else ""
+        return [
+            f"calibrate() needs every level told: about {least:,} records in each{heavy}; join rarer ones with others"
+        ]
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The histogram of weights and the rounds."""

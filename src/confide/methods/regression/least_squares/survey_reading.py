@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
-from confide.aggregates.cells.weight_cap import DISTANCE
+from confide.aggregates.cells.weight_cap import DISTANCE, ended_words
+from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.weighted_rows import LongFeatures, LongScores
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
+from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES, WEIGHTS
 from confide.methods.regression.sandwich import Sandwich
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.results import check_alpha, student
@@ -204,7 +205,7 @@ class SurveyReading(LeastSquaresReading):
         """As in `SurveyEstimates`: of the meat, brought to mean squares of scores among weights, and of equal variances."""
         if not self._lost:
             return None
-        lost, s = min(self._lost, 0.5), self.sandwich
+        lost, s = min(self._lost, 0.9), self.sandwich
         assert isinstance(s, DesignSandwich)
         scale = (DISTANCE * lost / (1 - lost)) ** 2 * s.count
         return scale / s.light * s.spread @ s.meat @ s.spread.T, scale * s.s2 * s.spread @ s.gram @ s.spread.T
@@ -224,16 +225,26 @@ class SurveyReading(LeastSquaresReading):
     def _drawn_words(self) -> str:
         return f", {self.survey.words}"
 
+    @cached_property
+    def _ended(self) -> str:
+        """What is said of weights that end far below their bound."""
+        weight = self.survey.weight
+        if weight is None or WEIGHTS not in self.release.statistics:
+            return ""
+        schema = Schema.from_dict(self.release.plan.schema)
+        return ended_words(self.release[WEIGHTS], CappedWeight.named(weight, schema))
+
     @property
     def _told(self) -> tuple[Flag, ...]:
+        always = (*((Flag("weights_ended", self._ended),) if self._ended else ()), _ASSUMED, _LIMITS)
         if not self._lost:
-            return (_ASSUMED, _LIMITS)
+            return always
         capped = Flag(
             "weights_capped",
             f"weights above {float(self._public('cap')[0]):.4g} count as that, {self._lost:.2%} of all weight with what may hide in noise; "
             f"intervals hold where the scores of those it belongs to average at most {DISTANCE:g} root mean squares",
         )
-        return (capped, _ASSUMED, _LIMITS)
+        return (capped, *always)
 
     @property
     def _head(self) -> tuple[tuple[str, str], ...]:
@@ -248,6 +259,8 @@ class SurveyReading(LeastSquaresReading):
         return tuple(told)
 
     def _made(self, **more: Any) -> SharedEstimates:
+        if self._ended and more["status"] != "ok":
+            more["reason"] = f"{more['reason']}; {self._ended}"
         made = super()._made(**more)
         own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
         hidden = self._hidden_squares if more["status"] == "ok" else None

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, moments_of_omega
+from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, hides, moments_of_omega
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.coordinates import LocatedRows
 from confide.aggregates.psu_limits import LEAST, Sampled, hidden_part
@@ -162,7 +162,8 @@ class SurveySums(ScoreSums):
         cap = own._cap(counts, sd, plan)
         edges, low = WeightCells(self.weight, CELLS).edges, float(self.weight.term.low)
         mean, second = moments_of_omega(counts, sd, edges, low, cap.weight)
-        weighing = Weighing(mean, second / mean)
+        # the few that may lie beyond what is seen count whole, or the limit of scores would cut what the cap left
+        weighing = Weighing(mean, second / mean, LEAST if hides(counts, sd) else 0.0)
         own = replace(own, weight=self.weight.at(cap.weight), known=replace(own.known, weighing=weighing))
         found = run_rounds(own, _Surveyed(source, own), plan, meter, weighing)
         return found | {"cap": np.array([cap.weight, cap.lost, cap.persons]), "omega": np.array([mean, second])}

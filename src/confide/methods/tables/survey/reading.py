@@ -8,7 +8,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.weight_cap import DISTANCE
+from confide.aggregates.cells.weight_cap import DISTANCE, ended_words
+from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.rows import BITS
 from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.layout import Layout
@@ -75,12 +76,20 @@ class _Reading:
             design=self.path.design,
             one=float(rows.count) if rows is not None else (1.0 if self.layout.weight is None else float(1 << BITS)),
             lost=self.lost,
+            ended=self._ended,
             persons=self.persons,
             alone=tuple(self._alone(column) for column in columns),
             shown_marginals=tuple(dict.fromkeys(of.axes for of in estimands)),
         )
         table._put("flags", (*table.flags, *flags))
         return table
+
+    @property
+    def _ended(self) -> str:
+        weight = self.layout.weight
+        if WEIGHTS not in self.release.statistics or not isinstance(weight, CappedWeight):
+            return ""
+        return ended_words(self.release[WEIGHTS], weight)
 
     def _estimated(self, of: Estimand, part: float) -> Estimated:
         sums, label = self.sums(of), self.path.label(of)

@@ -179,8 +179,9 @@ class Estimated:
 class SurveyTable(CellTable):
     """Estimates of a population from a sample with a design. estimated: by (marginal, column); names_of: of the columns.
 
-    design: as the schema states it; lost: the share of all weight that the cap leaves out; alone: variance of each overall estimate if as
-    many persons of equal weight were independent, by column, for design effects; NaN where it is not known.
+    design: as the schema states it; lost: the share of all weight that the cap leaves out; ended: what is said of weights that end far
+    below their bound; alone: variance of each overall estimate if as many persons of equal weight were independent, by column, for design
+    effects; NaN where it is not known.
     """
 
     estimated: Mapping[tuple[Axes, int], Estimated]
@@ -189,6 +190,7 @@ class SurveyTable(CellTable):
     design: SurveyDesign
     one: float
     lost: float = 0.0
+    ended: str = ""
     persons: float = 0.0
     alone: tuple[float, ...] = ()
     shown_marginals: tuple[Axes, ...] = ()
@@ -307,6 +309,8 @@ class SurveyTable(CellTable):
 
     def notes(self) -> Sequence[tuple[str, str]]:
         own = tuple(super().notes())
+        if self.ended:
+            own = (*own, ("Weights", self.ended))
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
         return (*own, ("Design", NOT_COVERED)) if self.design.words else own
