@@ -183,6 +183,34 @@ def test_levels_have_shares_and_numbers_have_none(tmp_path: Path) -> None:
     assert cf.local.shares(place, "g").status == "ok"
 
 
+@pytest.mark.parametrize("levels", [("0", "1"), ("NA", "b"), ("true", "false"), ("2020-01-01", "2020-01-02")], ids=str)
+def test_levels_of_a_csv_file_are_text_whatever_they_look_like(tmp_path: Path, levels: tuple[str, str]) -> None:
+    schema = cf.Schema({"s": cf.Categorical(levels, on_missing=levels[1]), "y": cf.Numeric(0, 1)})
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"s": rng.choice(levels, 2_000, p=[0.7, 0.3]), "y": rng.random(2_000)})
+    frame.loc[0, "y"] = np.nan  # what is missing in a public column stays so
+    place = tmp_path / "p.csv"
+    cf.local.protect(frame, schema, place, levels={"s": 3.0}, public=["y"], ledger=None)
+    read = cf.local.read(place)
+    assert set(read["s"]) == set(levels)
+    assert read["y"].isna().sum() == 1
+    shares = cf.local.shares(place, "s")
+    assert shares.status == "ok"
+    assert shares.params[levels[0]] == pytest.approx(0.7, abs=0.06)
+
+
+def test_shares_of_a_table_with_other_levels_and_of_an_empty_one(tmp_path: Path) -> None:
+    place = tmp_path / "p.parquet"
+    cf.local.protect(SCHEMA.sample(50, seed=1), SCHEMA, place, columns=["x"], levels={"g": 1.0}, noise=0.5, ledger=None)
+    frame = cf.local.read(place)
+    frame.loc[frame.index[:3], "g"] = None
+    with pytest.raises(cf.ReleaseError, match="none of its levels"):
+        cf.local.shares(frame, "g")
+    nobody = cf.local.shares(frame.iloc[:0], "g")
+    assert nobody.status == "weak"
+    assert nobody.params.isna().all()
+
+
 # losses of the user's own ------------------------------------------------------------------------------------------------
 
 

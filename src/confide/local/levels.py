@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from confide.errors import PlanError
+from confide.errors import PlanError, ReleaseError
 from confide.local.estimates import ProtectedEstimates, protection_facts
 from confide.local.protection import Told
 from confide.local.table import read_protected
@@ -77,7 +77,11 @@ def shares(data: Any, column: str) -> ProtectedShares:
     counts = frame[column].value_counts()
     seen = np.array([int(counts.get(level, 0)) for level in one.levels])
     n, keep = int(seen.sum()), float(one.keep)
-    q = seen / max(n, 1)
+    if n < len(frame):
+        raise ReleaseError(
+            f"the table has cells of {column!r} that are none of its levels; ask for it as it was protected"
+        )
+    q = seen / n if n else np.full(len(seen), nan)
     covariance = (np.diag(q) - np.outer(q, q)) / max(n, 1) / keep**2
     # the level alone changes: that of the other columns stands in the facts
     statement = replace(told, columns={}, levels={column: one}, zeta=0.0).guarantee("attribute")

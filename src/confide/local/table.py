@@ -80,10 +80,15 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
         mark = f"# {KEY} ".encode()
         if not first.startswith(mark):
             raise ReleaseError(_SILENT.format(repr(str(path))))
-        return _framed(
-            csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True)),
-            Protection.from_json(first[len(mark) :]),
+        told = Protection.from_json(first[len(mark) :])
+        # levels are text, "0" and "NA" too; what is missing was written as nothing
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(told.levels, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
         )
+        return _framed(csv.read_csv(file, convert_options=options), told)
 
 
 def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection]:
