@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from confide_lab.datasets import available
 from confide_lab.experiment import run
 from confide_lab.experiments import load
 from confide_lab.experiments.precise import failing
@@ -73,3 +74,14 @@ def test_lines_and_surfaces_run(tmp_path: Path, name: str) -> None:
     only = {"block": ["slope" if line else "exact_poisson"], "n": ["500"], "budget": ["5.0"]}
     found = run(load(name), tmp_path, reps=2, only=only, progress=False)
     assert found and all(row["failed"] == 0 for row in found)
+
+
+def test_columns_of_a_real_set_are_asked_for_in_every_way(tmp_path: Path) -> None:
+    if (why := available("yacht")) is not None:
+        pytest.skip(why)
+    found = _values("precise.real", tmp_path, reps=1, only={"set": ["yacht"], "n": ["500"], "wide": ["1.0"]})
+    assert {method for *_, method, _ in found} == set(load("precise.real").blocks[0].methods)
+    # the exponential mechanisms have no intervals
+    assert all(
+        value == value for (*_, method, name), value in found.items() if method != "exponential" or name == "error"
+    )

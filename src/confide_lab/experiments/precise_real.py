@@ -68,8 +68,8 @@ def measure_real(at: Mapping[str, Any], generator: np.random.Generator) -> dict[
             errors.append(abs(estimate - truth) / (most - least) if most > least else np.nan)
     error = float(np.nanmedian(errors))
     if method == "exponential":
-        return {"error": error}
-    return {"covered": float(np.mean(inside)), "ratio": float(np.nanmedian(ratios)), "error": error}
+        return {"distance": error}
+    return {"covered": float(np.mean(inside)), "ratio": float(np.nanmedian(ratios)), "distance": error}
 
 
 def _answers(
@@ -125,7 +125,7 @@ REAL = Experiment(
             quantities=(
                 Quantity("coverage", of="covered"),
                 Quantity("width over no privacy", "median", of="ratio"),
-                Quantity("error", "median"),
+                Quantity("error", "median", of="distance"),
             ),
             replications=20,
             full=1000,
