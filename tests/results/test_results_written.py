@@ -20,6 +20,7 @@ def test_markdown_has_the_cells_and_the_note(make):
     rows = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 7 and len({line.count("|") for line in rows}) == 1
     assert "\\<b\\>\\*bold\\*\\</b\\>" in text and "\\`code\\`" in text
+    assert "\\](http" in make(names=("Intercept", "![x](http://far/x)", "b", "c", "d")).to_markdown()
     assert "Status ok" in text and str(make().guarantee) in text and make().release_sha256 in text
     assert "protects nobody" in make(simulated=True).to_markdown()
 

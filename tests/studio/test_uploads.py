@@ -98,6 +98,7 @@ def test_a_request_takes_no_other_ones_decision(visitor, tmp_path):
         "../secret.csv", "..", ".", "", "/etc/cron.d/x.csv", "a/../../x.csv", "a\\b.csv", "C:\\x\\..\\a\\b.csv/", ".hidden.csv",
         b"a\x00.csv", b"a\n.csv", b"\xff\xfe.csv", "\u202egnp.csv", "x" * 300 + ".csv", "x" * 5_000 + ".csv", "%2e%2e%2fx.csv/..",
         "book.db", "BOOK.DB", "x.db", "x.release.json", "x.decision.json", "x.toml", "x.html", "x.py", "x", "x.csv.exe", "book.db-wal",
+        "-ox.csv", "--ledger=x.csv",
     ],
 )  # fmt: skip
 def test_hostile_names_leave_nothing(visitor, tmp_path, name):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Document", "document", "latex", "markdown", "word"]
 
 # what Markdown would take for a sign of its own
-_SPECIAL, _SHIELDED = re.compile(r"([\\`*_|<>~])"), r"\\\1"
+# signs, and the end of a text in brackets that would be a link's or a picture's
+_SPECIAL, _SHIELDED = re.compile(r"([\\`*_|<>~]|\](?=[(\[:]))"), r"\\\1"
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",

@@ -154,6 +154,8 @@ def _checked(folder: Folder, given: bytes) -> str:
         raise PlanError("no file was chosen; choose one, and send it again")
     if len(given) > _LONGEST:
         raise PlanError(f"the file's name is longer than {_LONGEST} bytes; give it a shorter one")
+    if name.startswith("-"):
+        raise PlanError(f"{name} would be an option of a command, not a file; give it another name")
     folder.path(name)
     if not (name.lower().endswith(_RECORDS) or name.endswith((_SCHEMA, _REQUEST))):
         raise PlanError(
