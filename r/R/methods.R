@@ -71,6 +71,8 @@ coef.confide_publication <- function(object, ...) one_question(object)
 vcov.confide_publication <- function(object, ...) one_question(object)
 confint.confide_publication <- function(object, parm, level = 0.95, ...) one_question(object)
 nobs.confide_publication <- function(object, ...) one_question(object)
+residuals.confide_publication <- function(object, ...) no_records("residuals")
+fitted.confide_publication <- function(object, ...) no_records("fitted values")
 
 one_question <- function(x) {
   stop("this is a publication of several questions; take one: x[[\"", names(x)[[1L]], "\"]]", call. = FALSE)

@@ -86,7 +86,7 @@ def test_medians_and_table_one_in_one_go(survey):
         (DESCRIBE, "--covers population"),
         ((*DESCRIBE, "--covers", "dataset", "--medians", "region"), "no numeric row"),
         ((*TABLE, "--covers", "dataset", "--kind", "medians"), "--kind must be one of"),
-        (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'"),
+        (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'; write confide test f_oneway"),
         (("test", "chisquare", "region", *TABLE[2:], "--expected", "half"), "takes numbers"),
         (("test", "ttest_ind", "happy", *TABLE[2:]), "two sides"),
     ],

@@ -201,6 +201,8 @@ def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Pat
     _close(done.stdout.splitlines()[-1].split(), cf.infer(release)["model"].params.to_numpy())
     whole = _r(library, "-e", f'library(confide); coef(read_release("{path}"))')
     assert whole.returncode and 'take one: x[["model"]]' in whole.stderr
+    rows = _r(library, "-e", f'library(confide); residuals(read_release("{path}"))')
+    assert rows.returncode and "the records are private" in rows.stderr
 
 
 def test_the_package_s_own_checks_pass(library: Path) -> None:

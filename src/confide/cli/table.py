@@ -99,6 +99,12 @@ _TESTS = (
     "kruskal",
     "wilcoxon",
 )
+# what people call them
+_CALLED = {
+    "t": "ttest_ind", "ttest": "ttest_ind", "t-test": "ttest_ind", "paired": "ttest_rel", "f": "f_oneway", "anova": "f_oneway",
+    "chi2": "chi2_contingency", "chisq": "chi2_contingency", "binomial": "binomtest", "correlation": "pearsonr", "cor": "pearsonr",
+    "mann-whitney": "mannwhitneyu", "kruskal-wallis": "kruskal",
+}  # fmt: skip
 
 
 @spread
@@ -141,7 +147,9 @@ def test(
       --mu .3 --ledger book.db
     """
     if name not in _TESTS:
-        raise Refused(f"there is no test {name!r}; there are: {', '.join(_TESTS)}")
+        meant = _CALLED.get(name.lower())
+        lead = f"; write confide test {meant} ..." if meant else ""
+        raise Refused(f"there is no test {name!r}{lead}; there are: {', '.join(_TESTS)}")
     asked, ask = _question(name, formula, p, level, expected)
     method, settings = _behind(name, once.parameters.settings(weights=weights))
     _check_groups(ctx.obj, schema, name, asked, settings)
