@@ -14,7 +14,7 @@ __all__ = ["PairSums"]
 Array = NDArray[np.float64]
 
 # Below so many noise sds the records, or a spread, do not stand out. At 3 a spread that noise makes too large passes often enough for
-# what passes to be wrong: intervals then held .83 to .90 of correlations in the cells where few releases answer.
+# what passes to be wrong.
 _LOST = 5.0
 
 

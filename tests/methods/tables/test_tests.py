@@ -86,7 +86,7 @@ def test_without_noise_they_are_scipys() -> None:
 
 
 def test_a_correlation_is_answered_where_spreads_stand_above_the_noise_of_the_count_too() -> None:
-    """Where the noise of the count is forgotten 40 % of these releases are ok, of which .90 hold the truth; now next to none."""
+    """Where the noise of the count is forgotten four in ten of these releases are ok: noise that passes for a spread."""
     schema = cf.Schema({name: cf.Numeric(-1, 1, on_missing="midpoint") for name in "xy"})
     told, method = [], Correlation("x + y")
     for seed in range(200):
