@@ -27,17 +27,23 @@ _REPORT = (
 
 SCRIPT = """\
 const form = document.getElementById("question"), plan = document.getElementById("plan");
-let timer = 0;
-form.addEventListener("input", () => {
+let timer = 0, asked = 0;
+const follow = () => {
   clearTimeout(timer);
   timer = setTimeout(async () => {
-    if (form.elements.formula && !form.elements.formula.value) return;
+    const told = [...form.elements].filter(field => /^formula/.test(field.name));
+    if (told.length && !told.some(field => field.value)) return;
+    const own = ++asked;
     plan.setAttribute("aria-busy", "true");
     const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(form)));
-    if (answer.ok) plan.innerHTML = await answer.text();
+    const text = await answer.text();
+    if (own !== asked) return;
+    if (answer.ok) plan.innerHTML = text;
     plan.removeAttribute("aria-busy");
   }, 400);
-});
+};
+form.addEventListener("input", follow);
+follow();
 """
 
 
