@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from confide.guarantees import Guarantee
 
 __all__ = [
+    "RECORDS",
     "Account",
     "Alpha",
     "Charged",
@@ -133,12 +134,8 @@ Seed = Annotated[
 SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The schema (TOML): what is public about the data.")
 ]
-Data = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DATA...", help="The records: CSV or Parquet files, or survey.sqlite/answers.", show_default=False
-    ),
-]
+RECORDS = "The records: CSV or Parquet files, or survey.sqlite/answers."
+Data = Annotated[list[Path], typer.Argument(metavar="DATA...", help=RECORDS, show_default=False)]
 Nominal = Annotated[
     int | None,
     typer.Option(
