@@ -259,6 +259,11 @@ class Privacy:
         """Whether any number is given."""
         return any(value is not None for value in (self.mu, self.rho, self.epsilon, self.delta))
 
+    def words(self) -> str:
+        """The options as they were given, for a command that works."""
+        given = {name: getattr(self, name) for name in ("mu", "rho", "epsilon", "delta", "relation")}
+        return " ".join(f"--{name} {value}" for name, value in given.items() if value is not None)
+
     def guarantee(self) -> Guarantee:
         """The guarantee that the options ask for.
 
