@@ -182,6 +182,28 @@ def test_errors_name_options_and_not_python(survey):
     assert "secret" not in done.err and "cf.sql" in done.err
 
 
+@pytest.mark.parametrize(
+    ("formula", "more"),
+    [
+        ("mean(happy) ~ region", ()),
+        ("sum(happy) ~ region", ()),
+        ("median(happy, na.rm=TRUE) ~ region", ()),
+        ("sd(happy) ~ region", ()),
+        ("n() ~ region", ()),
+        ("prop(region) ~ cut(age, 40)", ()),
+        ("count(region)", ()),
+        ("mean(happy)", ("--kind", "means")),
+    ],
+)
+def test_a_summary_by_name_is_refused_with_the_command_that_gives_it(survey, formula, more):
+    """The command of the message, with the rest of what was typed, runs."""
+    rest = (*TABLE[2:], "--covers", "population")
+    done = run("table", formula, *rest)
+    assert done.code == 3 and "cf." not in done.err
+    command = re.search(r"write confide (.*) \.\.\.", done.err)[1]
+    good(*shlex.split(command), *more, *rest)
+
+
 def test_medians_of_table_one_say_how_fine_they_are(survey):
     shown = good(*DESCRIBE, "--covers", "population", "--medians", "age").out
     assert "its width: age" in shown

@@ -379,12 +379,12 @@ def delimiter_of(text: str) -> str:
 
 
 def named(text: str | None) -> tuple[str, ...] | None:
-    """Names that commas separate; None stays None.
+    """Names that commas outside of parentheses separate; None stays None.
 
-    >>> named("age, income")
-    ('age', 'income')
+    >>> named("age, income"), named("cut(age, 40), sex")
+    (('age', 'income'), ('cut(age, 40)', 'sex'))
     """
-    return None if text is None else tuple(part.strip() for part in text.split(","))
+    return None if text is None else tuple(part.strip() for part in re.split(r",(?![^()]*\))", text))
 
 
 def value_of(text: str) -> Any:
