@@ -27,7 +27,7 @@ from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
 
 if TYPE_CHECKING:
-    from confide.methods.tables.counted import CountedTable
+    from confide.methods.tables.result import CellTable
 
 __all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
 
@@ -85,7 +85,7 @@ def _multinomial(p: Array) -> Array:
     return np.asarray(np.einsum("ri,ij->rij", p, np.eye(p.shape[1])) - p[:, :, None] * p[:, None, :])
 
 
-def independence(table: CountedTable, first: str | None, second: str | None, given: Any) -> HypothesisTests:
+def independence(table: CellTable, first: str | None, second: str | None, given: Any) -> HypothesisTests:
     """Whether two attributes are independent, within each combination of the attributes `given`."""
     pair, strata = _attributes(table, first, second, given)
     axes = tuple(sorted((*pair, *strata)))
@@ -135,7 +135,7 @@ def table_test(tables: Array, noise: Array, generator: np.random.Generator) -> T
     return TableTest(total, df, (1 + float((simulated >= total).sum())) / (_RUNS + 1), True)
 
 
-def _attributes(table: CountedTable, first: str | None, second: str | None, given: Any) -> tuple[Axes, Axes]:
+def _attributes(table: CellTable, first: str | None, second: str | None, given: Any) -> tuple[Axes, Axes]:
     strata = () if given is None else table.layout.axes(given)
     if first is None or second is None:
         left = tuple(axis for axis in range(len(table.layout.crossing.attributes)) if axis not in strata)
@@ -166,7 +166,7 @@ def _root(covariance: Array) -> Array:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def fit(table: CountedTable, attribute: str, expected: Any) -> HypothesisTests:
+def fit(table: CellTable, attribute: str, expected: Any) -> HypothesisTests:
     """Whether the levels of an attribute have public shares."""
     axes = table.layout.axes(attribute)
     own = table.layout.crossing.attributes[axes[0]]
@@ -203,7 +203,7 @@ def fit(table: CountedTable, attribute: str, expected: Any) -> HypothesisTests:
 
 
 def trend(
-    table: CountedTable, outcome: str, dose: str, scores: Sequence[float] | None, level: str | None
+    table: CellTable, outcome: str, dose: str, scores: Sequence[float] | None, level: str | None
 ) -> HypothesisTests:
     """Whether the share of a level of the outcome (its last one when left out) changes with the dose: Cochran, Armitage, with noise."""
     case, by = table.layout.axes(outcome)[0], table.layout.axes(dose)[0]
@@ -235,9 +235,7 @@ def trend(
     return _result(table, "trend", z, nan, float(2 * special.ndtr(-abs(z))), "normal", statistic="z")
 
 
-def proportion(
-    table: CountedTable, attribute: str, level: str | None, value: float, alternative: str
-) -> HypothesisTests:
+def proportion(table: CellTable, attribute: str, level: str | None, value: float, alternative: str) -> HypothesisTests:
     """Whether the share of a level, the last one when left out, is `value`.
 
     Exact where the number of records is public: the released count is binomial plus Gaussian noise, and p its tail (twice the smaller one).
@@ -280,7 +278,7 @@ def proportion(
 
 
 def _result(
-    table: CountedTable,
+    table: CellTable,
     name: str,
     found: float,
     df: float,
