@@ -21,6 +21,7 @@ NAMES = (
     "acceptance",
     "r_squared",
     "speed",
+    "interval_speed",
     "default_calls",
     "default_levels",
     "scale",

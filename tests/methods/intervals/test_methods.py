@@ -227,6 +227,14 @@ def test_pure_quantiles_cover_and_are_narrow() -> None:
     assert (hits >= 25).all() and (width <= 1.5 * plain).all()
 
 
+def test_releases_of_fewer_bins_are_read() -> None:
+    """Version 1 had 1,024 bins, 1,096 nodes; today's column has twice as many."""
+    from confide.methods.intervals.pure_quantiles import TreePlace
+
+    assert TreePlace.read(SCHEMA, "x", 1096).tree == (8, 8, 16)
+    assert I.PureQuantiles("x").about(SCHEMA).nodes == 8 + 128 + 2048
+
+
 def test_the_contract_of_pure_quantiles() -> None:
     schema = cf.Schema({"x": cf.Numeric(0.5, 2.5)})
     assert check_method(I.PureQuantiles("x", (0.25, 0.5)), schema, privacy=cf.PureDP(1.0), replications=10).ok
