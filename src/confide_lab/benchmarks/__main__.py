@@ -41,6 +41,7 @@ NAMES = (
     "ptr",
     "logistic",
     "log_odds",
+    "beside_far",
     "truth",
     "least_squares",
     "forecasts",
