@@ -117,6 +117,8 @@ def run() -> list[dict[str, Any]]:
         said = seen[seen["low"].notna()]
         within = float(said["realised"].between(said["low"], said["high"]).mean())
         print(f"{kind}: {within:.3f} of {len(said)} realised standard errors of real records lie within what was said")
+        for words, side in (("smaller", said["realised"] < said["low"]), ("larger", said["realised"] > said["high"])):
+            print(f"{kind}: {words} than said: {said.loc[side, 'table'].value_counts().to_dict()}")
         print(f"{kind}: its ends lie {(said['high'] / said['low']).median():.0f} times apart in the median; ", end="")
         print(f"none was said for {len(seen) - len(said)}")
         checks.append({"check": f"forecasts of outcomes, {kind}: within", "value": within, "passed": True})
