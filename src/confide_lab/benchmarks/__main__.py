@@ -42,6 +42,7 @@ NAMES = (
     "ptr",
     "logistic",
     "log_odds",
+    "beside_far",
     "truth",
     "least_squares",
     "forecasts",

@@ -101,15 +101,17 @@ class FisherReading(FisherFigures):
 
     @cached_property
     def _tied(self) -> dict[int, int]:
-        """Coefficients that move with one that records far out may move."""
+        """Coefficients that move with one that records far out may move: by nobody knows how much, or by too much."""
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])
+        # what was counted moves others by a bound that is in their intervals; what lies too far to be counted has none
+        unbounded = np.array([j - 1 in self.far for j in self._wide])
         moved = self._weighted > _TOO_MUCH * self._half
         return {
             j: self._wide[int(np.argmax(row))]
             for j, row in enumerate(correlation)
-            if j and j not in self._wide and (moved[j] or row.max() > _TIED)
+            if j and j not in self._wide and (moved[j] or row[unbounded].max(initial=0.0) > _TIED)
         }
 
     # the table ----------------------------------------------------------------------------------------------------------
