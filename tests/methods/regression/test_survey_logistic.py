@@ -73,7 +73,7 @@ def _codes(columns: tuple[str, ...], n: int, g: np.random.Generator, *, ends: bo
 @pytest.mark.parametrize("kind", [FisherRows, FisherScores, LongFisherScores, Excess, InformationIndices])
 def test_persons_by_weight_keep_their_bound_and_do_not_hang_on_the_batch(kind: Any, family: Family) -> None:
     own = kind(DESIGN, family=family, weight=WEIGHT.at(5.0)).at(_frame(), 1.3, 0.7)
-    own = replace(own, longest=1 << 26) if kind is LongFisherScores else own
+    own = replace(own, longest=1 << 26, limit=0.2) if kind is LongFisherScores else own
     assert own.columns[-1] == "w"
     codes = _codes(own.columns, 400, np.random.default_rng(3))
     rows = own(codes)
@@ -134,6 +134,16 @@ def test_a_person_of_weight_w_counts_as_w_of_the_heaviest(kind: Any) -> None:
         sums.append(np.append(rows[:k] @ rows[:k].T, rows[k:].sum(axis=1)) if kind is FisherRows else rows.sum(axis=1))
     assert np.abs(sums[0]).min() > 0
     assert np.allclose(sums[1], sums[0] / 4, rtol=1e-4, atol=1e-5 * np.abs(sums[0]).max())
+
+
+def test_scores_beyond_their_limit_keep_their_direction() -> None:
+    """A meat's limit is shorter than D where weights are uneven; shorter scores are as without it."""
+    own = replace(LongFisherScores(DESIGN, weight=WEIGHT, longest=1 << 26)).at(_frame(), 1.0, 0.7)
+    codes = _codes(own.columns, 300, np.random.default_rng(7))
+    whole, cut = (one(codes) / one.steps for one in (own, replace(own, limit=0.1)))
+    size = np.sqrt((whole**2).sum(axis=0))
+    expected = whole * np.minimum(1.0, 0.1 / np.maximum(size, 1e-12))
+    assert (size > 0.1).any() and (size[size > 0] < 0.1).any() and np.abs(cut - expected).max() < 1e-6
 
 
 def test_without_weights_the_maps_are_those_of_records() -> None:

@@ -41,7 +41,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt, sqrt
+from math import inf, isqrt, sqrt
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -360,6 +360,9 @@ class FisherScores(_AtLine):
         """S': integer steps in one unit of w r u."""
         return self.reach / self.bound
 
+    def cut(self, r: Array, square: Array) -> None:
+        """Shorten S' w r in place, where rows are to be shorter than D."""
+
     def __call__(self, codes: Array) -> Array:
         k = self.features
         whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
@@ -371,6 +374,7 @@ class FisherScores(_AtLine):
                 r *= self.steps
                 if parts.keep is not None:
                     r *= parts.keep
+                self.cut(r, parts.square)
                 np.multiply(parts.u, r, out=whole[:, piece])
                 round_within(whole[:, piece], self.l2_squared, length=lengths(parts.square) * np.abs(r))
         return whole
@@ -378,9 +382,22 @@ class FisherScores(_AtLine):
 
 @dataclass(frozen=True)
 class LongFisherScores(LongRows, FisherScores):
-    """The same in `longest` steps less room for rounding, |b|^2 <= longest^2: what a meat of persons or PSUs is made of."""
+    """The same, cut to a length `limit` of at most D, in `longest` steps less room for rounding, |b|^2 <= longest^2: what a meat of persons
+    or PSUs is made of. limit: from earlier noisy numbers.
+    """
 
     longest: int = 1 << BITS
+    limit: float = inf
+
+    @property
+    def steps(self) -> float:
+        return self.reach / min(self.limit, self.bound)
+
+    def cut(self, r: Array, square: Array) -> None:
+        size = lengths(square)
+        size *= np.abs(r)
+        np.maximum(size, self.reach, out=size)
+        r *= np.divide(self.reach, size, out=size)
 
     @property
     def reach(self) -> float:

@@ -124,6 +124,10 @@ class Drawn:
         assumed = [f"assumed: {ASSUMPTION}"] if own.weight is not None or own.listed is not None else []
         return [*too_few(own, meat / coordinates), *assumed, NOT_COVERED]
 
+    def notes(self, meat: float, coordinates: int, n: int | None) -> tuple[str, ...]:
+        """Of a plan that was asked for n persons."""
+        return too_few(self.design, meat / coordinates, n) if n else ()
+
 
 def meat_fineness(plan: Plan) -> tuple[int, float]:
     """(bits, mu over what one person moves the meat by) of a planned meat."""

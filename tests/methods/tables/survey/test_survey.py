@@ -512,3 +512,25 @@ def test_shares_of_a_plan_add_up() -> None:
     spent = sum((spend.mu_squared for spend in plan.event.parts), Fraction(0))
     assert spent <= 1 and float(spent) == pytest.approx(1.0, abs=1e-9)
     assert "weighted by w, strata h, PSUs v" in plan.target
+
+
+@pytest.mark.parametrize(
+    "method",
+    [METHODS["means"], cf.regression.LeastSquares("y ~ x"), cf.regression.Logistic("sex ~ x")],
+    ids=["means", "line", "odds"],
+)
+def test_a_plan_of_few_psus_says_how_many_would_do(method: Any) -> None:
+    """Where their number is public, and where it follows from n; with that many the warning is gone."""
+
+    def warned(count: int | None, n: int | None) -> list[str]:
+        schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", psu="v", size=10, count=count))
+        plan = cf.plan(method, schema, cf.GDP(0.3), n=n)
+        assert all("at n" not in one for one in plan.warnings), "n is not public, and no part of what is charged"
+        return [one for one in (*plan.warnings, *plan.notes) if "too few PSUs" in one]
+
+    (said,) = warned(20, None)
+    (also,) = warned(None, 200)
+    enough = int(said.split("; about ")[1].split(" PSUs")[0].replace(",", ""))
+    assert "at n = 200" in also and f"about {enough:,} PSUs" in also
+    assert enough > 100 and not warned(enough + 1, None) and not warned(None, 10 * enough + 10)
+    assert not warned(None, None)

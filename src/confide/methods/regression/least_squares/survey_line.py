@@ -71,7 +71,8 @@ class SurveyLine:
         sums = self._sums.within(allowance.amount)
         event, statistics = sums.plan(allowance)
         meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
-        *first, limits = sums.drawn.warnings(sqrt(meat.mu_squared), len(self.design.terms) + 1)
+        told = sqrt(meat.mu_squared), len(self.design.terms) + 1
+        *first, limits = sums.drawn.warnings(*told)
         warned = [*first, *self._for_margins(event), limits]
         if not self.clipping_check:
             warned.append("responses outside their bounds are clipped and not counted: clipping_check=False")
@@ -88,6 +89,7 @@ class SurveyLine:
                 f"linearised variances; {sums.drawn.alike}; privacy noise, unequal residual variances and curved means allowed"
             ),
             "warnings": tuple(warned),
+            "notes": sums.drawn.notes(*told, n),
         }
 
     def _for_margins(self, event: Event) -> list[str]:

@@ -229,18 +229,19 @@ class SurveyPath:
             if self._extensive and self.design.psu and not (self.design.psu_count or self.design.population)
             else ()
         )
-        few = [too_few(self.design, sqrt(spend.mu_squared)) for spend in spends if spend.name.startswith(MEAT)]
+        meat = next(sqrt(spend.mu_squared) for spend in spends if spend.name.startswith(MEAT))
         facts |= {
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,
             "warnings": (
-                *few[0],
+                *too_few(self.design, meat),
                 *unknown,
                 *((f"assumed: {ASSUMPTION}",) if assumed else ()),
                 *((NOT_COVERED,) if drawn else ()),
             ),
         }
+        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n) if n else ()))
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
 

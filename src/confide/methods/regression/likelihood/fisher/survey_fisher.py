@@ -70,6 +70,7 @@ class SurveyFisherLine(FisherLine):
         rounds = self._survey.within(allowance.amount)
         event, statistics = rounds.plan(allowance)
         meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
+        told = sqrt(meat.mu_squared), len(self.design.terms) + 1
         return {
             "event": event,
             "statistics": statistics,
@@ -79,7 +80,8 @@ class SurveyFisherLine(FisherLine):
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
                 f"{rounds.drawn.alike}; privacy noise"
             ),
-            "warnings": tuple(rounds.drawn.warnings(sqrt(meat.mu_squared), len(self.design.terms) + 1)),
+            "warnings": tuple(rounds.drawn.warnings(*told)),
+            "notes": rounds.drawn.notes(*told, n),
         }
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
@@ -156,8 +158,9 @@ class SurveyFisherReading(FisherReading):
     @cached_property
     def _whole(self) -> SurveySandwich:
         base, noisy = super()._whole, self.release["meat"]
-        longest = int(self._public("meat_form")[0])
-        steps = LongFisherScores(self.design, bound=float(self._public("bound")[0]), longest=longest).steps
+        longest, _, _, limit = self._public("meat_form")
+        bound = float(self._public("bound")[0])
+        steps = LongFisherScores(self.design, bound=bound, longest=int(longest), limit=float(limit)).steps
         count, free, factor = self.survey.independent(self.survey.centred)
         own = {each.name: getattr(base, each.name) for each in fields(base)}
         own |= {"meat": noisy.decode() / steps**2, "sd_meat": sqrt(noisy.variance) / steps**2, "units": count}

@@ -2,8 +2,8 @@
 
 Before the rounds a noisy histogram of weights says where these are cut (`weight_cap`). Then a person's part of every sum of scores and
 information is omega = min(w, W)/W times what it would be (`fisher_rows`), moments are those of records scaled by the root of omega
-(`weighted_rows`), and the meat is that of `psu_meat`: no person's score is cut below D, which bounds all of them, and the sum of a PSU at
-three standard deviations or more, as far as its noise allows (`psu_limits`).
+(`weighted_rows`), and the meat is that of `psu_meat`: scores of persons are cut at D times the root of E omega^2/E omega, sums of PSUs at
+three standard deviations, or as far beyond as their noise allows (`psu_limits`).
 
 Guarantee: mu-GDP, add-remove or substitute: that of `fisher_rounds`, whose bounds hold for any omega in [0, 1]; one cell of the histogram
 moves by 1; the meat states its own. Weights, strata and PSUs are taken to follow from the person's own record, which plans and results
@@ -134,12 +134,15 @@ class SurveyRounds(FisherRounds):
             max(at.records / weighing.mean, 1.0), weighing.mean, weighing.mean * weighing.heavy, 1, own.design
         )
         longest = max(at.bound / unit, 1.0)
-        limits = Limits.of(sampled, self.mu / p, longest=longest, centred=own.listed is not None, fixed=True)
-        whole = max(limits.psu * unit, at.bound)
-        scores = LongFisherScores(self.design, family=at.family, weight=own.weight).at(at.frame, at.alpha, at.bound)
+        # few are near omega = 1 where weights are uneven, and an outcome that is rare has no score of three sds but D's length
+        limits = Limits.of(sampled, self.mu / p, longest=longest, centred=own.listed is not None, first=longest)
+        person = min(limits.person * unit, at.bound)
+        whole = max(limits.psu * unit, person)
+        scores = LongFisherScores(self.design, family=at.family, weight=own.weight, limit=person)
+        scores = scores.at(at.frame, at.alpha, at.bound)
         if isinstance(planned, PsuMeat):
-            made: PersonMeat | PsuMeat = planned.at(scores, whole / at.bound, limits.centred)
+            made: PersonMeat | PsuMeat = planned.at(scores, whole / person, limits.centred)
         else:
             assert isinstance(planned, PersonMeat)
             made = planned.at(scores)
-        return made, {"meat_form": np.array([float(made.longest), float(limits.centred), whole])}
+        return made, {"meat_form": np.array([float(made.longest), float(limits.centred), whole, person])}
