@@ -100,16 +100,30 @@ class Expression:
 
 
 def _evaluate(node: _Node, values: Mapping[str, Array]) -> Any:
+    return _walked(node, values, np.float64, _power, 0)
+
+
+def _interval(node: _Node, bounds: Mapping[str, Interval]) -> Interval:
+    found: Interval = _walked(node, bounds, Interval.point, Interval.power, 1)
+    return found
+
+
+def _walked(
+    node: _Node,
+    columns: Mapping[str, Any],
+    constant: Callable[[float], Any],
+    power: Callable[[Any, float], Any],
+    way: int,
+) -> Any:
+    """The value of a tree: of numbers (way 0), or of their bounds (way 1)."""
     if node.kind == "constant":
-        return np.float64(node.value)
+        return constant(node.value)
     if node.kind == "column":
-        return values[node.value]
-    arguments = [_evaluate(argument, values) for argument in node.arguments]
+        return columns[node.value]
+    arguments = [_walked(argument, columns, constant, power, way) for argument in node.arguments]
     if node.kind == "power":
-        return _power(arguments[0], node.value)
-    if len(arguments) == 1:
-        return _FUNCTIONS[node.kind][0](arguments[0])
-    return _OPERATORS[node.kind][0](arguments[0], arguments[1])
+        return power(arguments[0], node.value)
+    return (_FUNCTIONS if len(arguments) == 1 else _OPERATORS)[node.kind][way](*arguments)
 
 
 def _power(base: Any, exponent: float) -> Any:
@@ -122,19 +136,6 @@ def _power(base: Any, exponent: float) -> Any:
     if exponent.is_integer():
         return repeated_product(base, int(exponent))
     return np.power(base, exponent)
-
-
-def _interval(node: _Node, bounds: Mapping[str, Interval]) -> Interval:
-    if node.kind == "constant":
-        return Interval.point(node.value)
-    if node.kind == "column":
-        return bounds[node.value]
-    arguments = [_interval(argument, bounds) for argument in node.arguments]
-    if node.kind == "power":
-        return arguments[0].power(node.value)
-    if len(arguments) == 1:
-        return _FUNCTIONS[node.kind][1](arguments[0])
-    return _OPERATORS[node.kind][1](arguments[0], arguments[1])
 
 
 # reading --------------------------------------------------------------------------------------------------------------
