@@ -22,6 +22,7 @@ from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.intervals import Interval, repeated_product
 from confide.schema.schema import Schema
+from confide.schema.summaries import summary_words
 
 __all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
 
@@ -155,6 +156,8 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, PlanError):
             raise
+        if meant := summary_words(formula):
+            raise PlanError(f"the formula {formula!r} is refused: {meant}") from None
         raise PlanError(
             f"{_restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic; "
             "write for example log(income), I(age ** 2) or `odd name`"
@@ -268,6 +271,8 @@ class _Reader:
                 raise self._refused(tree, f"{function} takes exactly one expression, as in {function}(x)")
             inner = self.node(tree.args[0])
             return inner if function == "I" else _Node(function, arguments=(inner,))
+        if meant := summary_words(self.formula):
+            raise PlanError(f"the formula {self.formula!r} is refused: {meant}")
         reason = _REFUSED.get(function, _REFUSED.get(function.lower()))
         raise self._refused(
             tree, reason or f"{name} is not among the functions that are known to look at one record only"

@@ -1,8 +1,9 @@
 """Survey designs: coverage and width of intervals on simulated finite populations, against the page's numbers.
 
 `survey.designs`: 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
-privacy beside ours; `survey.lines`: the same for a weighted line. `survey.caps`: weights of coefficient of variation 1.5 whose bound is 50
-means; `survey.rare`: few persons of large weights far from all others. `survey.clusters`: schools.
+privacy beside ours; `survey.lines`: the same for a weighted line, `survey.logits`: for one of log-odds. `survey.caps`: weights of
+coefficient of variation 1.5 whose bound is 50 means; `survey.rare`: few persons of large weights far from all others.
+`survey.clusters`: schools.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import confide as cf
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
-__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "RARE"]
+__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE"]
 
 Array = NDArray[np.float64]
 
@@ -154,7 +155,16 @@ def _features() -> tuple[tuple[tuple[Array, ...], ...], Array]:
 
 def lines(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
     """Whether the intervals of the population's line cover it, and the slope's width over that of the weighted line without privacy."""
-    x, truth = _features()
+    return _regressed(at, generator, outcome=False)
+
+
+def logits(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """The same for log-odds of whether the response is above 1, about a quarter of all."""
+    return _regressed(at, generator, outcome=True)
+
+
+def _regressed(at: Mapping[str, Any], generator: np.random.Generator, *, outcome: bool) -> dict[str, float]:
+    x, truth = _features()[0], _log_odds() if outcome else _features()[1]
     sizes, values, _ = _population()
     rate = np.where(np.arange(_STRATA) % 2 == 0, 1.5, 0.5)
     sampled: NDArray[np.int64] = np.maximum(np.rint(at["psus"] / _STRATA * rate).astype(np.int64), 2)
@@ -167,14 +177,18 @@ def lines(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, fl
                 (y, x[h][i][own], np.full(take, _PSUS / count * sizes[h, i] / take), np.full(take, h), np.full(take, k))
             )
     frame = pd.DataFrame(dict(zip("yxwhk", [np.concatenate(part) for part in zip(*parts, strict=True)], strict=True)))
-    r = _r_line(frame, sampled)
+    if outcome:
+        frame["y"] = (frame.y > _ABOVE).astype(int)
+    r = _r_line(frame, sampled, outcome=outcome)
     if at["method"] == "R":
         low, high = r
     else:
         frame["psu"] = [f"{h}.{k}" for h, k in zip(frame.h, frame.k, strict=True)]
         frame["h"] = "h" + frame.h.astype(str)
-        schema = _schema(at["method"], sampled, at["take"], {"y": cf.Numeric(-6, 6), "x": cf.Numeric(-4, 4)})
-        found = _asked(frame, schema, cf.regression.LeastSquares("y ~ x"), at["mu"], generator).conf_int().to_numpy()
+        response = cf.Integer(0, 1) if outcome else cf.Numeric(-6, 6)
+        schema = _schema(at["method"], sampled, at["take"], {"y": response, "x": cf.Numeric(-4, 4)})
+        method = cf.regression.Logistic("y ~ x") if outcome else cf.regression.LeastSquares("y ~ x")
+        found = _asked(frame, schema, method, at["mu"], generator).conf_int().to_numpy()
         low, high = found[:, 0], found[:, 1]
     answered = bool(np.isfinite(high).all())
     inside = (low <= truth) & (truth <= high) if answered else np.full(2, np.nan)
@@ -188,12 +202,41 @@ def lines(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, fl
     }
 
 
-def _r_line(frame: pd.DataFrame, sampled: NDArray[np.int64]) -> tuple[Array, Array]:
-    """The intervals of R's `svyglm`."""
-    z, w = np.column_stack([np.ones(len(frame)), frame.x]), frame.w.to_numpy()
-    bread = np.linalg.inv((z * w[:, None]).T @ z)
-    theta = bread @ (z * w[:, None]).T @ frame.y.to_numpy()
-    scores, meat = z * (w * (frame.y.to_numpy() - z @ theta))[:, None], np.zeros((2, 2))
+# Responses above it are an outcome.
+_ABOVE = 1.0
+
+
+@lru_cache(maxsize=1)
+def _log_odds() -> Array:
+    """The logistic line of y + x/2 > 1 on x in the whole population."""
+    x, _ = _features()
+    every = np.concatenate([one for row in x for one in row])
+    y = np.concatenate([one for row in _population()[1] for one in row]) + every / 2
+    outcome = np.asarray(y > _ABOVE, dtype=np.float64)
+    return _likeliest(np.column_stack([np.ones(len(every)), every]), outcome, np.ones(len(every)))[0]
+
+
+def _likeliest(z: Array, y: Array, w: Array) -> tuple[Array, Array, Array]:
+    """(theta, residuals, (sum w h z z')^-1) of the weighted likeliest logistic line, by Newton's steps."""
+    theta, bread = np.zeros(z.shape[1]), np.eye(z.shape[1])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-(z @ theta)))
+        bread = np.asarray(np.linalg.inv((z * (w * p * (1 - p))[:, None]).T @ z), dtype=np.float64)
+        theta = theta + bread @ (z.T @ (w * (y - p)))
+    return theta, y - p, bread
+
+
+def _r_line(frame: pd.DataFrame, sampled: NDArray[np.int64], *, outcome: bool = False) -> tuple[Array, Array]:
+    """The intervals of R's `svyglm`; outcome: with quasibinomial()."""
+    z = np.column_stack([np.ones(len(frame)), frame.x])
+    w, y = frame.w.to_numpy(dtype=np.float64), frame.y.to_numpy(dtype=np.float64)
+    if outcome:
+        theta, residual, bread = _likeliest(z, y, w)
+    else:
+        bread = np.linalg.inv((z * w[:, None]).T @ z)
+        theta = bread @ (z * w[:, None]).T @ y
+        residual = y - z @ theta
+    scores, meat = z * (w * residual)[:, None], np.zeros((2, 2))
     for h, count in enumerate(sampled):
         here = (frame.h == h).to_numpy()
         sums = np.stack([np.bincount(frame.k[here], weights=own[here], minlength=count) for own in scores.T])
@@ -202,6 +245,14 @@ def _r_line(frame: pd.DataFrame, sampled: NDArray[np.int64]) -> tuple[Array, Arr
     half = float(stats.t.ppf(0.975, sampled.sum() - _STRATA - 1)) * np.sqrt(np.diag(bread @ meat @ bread))
     return theta - half, theta + half
 
+
+_LINE_QUANTITIES = (
+    Quantity("intercept", of="intercept"),
+    Quantity("slope", of="slope"),
+    Quantity("width of slope", of="width"),
+    Quantity("width of intercept", of="level"),
+    Quantity("answered", of="answered"),
+)
 
 LINES = Experiment(
     "survey.lines",
@@ -212,19 +263,32 @@ LINES = Experiment(
             {"psus": (160, 400), "take": (20,), "mu": (0.3, 1.0)},
             ("R", "persons", "uncentred", "centred"),
             lines,
-            (
-                Quantity("intercept", of="intercept"),
-                Quantity("slope", of="slope"),
-                Quantity("width of slope", of="width"),
-                Quantity("width of intercept", of="level"),
-                Quantity("answered", of="answered"),
-            ),
+            _LINE_QUANTITIES,
             60,
             title="y on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
         ),
     ),
     sources=("docs/survey.md",),
     notes=("Widths are over those of R's svyglm on the same sample; the population is the lab's own.",),
+)
+
+
+LOGITS = Experiment(
+    "survey.logits",
+    "Intervals of a weighted logistic line from stratified samples of PSUs",
+    (
+        Block(
+            "main",
+            {"psus": (160, 400), "take": (20,), "mu": (0.3, 1.0)},
+            ("R", "persons", "uncentred", "centred"),
+            logits,
+            _LINE_QUANTITIES,
+            60,
+            title="y + x/2 > 1 on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+        ),
+    ),
+    sources=("docs/survey.md",),
+    notes=("Widths are over those of R's svyglm(quasibinomial) on the same sample; the population is the lab's own.",),
 )
 
 

@@ -21,6 +21,7 @@ from scipy import special, stats
 
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
+from confide.methods.tables.answers import said_of
 from confide.methods.tables.margins import Margins, subsets
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
@@ -139,9 +140,7 @@ def _attributes(table: CountedTable, first: str | None, second: str | None, give
     if first is None or second is None:
         left = tuple(axis for axis in range(len(table.layout.crossing.attributes)) if axis not in strata)
         if len(left) != 2:
-            raise PlanError(
-                "name the two attributes whose independence is tested: test('independence', 'smoker', 'region')"
-            )
+            raise PlanError(f"name the two attributes whose independence is tested: {said_of(table)}")
         return left, strata
     return (*table.layout.axes(first), *table.layout.axes(second)), strata
 
@@ -245,7 +244,7 @@ def proportion(
     Else the normal distribution of (Y - p N) at the value, as the interval of a share.
     """
     if not 0 < value < 1:
-        raise PlanError(f"p must be between 0 and 1, got {value!r}; write binomtest('smoker', p=0.2)")
+        raise PlanError(f"p must be between 0 and 1, got {value!r}; write p=0.2")
     if alternative not in ("two-sided", "less", "greater"):
         raise PlanError(f"alternative must be 'two-sided', 'less' or 'greater', got {alternative!r}")
     axes = table.layout.axes(attribute)

@@ -18,6 +18,7 @@ from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
+from confide.schema.summaries import summary_words
 
 __all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
 
@@ -291,6 +292,8 @@ class FormulaReader:
             return self._cut(call.group(1))
         if text in self._names or re.fullmatch(r"[^\W\d]\w*(\.\w+)*", text):
             return Attribute.of(self._name(text), self.schema)
+        if meant := summary_words(self.shown):
+            raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         raise PlanError(f"{text!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
 
     def spelled(self, text: str) -> str:

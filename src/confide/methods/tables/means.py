@@ -28,6 +28,7 @@ from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import WeightedRows
 from confide.errors import PlanError
 from confide.methods.tables import mean_tests as own
+from confide.methods.tables.answers import refused
 from confide.methods.tables.comparisons import standardised
 from confide.methods.tables.counted import OF_ROWS
 from confide.methods.tables.layout import Layout
@@ -111,10 +112,7 @@ class MeanTable(MeasuredTable):
             return own.groups(self, attribute, self.column(of), names=kind)
         if kind == "mean" and attribute is None:
             return own.one_mean(self, value, self.column(of))
-        raise PlanError(
-            f"means do not answer test({kind!r}); they answer test('t', 'sex'), test('f', 'region') and test('mean', value=0); for counts "
-            "plan cf.tables.Counts, for ranks cf.tests.mannwhitneyu"
-        )
+        raise refused(self, kind, attribute)
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""

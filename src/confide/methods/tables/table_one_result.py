@@ -64,6 +64,7 @@ class TableOneResult(BaseResult):
         *,
         weights: str | None = None,
         heaviest: float = 1.0,
+        legend: tuple[tuple[str, str], ...] = (),
     ) -> Self:
         """The result of a release."""
         stated: dict[str, str] = {}
@@ -75,6 +76,7 @@ class TableOneResult(BaseResult):
         return cls.of(
             release,
             covers=_COVERS[reading],
+            legend=legend,
             rows=rows,
             groups=groups,
             sizes=heaviest * sizes,
