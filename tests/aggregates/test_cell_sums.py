@@ -172,6 +172,14 @@ def test_marginals_that_follow_from_finer_ones_are_those_that_are_counted_alone(
     assert follow == {1: 0, 2: 0, 3: 2, 5: 4, 6: 5}
     assert _following(asked[1:3]) == {} == _following([asked[0], asked[5]])
     assert _following([CellCounts(CellIndex(CROSSING, (2, 0))), asked[1]]) == {}
+    # means of another column, at another count or of another crossing are other sums
+    x, y = Measure.of("x", SCHEMA), Measure.of("y", SCHEMA)
+    finer = CellTotals(MomentRows(CROSSING, (0, 1), (x,), 1 << 19))
+    others = [MomentRows(CROSSING, (0,), (y,), 1 << 19), MomentRows(CROSSING, (0,), (x,), 1 << 18)]
+    fewer = Crossing(CROSSING.attributes[:2], SCHEMA)
+    for other in (*others, MomentRows(fewer, (0,), (x,), 1 << 19)):
+        assert _following([finer, CellTotals(other)]) == {}
+    assert list(_following([finer, CellTotals(MomentRows(CROSSING, (0,), (x,), 1 << 19))])) == [1]
 
 
 def test_units_are_counted_in_each_marginal_by_themselves() -> None:

@@ -201,6 +201,14 @@ def test_means_that_cannot_answer_name_their_own_columns() -> None:
         assert "'sex'" not in str(refused.value) and "(its attributes: region, smoker)" in str(refused.value)
 
 
+def test_means_asked_for_a_test_of_two_columns_say_what_they_answer() -> None:
+    source = cf.read(SCHEMA.sample(500, seed=1), SCHEMA)
+    means = cf.tables.means("x ~ region", source, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    for asked in (("independence", "region", "smoker"), ("t", "region", "smoker")):
+        with pytest.raises(PlanError, match=r"no answer to test.*for counts plan cf\.tables\.Counts"):
+            means.test(*asked)
+
+
 def test_shares_answer_the_tests_of_the_counts_behind_them() -> None:
     shares = table(Shares("region * smoker", within="region", covers="dataset"), records(300, 1), 1.0, 1)
     own = {field.name: getattr(shares, field.name) for field in fields(shares) if field.name != "within"}

@@ -20,6 +20,9 @@ from confide.aggregates.psu_limits import Limits, Sampled
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.errors import ConfideError, PlanError, SchemaError
 from confide.noise import SimulatedNoise
+from confide.protocol import Noisy
+from confide.protocol.events import leaves
+from confide.protocol.meter import Meter, seal
 from confide.testing import ZeroNoise
 
 NAMES = tuple(f"p{k}" for k in range(8))
@@ -467,6 +470,31 @@ def test_ratios_are_of_persons_with_both_values() -> None:
     practice = cf.schema.Practice.of(frame[list(columns)], cf.Schema(columns))
     reference = METHODS["ratios"].reference(practice)
     assert reference["y / x"] == pytest.approx(own.y.sum() / own.x.sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 50])
+def test_no_unit_of_several_rows_moves_what_is_drawn_further_than_charged(rows: int, relation: str) -> None:
+    schema = cf.Schema(COLUMNS, rows_per_unit=rows)
+    method, plan = METHODS["ratios"], cf.plan(METHODS["ratios"], schema, cf.GDP(1.0, relation=relation))
+    ends = [{"h": "n", "sex": "f", "w": 1.0, "y": y, "x": x} for y, x in ((0.0, 9.0), (100.0, 1.0))]
+    alike = [{"h": "n", "sex": sex, "w": 1.0, "y": 50.0 + k, "x": 5.0} for k in range(9) for sex in "fm"]
+    drawn: list[dict[str, Any]] = []
+    noisy: dict[str, Noisy] = {}
+
+    class Told(Meter):
+        def draw(self, name: str, integers: Any) -> Noisy:
+            drawn[-1][name] = integers
+            # what came out before is the same of both neighbours
+            return noisy.setdefault(name, super().draw(name, integers))
+
+    for unit in (ends[:1], ends[1:] if relation == "substitute" else []):
+        drawn.append({})
+        source = cf.read(pd.DataFrame([*alike, *unit * rows]), schema)
+        seal(method, source, plan, ZeroNoise(), Told)
+    for spend in leaves(plan.event):
+        moved = (drawn[0][spend.name] - drawn[1][spend.name]).ravel()
+        assert sum(int(d) ** 2 for d in moved) <= (spend.sensitivity * spend.step) ** 2, spend.name
 
 
 def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import log2, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,8 @@ class SurveyPath:
         rest = 1 - meat - squares - sum(share for _, share in found.values())
         for name, (one, share) in self.sums(self.layout, relation).items():
             found[name] = one, rest * share
-        bits = bits_for(sqrt(amount * meat / len(own)))
+        # a unit of several rows moves a meat that many times as far
+        bits = bits_for(sqrt(amount * meat / len(own)) / self.schema.rows_per_unit)
         for each in own:
             statistic = self.meat(each, bits)
             found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
@@ -289,10 +290,11 @@ class SurveyPath:
         return public
 
     def _bits(self, of: Estimand, plan: Plan) -> int:
-        """How fine a planned meat is: what the plan says that one person moves it by."""
-        spend = plan.spend(f"{MEAT} {self.label(of)}")
-        moved = spend.sensitivity * spend.step / (2 if plan.relation == "substitute" else 1)
-        return round(log2(moved))
+        """How fine the planned meat is, of one row, whatever the rows of a unit for which its noise is."""
+        own: Any = plan.statistic(f"{MEAT} {self.label(of)}")
+        while not isinstance(own, PersonMeat | PsuMeat):
+            own = own.statistic
+        return own.bits
 
     def capped(self, cap: float | None) -> Layout:
         """The layout with weights cut at W."""
